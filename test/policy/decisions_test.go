@@ -21,6 +21,7 @@ var (
 	contractForm = regexp.MustCompile(`openapi\.yaml#([A-Za-z0-9_-]*)`)
 	testedForm   = regexp.MustCompile(`(?ms)^- \*\*Tested:\*\* (.*?)\.$`)
 	testsForm    = regexp.MustCompile(`^([a-z0-9/]+) (` + "`Test[A-Za-z0-9_]+`(, `Test[A-Za-z0-9_]+`)*)$")
+	rowForm      = regexp.MustCompile(`(?m)^\| ([^|]+) \|.*\| ?([^|]*?) ?\|$`)
 	testForm     = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9_]*)\(`)
 )
 
@@ -65,20 +66,33 @@ func decisions(text string, tests map[string][]string) (anchors map[string]bool,
 				f.add("%s has not one part %q", slug, part)
 			}
 		}
-		f = append(f, tested(slug, entry, tests)...)
+		part := testedForm.FindStringSubmatch(entry)
+		if part == nil {
+			f.add("%s names no test", slug)
+			continue
+		}
+		f = append(f, tested(slug, part[1], tests)...)
 	}
 	return anchors, f
 }
 
-// tested checks the tests that an entry names: a package, by as much of the end of its folder's path as is unique, then
-// functions.
-func tested(slug, entry string, tests map[string][]string) (f findings) {
-	part := testedForm.FindStringSubmatch(entry)
-	if part == nil {
-		f.add("%s names no test", slug)
+// threats returns the faults of the rows of docs/threat-model.md, whose last cell names the tests.
+func threats(text string, tests map[string][]string) (f findings) {
+	rows := rowForm.FindAllStringSubmatch(text, -1)
+	if len(rows) < 2 { // the heads of the columns are a row
+		f.add("there are no rows")
 		return f
 	}
-	for list := range strings.SplitSeq(strings.Join(strings.Fields(part[1]), " "), "; ") {
+	for _, row := range rows[1:] {
+		f = append(f, tested(row[1], row[2], tests)...)
+	}
+	return f
+}
+
+// tested checks the tests that the entry of that name has: a package, by as much of the end of its folder's path as is
+// unique, then functions.
+func tested(slug, names string, tests map[string][]string) (f findings) {
+	for list := range strings.SplitSeq(strings.Join(strings.Fields(names), " "), "; ") {
 		match := testsForm.FindStringSubmatch(list)
 		if match == nil {
 			f.add("%s: %q is not a package and its tests", slug, list)
@@ -129,7 +143,7 @@ func sources(t *testing.T, visit func(file, text string), extensions ...string) 
 }
 
 // TestDecisions checks that every entry of docs/decisions.md has an anchor of its own and names tests that exist, and
-// that every citation of an entry, and of an operation or a component of the contract, has its target.
+// that every row of docs/threat-model.md names such tests, too, and that every citation of an entry, and of an operation or a component of the contract, has its target.
 func TestDecisions(t *testing.T) {
 	tests := map[string][]string{}
 	sources(t, func(file, text string) {
@@ -147,6 +161,12 @@ func TestDecisions(t *testing.T) {
 	anchors, found := decisions(string(text), tests)
 	for _, finding := range found {
 		t.Errorf("docs/decisions.md: %s", finding)
+	}
+	if text, err = os.ReadFile(root("docs", "threat-model.md")); err != nil {
+		t.Fatal(err)
+	}
+	for _, finding := range threats(string(text), tests) {
+		t.Errorf("docs/threat-model.md: %s", finding)
 	}
 	named := contractNames(t)
 	sources(t, func(file, text string) {
@@ -207,6 +227,13 @@ func TestDecisionsFindings(t *testing.T) {
 		all := strings.Join(found, "\n")
 		if c.want == "" && all != "" || !strings.Contains(all, c.want) {
 			t.Errorf("%q for %q: found %q, want %q", c.to, c.from, all, c.want)
+		}
+	}
+	const rows = "| Threat | Protection | Tested |\n|---|---|---|\n| Theft | Locks | shared/api `TestA` |\n"
+	for from, want := range map[string]string{"": "", "`TestA`": "is not a package", "TestA": "no TestX"} {
+		found := threats(strings.Replace(rows, from, map[string]string{"TestA": "TestX"}[from], min(len(from), 1)), tests)
+		if all := strings.Join(found, "\n"); want == "" && all != "" || !strings.Contains(all, want) {
+			t.Errorf("threats without %q: found %q, want %q", from, all, want)
 		}
 	}
 }
