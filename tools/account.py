@@ -55,6 +55,7 @@ ONCE = botocore.config.Config(retries={"max_attempts": 0}, read_timeout=300)
 # API, which has no methods then.
 UNKNOWN = {
     "AWS::ApiGateway::Deployment",
+    "AWS::Budgets::Budget",
     "AWS::CloudWatch::Alarm",
     "AWS::CloudWatch::Dashboard",
     "AWS::CodeDeploy::Application",
@@ -62,6 +63,7 @@ UNKNOWN = {
     "AWS::Lambda::Alias",
     "AWS::Lambda::EventInvokeConfig",
     "AWS::Scheduler::Schedule",
+    "AWS::WAFv2::WebACL",
 }
 
 
@@ -95,6 +97,7 @@ def cut(path):
             function = resource["Properties"]["FunctionName"]["Ref"]
             text = text.replace(json.dumps({"Ref": name}), json.dumps({"Fn::GetAtt": [function, "Arn"]}))
             text = text.replace("${%s}" % name, "${%s.Arn}" % function)
+            text = text.replace('"DependsOn": "%s"' % name, '"DependsOn": "%s"' % function)
     # A creation that succeeded keeps such a table, and moto has no other ("DeletionPolicy attribute", CloudFormation).
     template = json.loads(text.replace('"RetainExceptOnCreate"', '"Retain"'))
     resources = template["Resources"]

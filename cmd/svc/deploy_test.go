@@ -116,6 +116,7 @@ func TestPreflight(t *testing.T) {
 	t.Setenv("PATH", programs)
 	t.Setenv("SVC_STAGE", "prod")
 	const topic = "--parameter AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:team "
+	isolated := account{stack: "UPDATE_COMPLETE", parameters: map[string]string{"PdfIsolation": "project"}}
 	const acm = "CertificateArn=arn:aws:acm:us-east-1:123456789012:certificate/1"
 	for name, c := range map[string]struct {
 		account account
@@ -158,6 +159,13 @@ func TestPreflight(t *testing.T) {
 		"a certificate elsewhere":  {account{}, topic + "--parameter DomainName=api.example.com --parameter " + acm, 1, []string{"broken parameter CertificateArn: .*us-east-1"}},
 		"two web ACLs": {account{}, topic + "--parameter AddressRequestsPer5Minutes=100 --parameter WebAclArn=arn:aws:wafv2:eu-west-1:123456789012:regional/webacl/a/b", 1,
 			[]string{"broken parameters WebAclArn: .*one web ACL"}},
+		"a budget and no topic": {account{}, "--parameter MonthlyBudgetUsd=200", 1, []string{"broken parameters MonthlyBudgetUsd: .*needs AlarmTopicArn", "warning parameter AlarmTopicArn"}},
+		"a renderer for each project": {account{}, topic + "--parameter PdfIsolation=project", 0,
+			[]string{"warning parameter PdfIsolation: exec.*cold starts, a fee .*no provisioned concurrency, Read docs/upgrade.md"}},
+		"a change to one renderer": {isolated, topic + "--parameter PdfIsolation=shared", 0,
+			[]string{"warning parameter PdfIsolation: it changes from project to shared.*canary, Read"}},
+		"renderers as before":       {isolated, topic + "--parameter PdfIsolation=project", 0, nil},
+		"renderers not named":       {isolated, topic, 0, nil},
 		"a limit below that of WAF": {account{}, topic + "--parameter AddressRequestsPer5Minutes=9", 1, []string{"broken parameter AddressRequestsPer5Minutes: .*below 10"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,8 @@ func FuzzSite(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s := &site{files: func() map[string]*file { return files }, log: telemetry.New(io.Discard, telemetry.Config{})}
+	var log bytes.Buffer
+	s := &site{files: func() map[string]*file { return files }, log: telemetry.New(&log, telemetry.Config{})}
 	f.Fuzz(func(t *testing.T, method, path, encoding, match string) {
 		u, err := url.ParseRequestURI(path)
 		if err != nil {
@@ -31,6 +32,10 @@ func FuzzSite(f *testing.F) {
 		}
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, &http.Request{Method: method, URL: u, Header: http.Header{"Accept-Encoding": {encoding}, "If-None-Match": {match}}})
+		if counted := bytes.Contains(log.Bytes(), []byte("ClientErrors")); counted != (w.Code >= http.StatusBadRequest) { // for the alarms of the gateway
+			t.Errorf("%s %q: %d, counted: %v", method, path, w.Code, counted)
+		}
+		log.Reset()
 		file, known := files[u.EscapedPath()]
 		body := w.Body.Bytes()
 		switch w.Code {

@@ -61,10 +61,10 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.log.Emit(r.Context(), telemetry.Event{
 		Message:    "request",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "docs"}, {Name: "outcome", Value: outcome}, {Name: "vendor", Value: ""}},
-		Metrics: []telemetry.Metric{
+		Metrics: append([]telemetry.Metric{
 			{Name: "Requests", Unit: telemetry.Count, Value: 1, By: []string{"outcome"}},
 			{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(time.Since(began).Microseconds()) / 1000, By: []string{"operation"}},
-		},
+		}, telemetry.Failures(counted.status)...),
 		Attributes: []slog.Attr{
 			slog.String("request_id", w.Header().Get("X-SVC-Request-ID")), slog.Int("status", counted.status),
 			slog.String("method", r.Method), slog.Int("response_bytes", counted.bytes), s.log.Source(r.RemoteAddr),

@@ -2,19 +2,31 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"svcapi/shared/api"
 	"svcapi/shared/settings"
 )
 
+// The values of PDF_ISOLATION (docs/decisions.md#pdf-isolation).
+const (
+	sharedIsolation  = "shared"
+	projectIsolation = "project"
+)
+
 // config is the configuration that the function reads from the environment.
 type config struct {
 	API         api.Config
-	Renderer    string `env:"PDF_RENDERER,required"` // the function pdfrender, with its alias
+	Renderer    string `env:"PDF_RENDERER,required"`             // the function pdfrender, with its alias
+	Isolation   string `env:"PDF_ISOLATION" envDefault:"shared"` // project: pdfrender takes a tenant ID, and else none
 	ResultBytes int    `env:"PDF_RESULT_BYTES" envDefault:"33554432"`
 }
 
 // Validate returns the problems of the configuration.
 func (c config) Validate() error {
-	return errors.Join(c.API.Validate(), settings.InRange("PDF_RESULT_BYTES", c.ResultBytes, maxBuffered, mostStreamed))
+	var isolation error
+	if c.Isolation != sharedIsolation && c.Isolation != projectIsolation {
+		isolation = fmt.Errorf("PDF_ISOLATION is %q, and has to be %s or %s", c.Isolation, sharedIsolation, projectIsolation)
+	}
+	return errors.Join(c.API.Validate(), isolation, settings.InRange("PDF_RESULT_BYTES", c.ResultBytes, maxBuffered, mostStreamed))
 }

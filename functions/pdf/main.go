@@ -11,7 +11,7 @@ func main() {
 	api.Main(
 		func(c config) api.Config { return c.API },
 		func(c config, s *api.Service, aws aws.Config) ([]api.Route, error) {
-			r := newRenderer(aws, c.Renderer, s.AfterResponse)
+			r := newRenderer(aws, c, s.AfterResponse)
 			return r.operations(c.ResultBytes), nil
 		},
 	)

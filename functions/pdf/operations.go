@@ -128,12 +128,12 @@ func (r route) prepare(_ context.Context, call *api.Call, d document) (*api.Job,
 	vendor := call.Integrations[0].Vendor
 	return &api.Job{
 		Credits: call.Credits(1),
-		Run:     func(ctx context.Context) (*api.Result, error) { return r.run(ctx, vendor, d) },
+		Run:     func(ctx context.Context) (*api.Result, error) { return r.run(ctx, call.Project, vendor, d) },
 	}, nil
 }
 
-func (r route) run(ctx context.Context, vendor string, d document) (*api.Result, error) {
-	rendered, err := r.renderer.render(ctx, d.event)
+func (r route) run(ctx context.Context, p *project.Project, vendor string, d document) (*api.Result, error) {
+	rendered, err := r.renderer.render(ctx, p, d.event)
 	if err != nil {
 		return nil, api.ErrInternal.WithCause(err) // of the service: its renderer is no vendor
 	}
@@ -145,7 +145,9 @@ func (r route) run(ctx context.Context, vendor string, d document) (*api.Result,
 		if rejected.TooLarge {
 			message += r.advice
 		}
-		return nil, (&api.Error{Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor}).WithCause(fmt.Errorf("render: %w", rejected))
+		return nil, &api.Error{
+			Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor, Quoted: rejected.Address, Cause: fmt.Errorf("render: %w", rejected),
+		}
 	}
 	result := &api.Result{
 		Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(rendered.PDF))},

@@ -2,24 +2,34 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"svcapi/functions/pdf/render/event"
 	"svcapi/local/build"
 	"svcapi/local/jail"
 	"svcapi/local/jail/spec"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
+	"svcapi/shared/api"
+	"svcapi/shared/project"
 )
 
-// docs/decisions.md#pdf-renderer: a program in the place of the browser finds no credential but the renderer's, and no name
-// of a table, while the function with the money runs on the same machine.
-func TestReplacedBrowser(t *testing.T) {
+// takenOver returns the functions pdf and pdfrender, with procreader in the place of the browser, on a host with these
+// parameters of the template.
+func takenOver(t *testing.T, parameters map[string]string) (confined *jail.Jail, host *lambda.Host, pdf, render template.Function) {
 	confined, err := jail.New(t.Context(), func(line string) { t.Log(line) })
 	if err != nil {
 		t.Fatal(err)
@@ -27,16 +37,12 @@ func TestReplacedBrowser(t *testing.T) {
 	if !confined.Has(spec.Namespaces) || !confined.Has(spec.User) {
 		t.Skip("this machine's kernel gives the functions no /proc and no user of their own")
 	}
-	root, err := workdir.Root()
+	product, err := template.Load(parameters)
 	if err != nil {
 		t.Fatal(err)
 	}
-	product, err := template.Load(map[string]string{"DynamoDbEndpointUrl": "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pdf, _ := product.Function("pdf")
-	render, _ := product.Function("pdfrender")
+	pdf, _ = product.Function("pdf")
+	render, _ = product.Function("pdfrender")
 	binaries, err := build.Functions(t.Context(), []template.Function{pdf, render})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +53,7 @@ func TestReplacedBrowser(t *testing.T) {
 	if output, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	host, err := lambda.NewHost(lambda.Options{
+	host, err = lambda.NewHost(lambda.Options{
 		LogDir: t.TempDir(), Jail: confined, Concurrency: 1, Environment: map[string]string{"CHROMIUM": reader, "SVC_LOCAL": "1"},
 	})
 	if err != nil {
@@ -59,6 +65,20 @@ func TestReplacedBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return confined, host, pdf, render
+}
+
+// reported matches the report of procreader.
+var reported = regexp.MustCompile(`procreader: (\d+) processes;(.*?);end`)
+
+// docs/decisions.md#pdf-renderer: a program in the place of the browser finds no credential but the renderer's, and no name
+// of a table, while the function with the money runs on the same machine.
+func TestReplacedBrowser(t *testing.T) {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	confined, host, pdf, render := takenOver(t, map[string]string{"DynamoDbEndpointUrl": "http://127.0.0.1:1"})
 	if result, err := host.Invoke(t.Context(), pdf.LogicalID, []byte(`{"httpMethod":"GET","path":"/"}`)); err != nil || result.FunctionError != "" {
 		t.Fatalf("%v %s", err, result.Payload)
 	}
@@ -74,7 +94,7 @@ func TestReplacedBrowser(t *testing.T) {
 	if err := json.Unmarshal(result.Payload, &failure); err != nil {
 		t.Fatal(err)
 	}
-	report := regexp.MustCompile(`procreader: (\d+) processes;(.*);end`).FindStringSubmatch(failure.ErrorMessage)
+	report := reported.FindStringSubmatch(failure.ErrorMessage)
 	if report == nil {
 		t.Fatalf("no report: %s", failure.ErrorMessage)
 	}
@@ -87,5 +107,49 @@ func TestReplacedBrowser(t *testing.T) {
 		if found != "" && !strings.HasPrefix(found, "AWS_ACCESS_KEY_ID="+lambda.AccessKeyID(render)) {
 			t.Errorf("found %q", found)
 		}
+	}
+}
+
+// docs/decisions.md#pdf-isolation: a program in the place of the browser, which keeps each document that it finds, finds the
+// documents of both projects in the mode shared, and of its own project alone in the mode project. Each project uses a
+// route of its own.
+func TestReplacedBrowserOfProjects(t *testing.T) {
+	for isolation, want := range map[string][]string{
+		sharedIsolation: {"one", "one two"}, projectIsolation: {"one", "two"},
+	} {
+		t.Run(isolation, func(t *testing.T) {
+			confined, host, pdf, _ := takenOver(t, map[string]string{"PdfIsolation": isolation})
+			if !confined.Has(spec.Filter) {
+				t.Skip("the renderer closes its memory to the browser here, so that no program finds a document")
+			}
+			server := httptest.NewServer(host.API())
+			defer server.Close()
+			r := newRenderer(aws.Config{
+				Region: template.Region, BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+			}, config{Renderer: pdf.Environment["PDF_RENDERER"], Isolation: pdf.Environment["PDF_ISOLATION"]}, nil)
+			for i, id := range []string{"one", "two"} {
+				operation := r.operations(maxBuffered)[i].(*api.Operation[document])
+				call := &api.Call{Project: &project.Project{ID: id}, Integrations: []project.Integration{{}}}
+				d := document{event: event.Event{HTML: []byte("<p>Document of " + id), PageSize: "A4"}}
+				job, err := operation.Prepare(t.Context(), call, d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = job.Run(t.Context())
+				var failure *api.Error
+				if !errors.As(err, &failure) || failure.Cause == nil {
+					t.Fatalf("%v, want the report of procreader", err)
+				}
+				found := map[string]bool{}
+				for _, report := range reported.FindAllStringSubmatch(failure.Cause.Error(), -1) {
+					for _, document := range regexp.MustCompile(`Document of ([a-z]+)`).FindAllStringSubmatch(report[2], -1) {
+						found[document[1]] = true
+					}
+				}
+				if got := strings.Join(slices.Sorted(maps.Keys(found)), " "); got != want[i] {
+					t.Errorf("document %d: it found those of %q, want %q: %v", i+1, got, want[i], failure.Cause)
+				}
+			}
+		})
 	}
 }

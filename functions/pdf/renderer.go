@@ -14,6 +14,7 @@ import (
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/shared/dynamo"
+	"svcapi/shared/project"
 )
 
 // timeForResult is the end of the time of a render, in which the renderer's response reaches this function.
@@ -23,22 +24,24 @@ const timeForResult = time.Second
 type renderer struct {
 	client   *lambda.Client
 	function string
+	isolates bool // the function takes a tenant ID
 	after    afterResponse
 }
 
 // afterResponse runs work when the response to a request has been sent, as api.Service does.
 type afterResponse func(ctx context.Context, name string, work func(context.Context) error)
 
-func newRenderer(cfg aws.Config, function string, after afterResponse) *renderer {
-	return &renderer{function: function, after: after, client: lambda.NewFromConfig(cfg, func(o *lambda.Options) {
+func newRenderer(cfg aws.Config, c config, after afterResponse) *renderer {
+	return &renderer{function: c.Renderer, isolates: c.Isolation == projectIsolation, after: after, client: lambda.NewFromConfig(cfg, func(o *lambda.Options) {
 		o.HTTPClient = dynamo.Streaming()
 		o.Retryer = aws.NopRetryer{} // the method render decides which calls are repeated
 	})}
 }
 
-// render returns the result of an event. A renderer that dies is replaced once, while the time lasts: a render has no effect
-// but its result. A renderer that Lambda has no room for is not asked again, because the next call would need that room, too.
-func (r *renderer) render(ctx context.Context, e event.Event) (event.Result, error) {
+// render returns the result of a project's event. A renderer that dies is replaced once, while the time lasts: a render
+// has no effect but its result. A renderer that Lambda has no room for is not asked again, because the next call would need
+// that room, too.
+func (r *renderer) render(ctx context.Context, p *project.Project, e event.Event) (event.Result, error) {
 	if until, ok := ctx.Deadline(); ok {
 		e.Deadline = until.Add(-timeForResult).UnixMilli()
 	}
@@ -46,10 +49,14 @@ func (r *renderer) render(ctx context.Context, e event.Event) (event.Result, err
 	if err != nil {
 		return event.Result{}, err
 	}
-	result, err := r.call(ctx, payload, e.MaxBytes)
+	in := &lambda.InvokeWithResponseStreamInput{FunctionName: &r.function, Payload: payload}
+	if r.isolates {
+		in.TenantId = aws.String(p.TenantID())
+	}
+	result, err := r.call(ctx, in, e.MaxBytes)
 	if err != nil && ctx.Err() == nil && another(err) {
 		first := err
-		if result, err = r.call(ctx, payload, e.MaxBytes); err != nil {
+		if result, err = r.call(ctx, in, e.MaxBytes); err != nil {
 			err = fmt.Errorf("%w; before that: %w", err, first)
 		}
 	}
@@ -66,11 +73,11 @@ func another(err error) bool {
 }
 
 // call makes one call, and returns when the last byte of the result has come.
-func (r *renderer) call(ctx context.Context, payload []byte, maxBytes int64) (event.Result, error) {
+func (r *renderer) call(ctx context.Context, input *lambda.InvokeWithResponseStreamInput, maxBytes int64) (event.Result, error) {
 	// The end of the stream is read after the response, when ctx has ended.
 	streaming, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, cancel)()
-	out, err := r.client.InvokeWithResponseStream(streaming, &lambda.InvokeWithResponseStreamInput{FunctionName: &r.function, Payload: payload})
+	out, err := r.client.InvokeWithResponseStream(streaming, input)
 	if err != nil {
 		cancel()
 		return event.Result{}, errors.Join(context.Cause(ctx), err)

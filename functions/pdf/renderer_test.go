@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"svcapi/functions/pdf/render/event"
+	"svcapi/shared/project"
 )
 
 // reply is one response of the Lambda API.
@@ -113,7 +114,7 @@ func TestRenderer(t *testing.T) {
 			ended := 0
 			r := newRenderer(aws.Config{
 				Region: "eu-west-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
-			}, "render:live", func(ctx context.Context, _ string, work func(context.Context) error) {
+			}, config{Renderer: "render:live"}, func(ctx context.Context, _ string, work func(context.Context) error) {
 				ended++
 				if err := work(ctx); err != nil && !strings.Contains(err.Error(), "Sandbox.Timedout") {
 					t.Error(err)
@@ -125,7 +126,7 @@ func TestRenderer(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
 			defer cancel()
-			got, err := r.render(ctx, event.Event{MaxBytes: 1 << 20, HTML: []byte("x"), PageSize: "A4"})
+			got, err := r.render(ctx, &project.Project{}, event.Event{MaxBytes: 1 << 20, HTML: []byte("x"), PageSize: "A4"})
 			switch {
 			case c.failure == "" && (err != nil || len(got.PDF) != len(pdf.PDF) && got.Rejection == nil || ended != 1):
 				t.Errorf("%d bytes, %v, %v", len(got.PDF), got.Rejection, err)

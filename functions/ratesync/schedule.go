@@ -38,7 +38,7 @@ func (s *scheduled) record(ctx context.Context, report *refresh.Report, err erro
 		Level: slog.LevelInfo, Message: "rates synced",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "ratesync"}},
 		Metrics: []telemetry.Metric{
-			{Name: "RatesRefused", Unit: telemetry.Count, Value: float64(refused)},
+			{Name: "RatesRefused", Unit: telemetry.Count, Value: float64(refused), SkipZero: true},
 			{Name: "RatesFailed", Unit: telemetry.Count, Value: float64(failed)},
 		},
 	}

@@ -129,13 +129,13 @@ func (s *Settler) log(ctx context.Context, report Report, metrics []telemetry.Me
 		Message:    "settled",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "settle"}},
 		Metrics: append([]telemetry.Metric{
-			{Name: "SettledReleased", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledReleased])},
-			{Name: "SettledUncertain", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledUncertain])},
-			{Name: "SettledRemoved", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledRemoved])},
+			{Name: "SettledReleased", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledReleased]), SkipZero: true},
+			{Name: "SettledUncertain", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledUncertain]), SkipZero: true},
+			{Name: "SettledRemoved", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledRemoved]), SkipZero: true},
 			{Name: "SettleFailed", Unit: telemetry.Count, Value: float64(report.Failed)},
-			{Name: "SettleOldest", Unit: telemetry.Seconds, Value: report.Oldest.Seconds()},
-			{Name: "LowWallets", Unit: telemetry.Count, Value: float64(len(report.Low))},
-			{Name: "CountsSubtracted", Unit: telemetry.Count, Value: float64(report.Subtracted)},
+			{Name: "SettleOldest", Unit: telemetry.Seconds, Value: report.Oldest.Seconds(), SkipZero: true},
+			{Name: "LowWallets", Unit: telemetry.Count, Value: float64(len(report.Low)), SkipZero: true},
+			{Name: "CountsSubtracted", Unit: telemetry.Count, Value: float64(report.Subtracted), SkipZero: true},
 		}, metrics...),
 	}
 	if err != nil {

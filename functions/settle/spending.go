@@ -186,5 +186,5 @@ func (s *Settler) spending(ctx context.Context) ([]telemetry.Metric, error) {
 	if !compared && len(found) == 0 {
 		return nil, err
 	}
-	return []telemetry.Metric{{Name: "UnusualSpending", Unit: telemetry.Count, Value: float64(len(found))}}, err
+	return []telemetry.Metric{{Name: "UnusualSpending", Unit: telemetry.Count, Value: float64(len(found)), SkipZero: true}}, err
 }

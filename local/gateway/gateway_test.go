@@ -371,7 +371,7 @@ func TestGatewayResponses(t *testing.T) {
 
 // TestThrottle checks that a route lets its burst through and then its rate, whatever is asked of the others.
 func TestThrottle(t *testing.T) {
-	text := strings.Replace(stack, "      GatewayResponses:", `      MethodSettings: [{ResourcePath: /*, HttpMethod: '*', ThrottlingRateLimit: 2, ThrottlingBurstLimit: 5}]
+	text := strings.Replace(stack, "      GatewayResponses:", `      MethodSettings: [{ResourcePath: /*, HttpMethod: '*', ThrottlingRateLimit: 2, ThrottlingBurstLimit: 5}, {ResourcePath: /~1api~1v1~1only-get, HttpMethod: GET, ThrottlingRateLimit: 1, ThrottlingBurstLimit: 1}]
       GatewayResponses:
         THROTTLED:
           StatusCode: '429'
@@ -398,6 +398,11 @@ func TestThrottle(t *testing.T) {
 	}
 	if got := ask("/rest/other"); got != http.StatusOK {
 		t.Errorf("another route: %d", got)
+	}
+	for _, want := range []int{http.StatusOK, http.StatusTooManyRequests} { // a throttle of its own
+		if got, _ := send(t, url, "GET", "/api/v1/only-get", nil, "X-Probe", `{"do":"respond","response":{"statusCode":200}}`); got.StatusCode != want {
+			t.Errorf("the method with a throttle of its own: %d, want %d", got.StatusCode, want)
+		}
 	}
 	for began = time.Now(); ask("/api/v1/echo") != http.StatusOK; {
 		if time.Since(began) > 5*time.Second {
@@ -508,6 +513,10 @@ func TestResponsesAreChecked(t *testing.T) {
 		if _, err := gateway.New(broken, nil, io.Discard); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+	throttled := &template.Template{API: template.API{Throttles: map[string]template.Throttle{"ANY /docs": {PerSecond: 1}}}}
+	if _, err := gateway.New(throttled, nil, io.Discard); err == nil {
+		t.Error("a throttle of no method: no error")
 	}
 }
 

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,10 +42,20 @@ func New(t *template.Template, host *lambda.Host, accessLog io.Writer) (*Handler
 		return nil, err
 	}
 	h := &Handler{api: t.API, host: host, accessLog: log.New(accessLog, "", 0)}
+	settings := maps.Clone(t.API.Throttles)
 	for _, function := range t.Functions {
 		for _, r := range function.Routes {
-			h.routes = append(h.routes, newRoute(function.LogicalID, r, t.API.Throttle))
+			key := r.Method + " " + r.Path
+			if _, own := t.API.Throttles[key]; !own {
+				key = "* /*"
+			}
+			h.routes = append(h.routes, newRoute(function.LogicalID, r, t.API.Throttles[key]))
+			delete(settings, key)
 		}
+	}
+	// API Gateway's documents do not say what the key of a method ANY is: a throttle of its own needs a method of its own.
+	if len(settings) > 0 {
+		return nil, fmt.Errorf("the MethodSettings throttle methods that no route has, or ANY: %v", slices.Sorted(maps.Keys(settings)))
 	}
 	return h, nil
 }

@@ -27,8 +27,8 @@ func (h *Host) API() http.Handler {
 	return mux
 }
 
-// called returns the named function's logical ID and the event, or writes Lambda's refusal and returns false.
-func (h *Host) called(w http.ResponseWriter, r *http.Request) (id string, payload []byte, ok bool) {
+// called returns the named function and the tenant ID of a call, and the event, or writes Lambda's refusal and returns false.
+func (h *Host) called(w http.ResponseWriter, r *http.Request) (key poolKey, payload []byte, ok bool) {
 	name := r.PathValue("name")
 	if _, after, isARN := strings.Cut(name, ":function:"); isARN {
 		name = after
@@ -38,33 +38,33 @@ func (h *Host) called(w http.ResponseWriter, r *http.Request) (id string, payloa
 		qualifier = q
 	}
 	h.mu.Lock()
-	for logical, pool := range h.pools {
-		if logical == name || pool.function.Name == name {
-			id = logical
+	for known, pool := range h.pools {
+		if known.function == name || pool.function.Name == name {
+			key = poolKey{known.function, r.Header.Get("X-Amz-Tenant-Id")}
 		}
 	}
 	h.mu.Unlock()
-	if id == "" || qualifier != "" && qualifier != Alias && qualifier != "$LATEST" {
+	if key.function == "" || qualifier != "" && qualifier != Alias && qualifier != "$LATEST" {
 		refuseCall(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: arn:aws:lambda:"+template.Region+":"+template.AccountID+":function:"+r.PathValue("name"))
-		return "", nil, false
+		return poolKey{}, nil, false
 	}
 	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
 	if err != nil {
 		refuseCall(w, http.StatusRequestEntityTooLarge, "RequestTooLargeException", "the event is over 6 MB, or incomplete")
-		return "", nil, false
+		return poolKey{}, nil, false
 	}
 	if len(payload) == 0 {
 		payload = []byte("{}")
 	}
 	if !json.Valid(payload) {
 		refuseCall(w, http.StatusBadRequest, "InvalidRequestContentException", "Could not parse request body into json")
-		return "", nil, false
+		return poolKey{}, nil, false
 	}
-	return id, payload, true
+	return key, payload, true
 }
 
 func (h *Host) serveInvoke(w http.ResponseWriter, r *http.Request) {
-	id, payload, ok := h.called(w, r)
+	key, payload, ok := h.called(w, r)
 	if !ok {
 		return
 	}
@@ -72,7 +72,7 @@ func (h *Host) serveInvoke(w http.ResponseWriter, r *http.Request) {
 		refuseCall(w, http.StatusBadRequest, "InvalidParameterValueException", "the local stack plays no invocation of type "+kind)
 		return
 	}
-	result, err := h.Invoke(r.Context(), id, payload)
+	result, err := h.invoke(r.Context(), key, payload, false)
 	if !accepts(w, result, err) {
 		return
 	}
@@ -83,11 +83,11 @@ func (h *Host) serveInvoke(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Host) serveStream(w http.ResponseWriter, r *http.Request) {
-	id, payload, ok := h.called(w, r)
+	key, payload, ok := h.called(w, r)
 	if !ok {
 		return
 	}
-	result, err := h.InvokeStream(r.Context(), id, payload)
+	result, err := h.invoke(r.Context(), key, payload, true)
 	if !accepts(w, result, err) {
 		return
 	}
@@ -131,6 +131,8 @@ func (h *Host) serveStream(w http.ResponseWriter, r *http.Request) {
 func accepts(w http.ResponseWriter, result Result, err error) bool {
 	w.Header().Set("X-Amzn-RequestId", result.RequestID)
 	switch {
+	case errors.Is(err, errTenant), errors.Is(err, errNoTenant):
+		refuseCall(w, http.StatusBadRequest, "InvalidParameterValueException", err.Error())
 	case errors.Is(err, ErrThrottled):
 		refuseCall(w, http.StatusTooManyRequests, "TooManyRequestsException", "Rate Exceeded.")
 	case err != nil:

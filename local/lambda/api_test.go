@@ -3,8 +3,10 @@ package lambda_test
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +90,42 @@ func TestAPI(t *testing.T) {
 	}
 	if err := <-busy; err != nil || !throttled {
 		t.Errorf("throttled: %v; %v", throttled, err)
+	}
+}
+
+// TestTenants checks that a function with tenant isolation has processes for each tenant, and what Lambda refuses
+// (docs/decisions.md#pdf-isolation).
+func TestTenants(t *testing.T) {
+	plain, _ := start(t, 1, nil)
+	isolated, _ := start(t, 1, func(f *template.Function) { f.Isolation = "PER_TENANT" })
+	processes := map[string]string{}
+	for _, c := range []struct {
+		host    *lambda.Host
+		tenant  string
+		refused bool
+	}{
+		{plain, "", false}, {plain, "a", true}, {isolated, "", true}, {isolated, "a%b", true}, {isolated, strings.Repeat("a", 257), true},
+		{isolated, "a", false}, {isolated, "B-._:/=+@ 2", false}, {isolated, strings.Repeat("a", 256), false}, {isolated, "a", false},
+	} {
+		in := &api.InvokeInput{FunctionName: aws.String("Probe:live"), Payload: []byte(`{"do":"state"}`)}
+		if c.tenant != "" {
+			in.TenantId = &c.tenant
+		}
+		out, err := client(t, c.host).Invoke(t.Context(), in)
+		if _, refused := errors.AsType[*types.InvalidParameterValueException](err); refused != c.refused || err != nil && !refused {
+			t.Errorf("tenant %.9q: %v", c.tenant, err)
+		}
+		if err != nil {
+			continue
+		}
+		id := decode[state](t, lambda.Result{Payload: out.Payload}).ID
+		if before := processes[c.tenant]; before != "" && before != id {
+			t.Errorf("tenant %.9q: process %s, then %s", c.tenant, before, id)
+		}
+		processes[c.tenant] = id
+	}
+	if ids := slices.Compact(slices.Sorted(maps.Values(processes))); len(ids) != 4 || len(isolated.Processes("Probe")) != 3 {
+		t.Errorf("processes %v, %v", processes, isolated.Processes("Probe"))
 	}
 }
 

@@ -51,7 +51,7 @@ var extra = regexp.MustCompile(`^(AWS_ENDPOINT_URL(_[A-Z_]+)?|SVC_LOCAL|CHROMIUM
 type Options struct {
 	LogDir      string            // one file per function, <folder>.log; required
 	Jail        *jail.Jail        // starts the functions; required
-	Concurrency int               // most processes per function; default 10
+	Concurrency int               // most processes per function, or per tenant of a function; default 10
 	Account     int               // most events at once over all functions; one more is refused; default 1,000, AWS's quota
 	Environment map[string]string // AWS_ENDPOINT_URL*, SVC_LOCAL, CHROMIUM, SVC_TEST_PUBLIC_NETS, SVC_TEST_CA; beats the template's
 }
@@ -61,13 +61,25 @@ type Host struct {
 	options Options
 
 	mu    sync.Mutex
-	pools map[string]*pool    // by logical ID
+	pools map[poolKey]*pool
 	room  *semaphore.Weighted // the events that may still begin, of the functions without a reservation
 
 	ending context.Context // ends when the host is closed
 	end    context.CancelFunc
 	queued sync.WaitGroup // asynchronous events
 }
+
+// poolKey names the processes of a function, by its logical ID, or those that serve one tenant of the function.
+type poolKey struct{ function, tenant string }
+
+// What Lambda refuses as InvalidParameterValueException (AWS Lambda Developer Guide, Troubleshooting tenant isolation).
+var (
+	errNoTenant = errors.New("the function has tenant isolation, and the request has no valid tenant ID")
+	errTenant   = errors.New("the request has a tenant ID, and the function has no tenant isolation")
+)
+
+// tenantID is the pattern of a tenant ID (TenantId, Lambda API Reference, ChainedInvokeOptions).
+var tenantID = regexp.MustCompile(`^[a-zA-Z0-9._:/=+\-@ ]{1,256}$`)
 
 // Result is the result of an event.
 type Result struct {
@@ -96,7 +108,7 @@ func NewHost(options Options) (*Host, error) {
 	if err := os.MkdirAll(options.LogDir, 0o755); err != nil {
 		return nil, err
 	}
-	h := &Host{options: options, pools: map[string]*pool{}, room: semaphore.NewWeighted(int64(options.Account))}
+	h := &Host{options: options, pools: map[poolKey]*pool{}, room: semaphore.NewWeighted(int64(options.Account))}
 	h.ending, h.end = context.WithCancel(context.Background())
 	return h, nil
 }
@@ -117,7 +129,8 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	places, reserved := h.room, int64(function.Reserved)
-	if _, ok := h.pools[function.LogicalID]; ok || h.ending.Err() != nil {
+	key := poolKey{function: function.LogicalID}
+	if h.pools[key] != nil || h.ending.Err() != nil {
 		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), output.close())
 	}
 	if !places.TryAcquire(reserved) {
@@ -131,7 +144,7 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	for name, v := range variables {
 		list = append(list, name+"="+v)
 	}
-	h.pools[function.LogicalID] = &pool{
+	h.pools[key] = &pool{
 		function: function, output: output, limit: h.options.Concurrency, room: places, jail: h.options.Jail,
 		command:   jail.Command{Binary: binary, Env: list, Output: output.raw, Readable: readable(variables), Scratch: scratch},
 		instances: map[*instance]bool{},
@@ -158,25 +171,22 @@ func readable(variables map[string]string) []string {
 	return paths
 }
 
-// Invoke runs one event through a function, by its logical ID, and waits for the result. If the concurrency quota
-// permits the event but every process is busy, the event waits until a process is free or ctx ends. An event that runs
-// continues to its end when ctx ends, as in Lambda.
+// Invoke runs one event through a function without tenants, by its logical ID, and waits for the result. If the concurrency
+// quota permits the event but every process is busy, the event waits until a process is free or ctx ends. An event that
+// runs continues to its end when ctx ends, as in Lambda.
 func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Result, error) {
-	return h.invoke(ctx, function, payload, false)
+	return h.invoke(ctx, poolKey{function: function}, payload, false)
 }
 
 // InvokeStream is Invoke for callers that take a streamed response while the function sends the response.
 func (h *Host) InvokeStream(ctx context.Context, function string, payload []byte) (Result, error) {
-	return h.invoke(ctx, function, payload, true)
+	return h.invoke(ctx, poolKey{function: function}, payload, true)
 }
 
-func (h *Host) invoke(ctx context.Context, function string, payload []byte, streams bool) (Result, error) {
-	pool := h.pool(function)
-	if h.ending.Err() != nil {
-		return Result{}, ErrClosed
-	}
-	if pool == nil {
-		return Result{}, fmt.Errorf("there is no function %s", function)
+func (h *Host) invoke(ctx context.Context, key poolKey, payload []byte, streams bool) (Result, error) {
+	pool, err := h.pool(key)
+	if err != nil {
+		return Result{}, err
 	}
 	if !pool.room.TryAcquire(1) {
 		return Result{}, ErrThrottled
@@ -197,26 +207,51 @@ func (h *Host) invoke(ctx context.Context, function string, payload []byte, stre
 	}
 }
 
-// pool returns a function's processes; nil for a function that the host does not have.
-func (h *Host) pool(function string) *pool {
+// pool returns the processes that may run an event. Those of a tenant run no event of another tenant.
+func (h *Host) pool(key poolKey) (*pool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.pools[function]
+	base := h.pools[poolKey{function: key.function}]
+	switch {
+	case h.ending.Err() != nil:
+		return nil, ErrClosed
+	case base == nil:
+		return nil, fmt.Errorf("there is no function %s", key.function)
+	case base.function.Isolation == "" && key.tenant != "":
+		return nil, errTenant
+	case base.function.Isolation != "" && !tenantID.MatchString(key.tenant):
+		return nil, errNoTenant
+	}
+	if h.pools[key] == nil {
+		h.pools[key] = base.forTenant(key.tenant)
+	}
+	return h.pools[key], nil
+}
+
+// poolsOf returns the processes of a function, those of its tenants included.
+func (h *Host) poolsOf(function string) []*pool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []*pool
+	for key, p := range h.pools {
+		if key.function == function {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // Processes are the IDs of a function's processes at this moment, by its logical ID: busy, frozen and starting ones.
 func (h *Host) Processes(function string) []int {
-	p := h.pool(function)
-	if p == nil {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ids := make([]int, 0, len(p.instances))
-	for i := range p.instances {
-		if id := i.process.ID(); id != 0 {
-			ids = append(ids, id)
+	var ids []int
+	for _, p := range h.poolsOf(function) {
+		p.mu.Lock()
+		for i := range p.instances {
+			if id := i.process.ID(); id != 0 {
+				ids = append(ids, id)
+			}
 		}
+		p.mu.Unlock()
 	}
 	return ids
 }
@@ -224,7 +259,7 @@ func (h *Host) Processes(function string) []int {
 // AwaitIdle waits until the function has no event left, and each of its processes is frozen or has ended. The caller
 // may get the response earlier, if an extension still works.
 func (h *Host) AwaitIdle(ctx context.Context, function string) error {
-	for p := h.pool(function); p != nil && !p.isIdle(); {
+	for slices.ContainsFunc(h.poolsOf(function), func(p *pool) bool { return !p.isIdle() }) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
@@ -248,5 +283,8 @@ func (h *Host) Close() {
 	h.queued.Wait()
 	for _, pool := range h.pools { // the pools no longer change
 		pool.close()
+	}
+	for _, pool := range h.pools { // the log of a function is that of its tenants, too
+		_ = pool.output.close() // an error of the log cannot be logged
 	}
 }

@@ -131,6 +131,9 @@ func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	header.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(e.deadline.UnixMilli(), 10))
 	header.Set("Lambda-Runtime-Invoked-Function-Arn", arn(i.pool.function))
 	header.Set("Lambda-Runtime-Trace-Id", e.trace)
+	if i.pool.tenant != "" {
+		header.Set("Lambda-Runtime-Aws-Tenant-Id", i.pool.tenant)
+	}
 	_, _ = w.Write(e.payload) // the process's end reports a process that is gone
 }
 

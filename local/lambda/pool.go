@@ -104,6 +104,7 @@ func (p *pool) fail(e *event, kind, message string) {
 // pool is one function's processes and the events that wait for them.
 type pool struct {
 	function template.Function
+	tenant   string // that the processes serve; empty: the function has no tenants
 	jail     *jail.Jail
 	command  jail.Command
 	limit    int                 // processes
@@ -116,6 +117,14 @@ type pool struct {
 	instances map[*instance]bool
 	starting  int // instances that have not asked for their first event
 	closed    bool
+}
+
+// forTenant returns a pool with its own processes of the same function.
+func (p *pool) forTenant(tenant string) *pool {
+	return &pool{
+		function: p.function, tenant: tenant, jail: p.jail, command: p.command, limit: p.limit, room: p.room, output: p.output,
+		instances: map[*instance]bool{},
+	}
 }
 
 // submit hands an event to an idle instance, or queues it for the first that is free and starts one where the limit allows.
@@ -264,5 +273,4 @@ func (p *pool) close() {
 	for _, i := range instances {
 		<-i.gone
 	}
-	_ = p.output.close() // an error of the log cannot be logged
 }

@@ -29,8 +29,8 @@ func (h *Host) Enqueue(function string, payload []byte, report func(Result, erro
 	if h.ending.Err() != nil {
 		return ErrClosed
 	}
-	pool, ok := h.pools[function]
-	if !ok {
+	pool := h.pools[poolKey{function: function}]
+	if pool == nil {
 		return fmt.Errorf("there is no function %s", function)
 	}
 	h.queued.Go(func() {

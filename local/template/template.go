@@ -48,6 +48,8 @@ type Function struct {
 	Asynchronous Asynchronous `cfn:"EventInvokeConfig"`
 	// Reserved is how many events may run at once, taken out of the account's concurrency; 0: no reservation.
 	Reserved int `cfn:"ReservedConcurrentExecutions"`
+	// Isolation is PER_TENANT for a function whose processes serve one tenant each. Else the function takes no tenant ID.
+	Isolation string `cfn:"TenancyConfig.TenantIsolationMode"`
 }
 
 // Asynchronous holds the rules of Lambda for an event whose caller does not wait.
@@ -82,9 +84,9 @@ type Schedule struct {
 // API is the AWS::Serverless::Api.
 type API struct {
 	LogicalID        string
-	Stage            string   `cfn:"StageName"`
-	BinaryMediaTypes []string `cfn:"BinaryMediaTypes"`
-	Throttle         Throttle
+	Stage            string                     `cfn:"StageName"`
+	BinaryMediaTypes []string                   `cfn:"BinaryMediaTypes"`
+	Throttles        map[string]Throttle        // by method and path, such as GET /docs; "* /*" is that of all others
 	Responses        map[string]GatewayResponse `cfn:"GatewayResponses"` // by response type, DEFAULT_4XX for example
 }
 
@@ -288,7 +290,7 @@ func rate(expression string) (time.Duration, error) {
 }
 
 func (r *resolver) api(id string, properties *yaml.Node) API {
-	a := API{LogicalID: id, Responses: map[string]GatewayResponse{}}
+	a := API{LogicalID: id, Throttles: map[string]Throttle{}, Responses: map[string]GatewayResponse{}}
 	path := id + ".Properties"
 	r.decode(path, properties, &a)
 	for i, mediaType := range a.BinaryMediaTypes {
@@ -306,10 +308,13 @@ func (r *resolver) api(id string, properties *yaml.Node) API {
 		if throttle == (Throttle{}) {
 			continue
 		}
-		if s.Path != "/*" || s.Method != "*" {
-			r.problem(path+".MethodSettings", fmt.Errorf("the local stack plays throttling of /* and *, not of %s and %s", s.Path, s.Method))
+		if s.Path != "/*" && s.Method == "*" {
+			r.problem(path+".MethodSettings", fmt.Errorf("the local stack plays throttling of /* or of one method, not of all methods of %s", s.Path))
 		}
-		a.Throttle = throttle
+		if s.Path != "/*" {
+			s.Path = strings.ReplaceAll(strings.TrimPrefix(s.Path, "/"), "~1", "/")
+		}
+		a.Throttles[strings.ToUpper(s.Method)+" "+s.Path] = throttle
 	}
 	return a
 }

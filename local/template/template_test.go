@@ -29,7 +29,7 @@ Resources:
     Properties:
       StageName: !Ref Stage
       BinaryMediaTypes: ['*~1*']
-      MethodSettings: [{ResourcePath: /*, HttpMethod: '*', ThrottlingRateLimit: 20, ThrottlingBurstLimit: 40}, {ResourcePath: /~1sms, HttpMethod: GET, MetricsEnabled: true}]
+      MethodSettings: [{ResourcePath: /*, HttpMethod: '*', ThrottlingRateLimit: 20, ThrottlingBurstLimit: 40}, {ResourcePath: /~1sms, HttpMethod: GET, MetricsEnabled: true}, {ResourcePath: /~1sms~1send, HttpMethod: POST, ThrottlingRateLimit: 1, ThrottlingBurstLimit: 2}]
       GatewayResponses:
         DEFAULT_5XX:
           StatusCode: '500'
@@ -105,7 +105,7 @@ func TestParse(t *testing.T) {
 	want := &template.Template{
 		Parameters: map[string]string{"Stage": "dev", "Price": "7", "Endpoint": ""},
 		API: template.API{
-			LogicalID: "Api", Stage: "dev", BinaryMediaTypes: []string{"*/*"}, Throttle: template.Throttle{PerSecond: 20, Burst: 40},
+			LogicalID: "Api", Stage: "dev", BinaryMediaTypes: []string{"*/*"}, Throttles: map[string]template.Throttle{"* /*": {PerSecond: 20, Burst: 40}, "POST /sms/send": {PerSecond: 1, Burst: 2}},
 			Responses: map[string]template.GatewayResponse{"DEFAULT_5XX": {
 				Status: 500, Headers: map[string]string{"X-ID": "context.requestId"},
 				Templates: map[string]string{"application/json": `{"id":"$context.requestId"}`},
@@ -190,8 +190,8 @@ func TestMistakes(t *testing.T) {
 		{"list for a text", function("Handler: [a]"), "AFunction.Properties.Handler: a single value is wanted"},
 		{"text for a mapping", function("Environment: a"), "AFunction.Properties.Environment: a mapping is wanted"},
 		{"text for a list", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {BinaryMediaTypes: a}}}", "BinaryMediaTypes: a list is wanted"},
-		{"throttle of one route", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {MethodSettings: [{ResourcePath: /~1sms, HttpMethod: GET, ThrottlingRateLimit: 1}]}}}",
-			"plays throttling of /* and *, not of /~1sms and GET"},
+		{"throttle of one route", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {MethodSettings: [{ResourcePath: /~1sms, HttpMethod: '*', ThrottlingRateLimit: 1}]}}}",
+			"plays throttling of /* or of one method, not of all methods of /~1sms"},
 		{"circle", "Conditions: {A: !Not [!Condition A]}\n" + function("Timeout: !If [A, 1, 2]"), "in a circle"},
 		{"no default", "Parameters: {A: {Type: String}}\nResources: {}", "parameter A has no default"},
 		{"no YAML", "\t", "found character"},

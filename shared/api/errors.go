@@ -62,6 +62,7 @@ type Error struct {
 	Header     http.Header // further headers of the response
 
 	Cause     error  // for the log only
+	Quoted    string // the part of the payload that message and cause quote, which the log masks; empty: they quote none
 	Vendor    string // the vendor that failed; empty: no vendor did
 	Reached   bool   // a byte of irrevocable work may have reached a vendor: an Idempotency-Key keeps this outcome
 	Uncertain bool   // the work may still have happened, so it stays charged

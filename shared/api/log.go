@@ -72,7 +72,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 		vendor = e.Vendor
 		attributes = append(attributes, slog.String("code", e.Code))
 		if !state.privacy {
-			attributes = append(attributes, slog.String("error", s.cfg.errorText(e.Error())))
+			attributes = append(attributes, slog.String("error", s.cfg.errorText(e.Error(), e.Quoted)))
 		}
 		if resp.status >= 500 && e.Code != CodeProjectPaused {
 			level = slog.LevelError
@@ -93,6 +93,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 	if resp.isOwnFailure() { // free while nothing fails
 		metrics = append(metrics, telemetry.Metric{Name: "InternalErrors", Unit: telemetry.Count, Value: 1, By: []string{telemetry.ByVersion}})
 	}
+	metrics = append(metrics, telemetry.Failures(resp.status)...)
 	if state.price != "" {
 		metrics = append(metrics, telemetry.Metric{Name: "Credits", Unit: telemetry.Count, Value: float64(state.credits), By: []string{telemetry.ByStage, "operation"}})
 	}

@@ -31,10 +31,13 @@ func (c Config) payload(body []byte) string {
 	return truncate(maskPayload(body), maxPayload)
 }
 
-// errorText returns what the log holds of an error's text.
-func (c Config) errorText(text string) string {
+// errorText returns what the log holds of an error's text, which may quote a part of the payload.
+func (c Config) errorText(text, quoted string) string {
 	if c.LogPayloads == payloadsOn {
 		return text
+	}
+	if quoted != "" {
+		text = strings.ReplaceAll(text, quoted, "("+mask(quoted)+")")
 	}
 	return phoneNumbers().ReplaceAllStringFunc(text, mask)
 }

@@ -40,16 +40,17 @@ func TestMaskPayload(t *testing.T) {
 // docs/decisions.md#payload-logging: the operator's choice, privacy mode above it, and the default of a configuration.
 func TestLogPayloads(t *testing.T) {
 	run := func(context.Context) (*Result, error) {
-		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "m"}).WithCause(errors.New("the vendor says 94771234567 is unsubscribed, reference 12345"))
+		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "https://a.example/x failed", Quoted: "https://a.example/x"}).WithCause(
+			errors.New("the vendor says 94771234567 is unsubscribed, reference 12345, https://a.example/x"))
 	}
 	for _, c := range []struct {
 		value, privacy string
 		has, lacks     []string
 	}{
-		{payloadsOn, "", []string{"needle", "94771234567"}, nil},
-		{payloadsMasked, "", []string{"6 characters", "the last 567 is unsubscribed, reference 12345"}, []string{"needle", "94771"}},
-		{"", "", []string{"6 characters"}, []string{"needle"}},
-		{payloadsOff, "", []string{"unsubscribed"}, []string{"needle", "characters", "94771", "payload"}},
+		{payloadsOn, "", []string{"needle", "94771234567", "https://a.example/x failed"}, nil},
+		{payloadsMasked, "", []string{"6 characters", "the last 567 is unsubscribed, reference 12345, (19 characters)", "(19 characters) failed"}, []string{"needle", "94771", "example"}},
+		{"", "", []string{"6 characters"}, []string{"needle", "example"}},
+		{payloadsOff, "", []string{"unsubscribed", "(19 characters) failed"}, []string{"needle", "6 characters", "94771", "payload", "example"}},
 		{payloadsOn, "true", nil, []string{"needle", "unsubscribed"}},
 		{payloadsMasked, "true", nil, []string{"characters", "unsubscribed"}},
 	} {

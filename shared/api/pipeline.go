@@ -81,7 +81,7 @@ func (s *Service) respond(ctx context.Context, state *requestState, routes []Rou
 	state.vendor = result.Vendor
 	state.attributes, state.metrics = append(state.attributes, result.Attributes...), append(state.metrics, result.Metrics...)
 	if result.Cause != nil && !state.privacy {
-		state.note("error", errors.New(s.cfg.errorText(result.Cause.Error())))
+		state.note("error", errors.New(s.cfg.errorText(result.Cause.Error(), "")))
 	}
 	return success(result, state.id)
 }

@@ -39,16 +39,13 @@ func projectFields(p *Project, it item) fields {
 	f := fields{
 		"pk": &p.ID, "name": &p.Name, "paused": &p.Paused, "created": &p.Created, "version": &p.version,
 		"limit_requests": &p.Limit.Requests, "limit_seconds": &p.Limit.Window,
-		"trial": &p.Trial, "trial_destinations": &p.TrialDestinations,
+		"trial": &p.Trial, "trial_destinations": &p.TrialDestinations, "hash_key": &p.hashKey,
 	}
 	if p.Shards.Count > 0 || it["shards"] != nil {
 		f["shards"], f["shards_before"], f["shards_since"] = &p.Shards.Count, &p.Shards.Before, &p.Shards.Since
 	}
 	if len(p.Limits.Recipients) > 0 || it["recipient_limits"] != nil {
 		f["recipient_limits"] = &p.Limits.Recipients
-	}
-	if p.recipientKey != nil || it["recipient_key"] != nil || it["recipient_limits"] != nil {
-		f["recipient_key"] = &p.recipientKey
 	}
 	for name, most := range map[string]*int64{"daily_credits": &p.Limits.DailyCredits, "daily_units": &p.Limits.DailyUnits} {
 		if *most != 0 || it[name] != nil {

@@ -86,8 +86,8 @@ type Project struct {
 	Shards            Shards    // for a project that is too busy for one item of DynamoDB
 	Created           time.Time // in UTC, to the second
 
-	// recipientKey is the key of the hashes that RecipientID returns, set with the first limit by recipient.
-	recipientKey []byte
+	// hashKey is the random key of the hashes that RecipientID and TenantID return. It never changes.
+	hashKey []byte
 	// version counts the changes of the record. A change fails where the version has changed since the read.
 	version int64
 }
@@ -106,9 +106,15 @@ type RecipientLimit struct {
 }
 
 // RecipientID returns the keyed hash (RFC 2104) of a phone number for counters (docs/decisions.md#recipient-limit).
-func (p *Project) RecipientID(number string) string {
-	mac := hmac.New(sha256.New, p.recipientKey)
-	mac.Write([]byte(number))
+func (p *Project) RecipientID(number string) string { return p.hash(number) }
+
+// TenantID returns the keyed hash of the project's ID, which is no phone number: 32 letters and digits that Lambda takes as a
+// tenant ID and writes into its logs (docs/decisions.md#pdf-isolation).
+func (p *Project) TenantID() string { return p.hash(p.ID) }
+
+func (p *Project) hash(text string) string {
+	mac := hmac.New(sha256.New, p.hashKey)
+	mac.Write([]byte(text))
 	return base32Lower.EncodeToString(mac.Sum(nil)[:20])
 }
 

@@ -101,6 +101,8 @@ func (s *Store) CreateProject(ctx context.Context, p Project, integrations ...In
 	}
 	p.Created = now()
 	p.version = 1
+	p.hashKey = make([]byte, hashKeySize)
+	rand.Read(p.hashKey) // documented never to fail
 	p, err := validated(p)
 	if err != nil {
 		return Project{}, err
@@ -400,8 +402,8 @@ const (
 	// leastRecipientWindow bounds the counters of a number's item, one for each window of a day: 1,440 are some 20 KB. A write
 	// costs by the size of its item, which must not reach 400 KB.
 	leastRecipientWindow = time.Minute
-	// recipientKeySize is the length of a recipientKey, that of a SHA-256 (RFC 2104, section 3).
-	recipientKeySize = 32
+	// hashKeySize is the length of a hashKey, that of a SHA-256 (RFC 2104, section 3).
+	hashKeySize = 32
 )
 
 var (
@@ -425,10 +427,6 @@ func validated(p Project) (Project, error) {
 		return Project{}, err
 	}
 	p.Limits.Recipients = slices.SortedFunc(slices.Values(p.Limits.Recipients), func(a, b RecipientLimit) int { return cmp.Compare(a.Window, b.Window) })
-	if len(p.Limits.Recipients) > 0 && p.recipientKey == nil {
-		p.recipientKey = make([]byte, recipientKeySize)
-		rand.Read(p.recipientKey) // documented never to fail
-	}
 	normal := make([]string, 0, len(p.TrialDestinations))
 	for _, d := range p.TrialDestinations {
 		n, ok := NormalNumber(d)

@@ -139,7 +139,7 @@ func TestLimits(t *testing.T) {
 	first := set(func(_ *RateLimit, l *Limits) {
 		*l = Limits{Recipients: []RecipientLimit{day20, tenMinutes}, DailyCredits: 7, DailyUnits: 8}
 	})
-	if !reflect.DeepEqual(first.Limits, Limits{[]RecipientLimit{tenMinutes, day20}, 7, 8}) || first.Limit != limit || len(first.recipientKey) != recipientKeySize {
+	if !reflect.DeepEqual(first.Limits, Limits{[]RecipientLimit{tenMinutes, day20}, 7, 8}) || first.Limit != limit || len(first.hashKey) != hashKeySize {
 		t.Errorf("%+v", first)
 	}
 	none := set(func(r *RateLimit, l *Limits) { r.Requests, *l = 9, Limits{} })
@@ -150,6 +150,10 @@ func TestLimits(t *testing.T) {
 	other := create(t, s, Project{ID: "other", Limits: again.Limits})
 	if a, b := first.RecipientID("n"), again.RecipientID("n"); a != b || a == first.RecipientID("m") || a == other.RecipientID("n") || len(a) != 32 {
 		t.Errorf("hashes %q, %q, %q", a, b, other.RecipientID("n"))
+	}
+	other.ID = again.ID // one ID under two keys
+	if a, b := again.TenantID(), other.TenantID(); a != first.TenantID() || a == b || len(a) != 32 || strings.Contains(a, again.ID) {
+		t.Errorf("tenants %q, %q", a, b)
 	}
 }
 

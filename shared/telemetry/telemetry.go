@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"os"
 	"slices"
@@ -51,6 +52,8 @@ type Metric struct {
 	// By names the dimensions that count the value, each for itself; ByStage counts the value without a dimension, and so
 	// does an empty By. ByVersion counts the value for the running version of the function alone.
 	By []string `json:"-"`
+	// SkipZero leaves a value of 0 to the log: CloudWatch bills a metric for the hours in which it has a value.
+	SkipZero bool `json:"-"`
 }
 
 // ByStage in Metric.By counts a value for the whole stage.
@@ -59,6 +62,17 @@ const ByStage = ""
 // ByVersion in Metric.By is a dimension that the Logger adds, with the value FUNCTION:VERSION. The alarms of deployments
 // watch it (docs/decisions.md#canary).
 const ByVersion = "version"
+
+// Failures returns the metric of a response's status that the alarms of the gateway subtract from the gateway's own count.
+func Failures(status int) []Metric {
+	switch {
+	case status >= http.StatusInternalServerError:
+		return []Metric{{Name: "ServerErrors", Unit: Count, Value: 1}}
+	case status >= http.StatusBadRequest:
+		return []Metric{{Name: "ClientErrors", Unit: Count, Value: 1}}
+	}
+	return nil
+}
 
 // Dimension distinguishes metrics. A project is never a dimension, because each would be a metric with a price.
 type Dimension struct{ Name, Value string }
@@ -198,6 +212,9 @@ func (l *Logger) embedded(e Event) []directive {
 	}
 	var directives []directive
 	for _, m := range e.Metrics {
+		if m.SkipZero && m.Value == 0 {
+			continue
+		}
 		sets := l.sets(m, present)
 		i := slices.IndexFunc(directives, func(d directive) bool { return slices.EqualFunc(d.Dimensions, sets, slices.Equal) })
 		if i < 0 {

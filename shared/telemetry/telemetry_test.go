@@ -58,6 +58,22 @@ func TestEmit(t *testing.T) {
 	}
 }
 
+// docs/decisions.md#log-lines: a metric that is 0 is in the log and costs nothing, and each status is a metric of the gateway's alarms.
+func TestMetricsThatCost(t *testing.T) {
+	for status, want := range map[int]string{304: "", 400: "ClientErrors", 499: "ClientErrors", 500: "ServerErrors", 503: "ServerErrors"} {
+		var out bytes.Buffer
+		metrics := append([]telemetry.Metric{{Name: "Low", SkipZero: true}, {Name: "Runs"}}, telemetry.Failures(status)...)
+		telemetry.New(&out, telemetry.Config{}).Emit(t.Context(), telemetry.Event{Metrics: metrics})
+		var got string
+		for _, name := range regexp.MustCompile(`"Name":"(\w+)"`).FindAllStringSubmatch(out.String(), -1) {
+			got += name[1]
+		}
+		if got != "Runs"+want || !bytes.Contains(out.Bytes(), []byte(`"Low":0`)) {
+			t.Errorf("%d: %s", status, out.Bytes())
+		}
+	}
+}
+
 // TestSource checks how a request's line names the address that the request came from.
 func TestSource(t *testing.T) {
 	logger := func(stage, how string) *telemetry.Logger {

@@ -228,6 +228,13 @@ func TestCanary(t *testing.T) {
 				t.Errorf("%s: the alarm %s fires: %v: %v", id, a.AlarmName, !want, m)
 			}
 		}
+		// The alarms of the gateway subtract the functions' own failures, which have these metrics.
+		for status, name := range map[string]string{"4": "ClientErrors", "5": "ServerErrors"} {
+			failures := strings.Count(log["7"]+log["8"]+log["9"], `"status":`+status)
+			if got := len(m[metricKey("SVC/local", name, map[string]string{})]); got != failures {
+				t.Errorf("%s: %s counts %d of %d responses", id, name, got, failures)
+			}
+		}
 		if len(names) != 3 {
 			t.Errorf("%s: versions share an alarm: %v", id, names)
 		}

@@ -182,7 +182,7 @@ func TestErrors(t *testing.T) {
 		{"unknown vendor", at(location, `{"ip":"112.134.0.1","provider":"nobody"}`, place),
 			"422 provider_selection_failed", ""},
 		{"barcode", at(barcodes, `{"data":"4006381333932","type":"EAN13"}`, built),
-			"400 http_error render_rejected", "EAN13: the check digit of 400638133393 must be 1; found 2."},
+			"400 http_error render_rejected", "EAN13: the check digit must be 1; found 2."},
 		{"QR code that does not fit", at(qrcodes, `{"data":"`+strings.Repeat("x", 2953)+`","size":184,"error_correction":"L"}`, built),
 			"400 http_error render_rejected", "QR code: 177 modules and margins of 4 do not fit 184 pixels; size must be at least 185."},
 		{"PDF image", at(pdfs, `{"html":"<img src=https://nothing.invalid/x.png>"}`, built),

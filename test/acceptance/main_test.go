@@ -23,9 +23,11 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"golang.org/x/sync/semaphore"
 
+	"svcapi"
 	"svcapi/local/build"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
+	"svcapi/test/leaks"
 	"svcapi/test/mmdbtest"
 )
 
@@ -47,6 +49,7 @@ type system struct {
 
 	mu       sync.Mutex
 	secrets  []string         // client secrets that svc has printed
+	payloads *leaks.Payloads  // of all requests
 	projects []string         // created by tests
 	notRun   []string         // tests that need a local stack
 	images   *httptest.Server // a host of images that the functions treat as public
@@ -70,7 +73,7 @@ func run(m *testing.M) (code int) {
 		return failed(err)
 	}
 	defer os.RemoveAll(dir)
-	fixture = &system{dir: dir, browser: browser{held: semaphore.NewWeighted(2)}}
+	fixture = &system{dir: dir, payloads: leaks.NewPayloads(svcapi.OpenAPI), browser: browser{held: semaphore.NewWeighted(2)}}
 	if err := fixture.start(context.Background()); err != nil {
 		return failed(err)
 	}
@@ -132,7 +135,9 @@ func (s *system) start(ctx context.Context) error {
 		Through: s.witness.through,
 		LogDir:  filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
 		Concurrency: 32, Environment: environment,
-		Parameters: map[string]string{"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases},
+		Parameters: map[string]string{
+			"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases, "LogPayloads": "masked",
+		},
 	})
 	if err != nil {
 		return err

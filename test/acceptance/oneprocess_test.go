@@ -54,7 +54,10 @@ func startOneProcess(ctx context.Context, first *stack.Stack, logs string, w *wi
 	n.stack, err = stack.Start(ctx, stack.Options{
 		LogDir: logs, Concurrency: 1, Through: w.through,
 		// The cached record of one request is still valid when the next request is recorded.
-		Parameters: map[string]string{"Stage": oneProcessStage, "ProjectCacheSeconds": "60"},
+		// The first stack has the other mode of the renderer.
+		Parameters: map[string]string{
+			"Stage": oneProcessStage, "ProjectCacheSeconds": "60", "LogPayloads": "off", "PdfIsolation": "project",
+		},
 	})
 	if set {
 		os.Setenv(engine.EndpointVariable, before)

@@ -291,7 +291,7 @@ func TestRolesAgainstReality(t *testing.T) {
 		{sms, "dynamodb:Query", "svc-prod-projects", ""},
 		{sms, "secretsmanager:GetSecretValue", "svc/local/security/managed/development", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "settle"}), "secretsmanager:GetSecretValue", "svc/local/sms/managed/development", ""},
-		{lambda.AccessKeyID(template.Function{Folder: "pdf"}), "lambda:InvokeFunction", "svc-local-pdf-render", ""},
+		{lambda.AccessKeyID(template.Function{Folder: "pdf"}), "lambda:InvokeFunction", "svc-local-pdf-render-shared", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "pdfrender"}), "dynamodb:Query", "svc-local-projects", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "currency"}), "dynamodb:PutItem", "svc-local-rates", "stored"},
 	} {

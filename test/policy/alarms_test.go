@@ -54,9 +54,15 @@ var (
 	quotedName    = regexp.MustCompile(`"([a-z_]+)"`)
 )
 
-// ownMetrics returns the metrics that the functions print, each with the dimensions that count it; "" is the stage.
-var ownMetrics = sync.OnceValue(func() map[string][]string {
-	metrics := map[string][]string{}
+// ownMetric is a metric that functions print.
+type ownMetric struct {
+	by   []string // the dimensions that count the metric; "" is the stage
+	idle bool     // the metric has values although nobody sends a request
+}
+
+// ownMetrics returns the metrics that the functions print, by name.
+var ownMetrics = sync.OnceValue(func() map[string]ownMetric {
+	metrics := map[string]ownMetric{}
 	for _, folder := range []string{"functions", "shared"} {
 		_ = filepath.WalkDir(root(folder), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -75,7 +81,8 @@ var ownMetrics = sync.OnceValue(func() map[string][]string {
 				for _, name := range quotedName.FindAllStringSubmatch(by, -1) {
 					dimensions = append(dimensions, name[1])
 				}
-				metrics[names] = dimensions
+				scheduled := strings.Contains(path, "functions/settle/") || strings.Contains(path, "functions/ratesync/")
+				metrics[names] = ownMetric{dimensions, scheduled && !bytes.Contains(match[0], []byte("SkipZero: true"))}
 			}
 			return err
 		})
@@ -128,7 +135,7 @@ func alarms(s *templateFile) (f findings) {
 			chapters[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = true // as its link
 		}
 	}
-	own, found, subtracted := ownMetrics(), map[string][]string{}, []string{"success"}
+	own, found := ownMetrics(), map[string][]string{}
 	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
 		metrics := watched(alarm)
 		found[alarm.id] = metrics
@@ -149,12 +156,10 @@ func alarms(s *templateFile) (f findings) {
 			by, outcome, _ := strings.Cut(dimensions, "=")
 			switch {
 			case namespace != "SVC/${Stage}" && !slices.Contains(awsMetrics[namespace], name),
-				namespace == "SVC/${Stage}" && !slices.Contains(own[name], by):
+				namespace == "SVC/${Stage}" && !slices.Contains(own[name].by, by):
 				f.add("%s watches %s, which nothing prints", alarm.id, metric)
 			case by == "outcome" && !slices.Contains(outcomes(), outcome):
 				f.add("%s watches %s, which no response has", alarm.id, metric)
-			case by == "outcome" && strings.HasPrefix(alarm.id, "Gateway"):
-				subtracted = append(subtracted, outcome)
 			}
 		}
 	}
@@ -165,12 +170,6 @@ func alarms(s *templateFile) (f findings) {
 		}
 		if len(want) > mostMetrics {
 			f.add("%d metrics are too many for %s, which takes %d: the rest needs a second alarm", len(want), name, mostMetrics)
-		}
-	}
-	// The gateway's alarms are about responses that no function knows of, so they subtract those of each outcome.
-	for _, outcome := range outcomes() {
-		if !slices.Contains(subtracted, outcome) {
-			f.add("the alarms of the gateway count the functions' own %s", outcome)
 		}
 	}
 	for title := range chapters {
@@ -251,7 +250,7 @@ func dashboard(s *templateFile) (f findings) {
 		}
 	}
 	for _, match := range searched.FindAllStringSubmatch(text, -1) {
-		if ownMetrics()[match[1]] == nil && !slices.Contains(awsMetrics["AWS/Lambda"], match[1]) {
+		if ownMetrics()[match[1]].by == nil && !slices.Contains(awsMetrics["AWS/Lambda"], match[1]) {
 			f.add("the dashboard shows %s, which nothing prints", match[1])
 		}
 	}

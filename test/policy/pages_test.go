@@ -92,20 +92,23 @@ func readModel(s *templateFile) (*model, error) {
 		folder, _, _ := strings.Cut(strings.ToLower(schedule.id), "function")
 		m.runs[folder] = hoursOfMonth / n * map[string]float64{"minute": 60, "hour": 1}[every[2]]
 	}
-	for _, dimensions := range ownMetrics() {
-		for _, by := range dimensions {
+	for _, metric := range ownMetrics() {
+		if metric.idle {
+			m.idleMetrics++
+		}
+		for _, by := range metric.by {
 			switch by {
 			case "":
-				m.metrics, m.idleMetrics = m.metrics+1, m.idleMetrics+1
+				m.metrics++
 			case "outcome":
 				m.metrics += len(outcomes())
 			case "operation": // of Credits only those that have a price; docs, and none for a request without a route
 				for _, paid := range operations() {
-					if paid || !slices.Contains(dimensions, "") {
+					if paid || !slices.Contains(metric.by, "") {
 						m.metrics++
 					}
 				}
-				if !slices.Contains(dimensions, "") {
+				if !slices.Contains(metric.by, "") {
 					m.metrics += 2
 				}
 			}
@@ -299,9 +302,12 @@ func TestCosts(t *testing.T) {
 		perMillion = append(perMillion, append(row, each))
 	}
 	fixed, idle := m.fixed()
+	if idle > 15 {
+		t.Errorf("a month without a request costs %.2f $; most of it is metrics, see docs/decisions.md#log-lines", idle)
+	}
 	computed(t, "docs/costs.md", map[string]string{
 		"operations": table(slices.Concat([]string{"Operation", "Writes", "Reads", "Own time"}, m.Regions, []string{"Each second of vendor"}), perMillion),
-		"fixed":      fixed, "project": m.project(), "storage": m.storage(),
+		"fixed":      fixed, "project": m.project(), "storage": m.storage(), "flood": m.flood(t),
 	})
 	computed(t, "README.md", map[string]string{
 		"price": fmt.Sprintf("A month without a request costs %s $ in %s. A million requests of \"%s\" cost %s $. Your\n"+
@@ -353,6 +359,45 @@ about 70 metrics more (%s $). Optional: your own KMS key %s $, a web ACL %s $ wi
 million requests.
 `, m.idleMetrics, m.metrics+full, dollars(float64(m.metrics+full)*m.price("metric", 0)), dollars(400*m.price("metric", 0)),
 		dollars(70*m.price("metric", 0)), dollars(m.price("key", 0)), dollars(m.price("acl", 0)), dollars(m.price("acl_rule", 0)), dollars(m.price("acl_request", 0)*1e6)), idle
+}
+
+// flood is the table of what a day of requests without credentials costs in each stage of samconfig.toml: as many as the
+// throttles let through, to each route.
+func (m *model) flood(t *testing.T) string {
+	t.Helper()
+	s := current(t)
+	settings, stages := s.doc.list("Resources", "ApiStage", "Properties", "MethodSettings"), []string{"dev", "staging", "prod"}
+	config, _ := os.ReadFile(root("samconfig.toml"))
+	set := func(stage, name string) float64 {
+		text := s.doc.text("Parameters", name, "Default")
+		if own := regexp.MustCompile(`"Stage=` + stage + `",.*"` + name + `=(\d+)"`).FindSubmatch(config); own != nil {
+			text = string(own[1])
+		}
+		value, _ := strconv.ParseFloat(text, 64)
+		return value
+	}
+	slow, _ := strconv.ParseFloat(show(at(settings[1], "ThrottlingRateLimit")), 64)
+	slow *= float64(len(settings) - 1)
+	milliseconds := m.unit("refused_milliseconds")
+	refused := m.request(operationUnits{Reads: 1, Milliseconds: milliseconds, ResponseBytes: m.unit("refused_bytes")}, 0)
+	page := m.request(operationUnits{Milliseconds: milliseconds, ResponseBytes: m.unit("docs_bytes")}, 0)
+	head := []string{"$ a day, " + m.Regions[0]}
+	rows := [][]string{
+		{fmt.Sprintf("%d routes, refused with 401 or 404", len(s.routes()))}, {fmt.Sprintf("The documentation, %s files a second", number(slow))}, {"From one address alone"},
+	}
+	for _, stage := range stages {
+		rate, address, firewall := set(stage, "ApiRequestsPerSecond"), math.Inf(1), 0.0
+		if limit := set(stage, "AddressRequestsPer5Minutes"); limit > 0 {
+			address, firewall = limit/300, m.price("acl_request", 0)
+		}
+		head = append(head, fmt.Sprintf("%s: %s a second and route", stage, number(rate)))
+		all := min(rate*float64(len(s.routes())), m.quota("gateway_rate").Value)
+		pages := min(slow, address) // an address asks for what costs most
+		for i, sum := range []float64{all * (refused + firewall), slow * (page + firewall), pages*(page+firewall) + min(all, address-pages)*(refused+firewall)} {
+			rows[i] = append(rows[i], dollars(sum*24*3600))
+		}
+	}
+	return table(head, rows)
 }
 
 // scanned is the price of reading all wallets once, in pages that are rounded up to 4 KB; half of it where a stale read will do.
@@ -416,7 +461,7 @@ func TestScale(t *testing.T) {
 		t.Errorf("the shares of the mix sum up to %v, want 100", share)
 	}
 	_, _ = m.fixed()
-	_, _ = m.project(), m.storage()
+	_, _, _ = m.project(), m.storage(), m.flood(t)
 	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates(), "projects": m.projects(), "sources": m.sources()})
 	known := slices.Concat(slices.Collect(maps.Keys(m.Units)), slices.Collect(maps.Keys(m.Quotas)), slices.Collect(maps.Keys(m.Prices)))
 	slices.Sort(known)

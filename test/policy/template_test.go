@@ -34,6 +34,9 @@ const (
 	traced   = "Traces ? ${TracePolicy} : -, ReadsKey ? ${KeyPolicy} : -]"
 	url      = "https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/${Stage}"
 	stage    = "~.*/restapis/\\$\\{Api\\}/stages/\\$\\{ApiStage\\}"
+	slow     = "{DataTraceEnabled: false, HttpMethod: GET, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, ResourcePath: "
+	slowly   = "ThrottlingBurstLimit: 100, ThrottlingRateLimit: 10}, "
+	toTopic  = ", ThresholdType: PERCENTAGE}, Subscribers: [{Address: ${AlarmTopicArn}, SubscriptionType: SNS}]}"
 	gateway  = " Sum ApiName=${AWS::StackName} Stage=${Stage}"
 	outcome  = "SVC/${Stage} Requests Sum outcome="
 )
@@ -50,7 +53,15 @@ var facts = []fact{
 	{"Api", "SecurityPolicy", "SecurityPolicy_TLS13_1_2_2021_06"},
 	{"Api", "EndpointAccessMode", "BASIC"},
 	{"ApiStage", "MethodSettings", "[{DataTraceEnabled: false, HttpMethod: *, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, " +
-		"ResourcePath: /*, ThrottlingBurstLimit: ${ApiBurst}, ThrottlingRateLimit: ${ApiRequestsPerSecond}}]"},
+		"ResourcePath: /*, ThrottlingBurstLimit: ${ApiBurst}, ThrottlingRateLimit: ${ApiRequestsPerSecond}}, " + slow + "/~1docs, " + slowly + slow + "/~1docs~1{proxy+}, " +
+		strings.TrimSuffix(slowly, ", ") + "]"},
+	// docs/decisions.md#floods: the whole account's, to the topic of the alarms.
+	{"Budget", "/Condition", "HasBudget"},
+	{"Budget", "Budget", "{BudgetLimit: {Amount: ${MonthlyBudgetUsd}, Unit: USD}, BudgetName: ${AWS::StackName}-${AWS::Region}, BudgetType: COST, TimeUnit: MONTHLY}"},
+	{"Budget", "NotificationsWithSubscribers.0", "{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: ACTUAL, Threshold: 80" + toTopic},
+	{"Budget", "NotificationsWithSubscribers.1", "{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: FORECASTED, Threshold: 100" + toTopic},
+	{"", "Rules.MonthlyBudgetUsd.RuleCondition", filled("MonthlyBudgetUsd")},
+	{"", "Rules.MonthlyBudgetUsd.Assertions.0.Assert", filled("AlarmTopicArn")},
 	{"AWS::Lambda::Permission", "FunctionName", "~\\$\\{\\w+FunctionAliaslive\\}"},
 	// docs/decisions.md#pdf-stream: only this route streams, and its function has the time.
 	{"Api", "Body.paths./api/v1/utilities/pdf/stream.x-amazon-apigateway-any-method.x-amazon-apigateway-integration.timeoutInMillis", "60000"},
@@ -86,8 +97,18 @@ var facts = []fact{
 	{"PdfRenderFunction", "MemorySize", "2048"},
 	{"PdfRenderFunction", "Layers", "[${ChromiumLayer}]"},
 	{"ChromiumLayer", "CompatibleArchitectures", "[x86_64]"},
-	{"PdfRenderFunction", "FunctionName", "svc-${Stage}-pdf-render"},
-	{"PdfFunction", "Environment.Variables.PDF_RENDERER", "svc-${Stage}-pdf-render:live"},
+	// docs/decisions.md#pdf-isolation: a function for each mode, because Lambda sets the mode when it creates a function. Lambda
+	// refuses provisioned concurrency and SnapStart beside tenant isolation ("Tenant isolation", AWS Lambda Developer Guide).
+	{"PdfRenderFunction", "FunctionName", "svc-${Stage}-pdf-render-${PdfIsolation}"},
+	{"PdfRenderFunction", "TenancyConfig", "IsolatesProjects ? {TenantIsolationMode: PER_TENANT} : -"},
+	{"PdfRenderFunction", "SnapStart", ""},
+	{"AWS::Lambda::Alias", "ProvisionedConcurrencyConfig", ""},
+	{"", "Conditions.IsolatesProjects", "{Fn::Equals: [${PdfIsolation}, project]}"},
+	{"", "Parameters.PdfIsolation.Default", "shared"},
+	{"", "Parameters.PdfIsolation.AllowedValues", "[shared, project]"},
+	{"PdfFunction", "Environment.Variables.PDF_RENDERER", "svc-${Stage}-pdf-render-${PdfIsolation}:live"},
+	{"PdfFunction", "Environment.Variables.PDF_ISOLATION", "${PdfIsolation}"},
+	{"PdfFunction", "/DependsOn", "PdfRenderFunctionAliaslive"},
 
 	// Deployments: each publishes a version, shifts traffic as the stage wants it, and goes back when the new version fails. The
 	// state of an alarm outlives a change of its dimensions, so that each version has an alarm of its own.
@@ -162,11 +183,8 @@ var facts = []fact{
 
 	// What each alarm watches; stageAlarms has those of all functions and tables.
 	{"FailuresAlarm", "watched", "[" + outcome + "error]"},
-	{"GatewayErrorsAlarm", "watched", "[AWS/ApiGateway 5XXError" + gateway + ", " + outcome + "error, " + outcome + "paused, " + outcome + "unavailable, " +
-		outcome + "uncertain, " + outcome + "vendor_failed]"},
-	{"GatewayThrottledAlarm", "watched", "[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", " + outcome + "daily_limit, " +
-		outcome + "guessed, " + outcome + "insufficient_funds, " + outcome + "recipient_limit, " + outcome + "refused, " + outcome + "throttled, " +
-		outcome + "unauthorized]"},
+	{"GatewayErrorsAlarm", "watched", "[AWS/ApiGateway 5XXError" + gateway + ", SVC/${Stage} ServerErrors Sum]"},
+	{"GatewayThrottledAlarm", "watched", "[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", SVC/${Stage} ClientErrors Sum]"},
 	{"VendorFailuresAlarm", "watched", "[" + outcome + "unavailable, " + outcome + "vendor_failed, SVC/${Stage} StaleSecrets Sum]"},
 	{"AuthenticationFailuresAlarm", "watched", "[" + outcome + "unauthorized]"},
 	{"GuessingAlarm", "watched", "[" + outcome + "guessed]"},
@@ -259,7 +277,7 @@ var rights = []struct{ action, on string }{
 	{`RatesyncRole secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/currency/managed/\*`},
 	{`\w+Role secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/{folder}/\*`},
 	{`\w+Role logs:(CreateLogStream|PutLogEvents)`, `\$\{{stem}LogGroup\.Arn\}`},
-	{`PdfRole lambda:InvokeFunction`, `\$\{PdfRenderFunction\.Arn\}:live`},
+	{`PdfRole lambda:InvokeFunction`, `arn:\$\{AWS::Partition\}:lambda:\$\{AWS::Region\}:\$\{AWS::AccountId\}:function:svc-\$\{Stage\}-pdf-render-(shared|project):live`},
 	{`\w+FunctionEvery\w+Role lambda:InvokeFunction`, `\$\{\w+FunctionAliaslive\}`},
 	{`TracePolicy xray:(PutTraceSegments|PutTelemetryRecords)`, `\*`},
 	{`HasKey KeyPolicy kms:Decrypt`, `\$\{KmsKeyArn\}` + through},
@@ -350,8 +368,13 @@ func routes(s *templateFile) (f findings) {
 		if !form.MatchString(path) {
 			f.add("the path %q is not of the form /api/v1/... or /docs", path)
 		}
-		if methods := s.doc.object("Resources", "Api", "Properties", "Body", "paths", path); len(methods) != 1 {
-			f.add("%s takes %v", path, methods.names())
+		item := maps.Clone(s.doc.object("Resources", "Api", "Properties", "Body", "paths", path))
+		if get := item.text("get", "x-amazon-apigateway-integration", "uri"); strings.HasPrefix(path, "/docs") &&
+			get == item.text("x-amazon-apigateway-any-method", "x-amazon-apigateway-integration", "uri") {
+			delete(item, "get") // docs/decisions.md#floods
+		}
+		if methods := item.names(); !slices.Equal(methods, []string{"x-amazon-apigateway-any-method"}) {
+			f.add("%s takes %v", path, methods)
 		}
 		if s.doc.object("Resources")[function] == nil {
 			f.add("%s goes to %q", path, function)
@@ -614,6 +637,8 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources KeyPolicy Properties PolicyDocument Statement 1 Fn::If 1 Resource", "*", "HasPreviousKey KeyPolicy kms:Decrypt on *"},
 		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 1 Condition", nil, "CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
 		{"Resources PdfRenderRole Properties Policies 0 PolicyDocument Statement 0 Action", "dynamodb:GetItem", "PdfRenderRole dynamodb:GetItem is no right of it"},
+		{"Resources PdfRenderFunctionAliaslive Properties ProvisionedConcurrencyConfig", object{"ProvisionedConcurrentExecutions": 1}, "PdfRenderFunctionAliaslive: ProvisionedConcurrencyConfig is"},
+		{"Resources PdfRenderFunction Properties FunctionName", "svc-prod-pdf-render", "PdfRenderFunction: FunctionName is"},
 		{"Resources Api Properties Body paths /api/v1/sms/send post", object{}, "/api/v1/sms/send takes"},
 		{"Resources Api Properties Body paths /api/v1/sms/send/", object{}, `the path "/api/v1/sms/send/"`},
 		{"Resources Api Properties Body paths /docs x-amazon-apigateway-any-method x-amazon-apigateway-integration uri", "${DocsFunction.Arn}", `/docs goes to ""`},
@@ -647,7 +672,6 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: throttles", "the chapter low-wallets, which no alarm names"},
 		{"Resources CreditsSpentAlarm Properties Dimensions", []any{object{"Name": "flavour", "Value": "sms_send"}}, "which nothing prints"},
 		{"Resources FailuresAlarm Properties Dimensions 0 Value", "failed", "which no response has"},
-		{"Resources GatewayThrottledAlarm Properties Metrics 5 MetricStat Metric Dimensions 0 Value", "error", "count the functions' own unauthorized"},
 		{"Resources RatesAlarm Properties Metrics 1 ReturnData", true, "RatesAlarm returns 2 values"},
 		{"Resources RatesAlarm Properties Metrics 0 Expression", "MAX([old, failing])", "RatesAlarm has the metrics"},
 		{"Resources ErrorsAlarm Properties Metrics +", object{"MetricStat": object{}}, "ErrorsAlarm watches 11 metrics"},

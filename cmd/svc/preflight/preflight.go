@@ -199,7 +199,7 @@ func (f *flight) account(ctx context.Context, p parameters) {
 	}
 	f.Add(app.OK, "sign-in", actor, "region "+f.AWS.Region, "")
 	f.regions(p, f.AWS.Region)
-	f.leftovers(ctx)
+	f.leftovers(ctx, p)
 	f.lambda(ctx, p)
 	f.gateway(ctx, p)
 }
@@ -241,7 +241,7 @@ var stackStates = map[types.StackStatus]struct {
 }
 
 // leftovers checks that the stack can be created or updated.
-func (f *flight) leftovers(ctx context.Context) {
+func (f *flight) leftovers(ctx context.Context, p parameters) {
 	name := f.StackName()
 	stack, err := within(ctx, callTime, "CloudFormation", func(ctx context.Context) (*types.Stack, error) {
 		return app.DescribeStack(ctx, f.AWS, name)
@@ -249,6 +249,7 @@ func (f *flight) leftovers(ctx context.Context) {
 	if f.Failed("stack", name, err) {
 		return
 	}
+	f.isolation(stack, p)
 	if stack != nil {
 		state, known := stackStates[stack.StackStatus]
 		switch {
@@ -284,6 +285,26 @@ func (f *flight) leftovers(ctx context.Context) {
 		f.Add(app.Broken, "table", name, "a former stack left it, and CloudFormation would refuse the change set (ResourceExistenceCheck)",
 			"Deploy with the tables, or delete them: docs/uninstall.md, Deploy again.")
 	}
+}
+
+// isolation names what a change of PdfIsolation costs (docs/decisions.md#pdf-isolation). The stack is nil before its
+// creation. A deployment keeps the stack's value where nothing sets the parameter.
+func (f *flight) isolation(stack *types.Stack, p parameters) {
+	const name = "PdfIsolation"
+	before, after, costs := p.defined[name].Default, p.set[name], []string(nil)
+	if stack != nil {
+		for _, parameter := range stack.Parameters {
+			if aws.ToString(parameter.ParameterKey) == name {
+				before = aws.ToString(parameter.ParameterValue)
+			}
+		}
+		costs = append(costs, "it changes from "+before+" to "+after+", and a new renderer gets all documents without a canary")
+	}
+	if after == "project" {
+		costs = append(costs, "execution environments of one project each mean more cold starts, a fee for each, and no provisioned concurrency")
+	}
+	f.AddIf(after != "" && after != before, app.Warning, "parameter", name, strings.Join(costs, "; "),
+		"Read docs/upgrade.md, Change PdfIsolation.")
 }
 
 // What Lambda keeps for functions without a reservation, and what an account needs for this stack ("Lambda quotas",

@@ -59,11 +59,11 @@ func withCheckDigit(data string, length int) (string, error) {
 	return "", fmt.Errorf("takes %d digits, or %d with the check digit; found %d", length-1, length, len(data))
 }
 
-// wantCheckDigit rejects a number whose last digit is not the expected check digit.
+// wantCheckDigit rejects a number whose last digit is not the expected check digit. The message does not repeat the data, as logs
+// hold the message.
 func wantCheckDigit(number string, expected byte) error {
-	last := len(number) - 1
-	if number[last] == expected {
-		return nil
+	if found := number[len(number)-1]; found != expected {
+		return fmt.Errorf("the check digit must be %c; found %c", expected, found)
 	}
-	return fmt.Errorf("the check digit of %s must be %c; found %c", number[:last], expected, number[last])
+	return nil
 }

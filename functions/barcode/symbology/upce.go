@@ -102,5 +102,5 @@ func compressUPCA(full string) (string, error) {
 			return full[:1] + six, nil
 		}
 	}
-	return "", fmt.Errorf("the UPC-A %s has too few zeros in the right places to compress", full)
+	return "", errors.New("the UPC-A has too few zeros in the right places to compress")
 }

@@ -49,7 +49,7 @@ func (h *Hello) Serve(options lambda.Options) (*Server, error) {
 		return nil, err
 	}
 	api := *h.template
-	api.Functions, api.API.Throttle = []template.Function{h.Function}, template.Throttle{}
+	api.Functions, api.API.Throttles = []template.Function{h.Function}, nil
 	handler, err := gateway.New(&api, host, io.Discard)
 	if err == nil {
 		err = host.Add(h.Function, h.Binary)

@@ -152,7 +152,7 @@ func (p *page) render(d Document, maxPages int) ([]byte, error) {
 	if _, lastStart, ok := event.ParseRanges(d.Ranges); ok && pages <= pagesBefore(wanted, lastStart) {
 		return nil, errNoPage
 	}
-	return pdf, nil
+	return pdf, removeLinks(pdf)
 }
 
 // load sets the document and waits until its images, styles and frames are loaded.

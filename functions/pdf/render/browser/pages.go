@@ -3,6 +3,7 @@ package browser
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 )
@@ -19,6 +20,12 @@ var (
 
 // missingGlyphs begins the descriptor of the box font (layers/chromium/box.js), whose name PDF prefixes with six letters.
 var missingGlyphs = regexp.MustCompile(`\n/FontName /(?:[A-Z]{6}\+)?SVCMissingGlyph\n`)
+
+// action begins the action of a link annotation as Chromium writes one: its only kind is an address.
+const action = "/A <</Type /Action\n/S /URI\n/URI ("
+
+// openable is an address that a link of a PDF may have. Chromium writes schemes in lower case and without white space.
+var openable = regexp.MustCompile(`^(?:https?|mailto|tel):`)
 
 // objects are the objects of a PDF, found through its cross-reference table (ISO 32000-1, 7.5.4). A search of the bytes
 // would find text that a document writes into its title.
@@ -79,6 +86,45 @@ func countPages(pdf []byte) (int, error) {
 		return 0, errPDF
 	}
 	return pages, nil
+}
+
+// removeLinks hides the links that no reader of a PDF should open, such as those of javascript: and file:, and overwrites their
+// actions: markup has many ways to a link, the PDF has one. A name of no place replaces the action, because pdfinfo of poppler
+// 22 crashes at a link without either. The flag 2 is hidden (ISO 32000-1, 12.5.3).
+func removeLinks(pdf []byte) error {
+	o, err := readObjects(pdf)
+	if err != nil {
+		return err
+	}
+	for n := range len(o.entries) / 20 {
+		link := o.at(n)
+		if !bytes.Contains(link[:min(40, len(link))], []byte(" obj\n<</Type /Annot\n")) {
+			continue
+		}
+		_, link, _ = bytes.Cut(link, []byte("<<"))
+		// Before the first string or dictionary nothing is the document's own but the name of a place, which escapes these.
+		first := bytes.IndexAny(link, "()<>")
+		if first >= 0 && bytes.HasPrefix(link[first:], []byte(">>")) {
+			continue // to a place of the document
+		}
+		start := max(0, first-len("/A "))
+		address, isAction := bytes.CutPrefix(link[start:], []byte(action))
+		end, flags := 0, bytes.Index(link[:start], []byte("/F 4\n"))
+		for ; end < len(address) && address[end] != ')'; end++ {
+			if address[end] == '\\' {
+				end++
+			}
+		}
+		if !isAction || flags < 0 || end >= len(address) || !bytes.HasPrefix(address[end:], []byte(")>>")) {
+			return errPDF
+		}
+		if !openable.Match(address[:end]) {
+			link[flags+len("/F ")] = '2'
+			size := len(action) + end + len(")>>")
+			copy(link[start:], fmt.Sprintf("%-*s", size, "/Dest /removed"))
+		}
+	}
+	return nil
 }
 
 // MissingGlyphs reports whether a PDF shows the box of a character that no font has. Chromium

@@ -2,6 +2,8 @@ package browser
 
 import (
 	"bytes"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,5 +156,43 @@ func TestMetadata(t *testing.T) {
 	}
 	if _, err := Describe([]byte("%PDF-"), event.Metadata{Author: "a"}); err == nil {
 		t.Error("no PDF is described")
+	}
+}
+
+// A PDF has links to http, https, mailto, tel and places of the document, and no other action (docs/decisions.md#pdf-links).
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	r := run(t, limitsOf(t))
+	text, err := os.ReadFile("testdata/links.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := string(text)
+	want := []string{"mailto:a@b.example", "tel:+94771234567", "http://a.example/", `https://a.example/(x)?y=\z&%3E%3E/S%20/JavaScript`, "http://frame.example/"}
+	for _, d := range []Document{{HTML: links}, {HTML: links, Tagged: true}, {HTML: "<p>a", Header: links, Footer: links}} {
+		d.Geometry = a4
+		pdf, err := r.Render(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Header != "" { // a header has no links at all
+			want = nil
+		}
+		var got []string
+		for line := range strings.Lines(string(pdftest.Tool(t, pdf, "pdfinfo", "-url"))) {
+			if _, address, ok := strings.Cut(line, "Annotation "); ok {
+				got = append(got, strings.TrimSpace(address))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("tagged %v, header %v: links are %q, want %q", d.Tagged, d.Header != "", got, want)
+		}
+		if program := pdftest.Tool(t, pdf, "pdfinfo", "-js"); len(program) > 0 {
+			t.Errorf("the PDF has the program %s", program)
+		}
+		named := bytes.Count(pdf, []byte("\n/Dest /top"))
+		if actions := bytes.Count(pdf, []byte("/Type /Action\n")); actions != len(want) || named == 0 != (want == nil) {
+			t.Errorf("%d actions, %d links to places of the document", actions, named)
+		}
 	}
 }

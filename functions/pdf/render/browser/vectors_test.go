@@ -10,6 +10,7 @@ var vectors = map[string]string{
 	"img sizes":           `<img sizes="100vw" srcset="HTTP 300w">`,
 	"img lazy":            `<img loading="lazy" src="HTTP">`,
 	"img https":           `<img src="https://HOST/ID">`,
+	"img https port":      `<img src="https://NAME:8443/ID"><img src="https://8.8.8.8:22/ID">`,
 	"img name":            `<img src="http://NAME/">`,
 	"img credentials":     `<img src="http://user:pass@HOST/ID">`,
 	"img decimal":         `<img src="http://2130706433:PORT/ID">`,

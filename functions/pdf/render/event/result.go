@@ -26,6 +26,7 @@ type RejectionError struct {
 	Message      string `json:"message"`                // for the client, without a full stop
 	ExceedsLimit bool   `json:"exceeds_limit,omitzero"` // the document exceeds a limit
 	TooLarge     bool   `json:"too_large,omitzero"`     // that limit is MaxBytes of the event
+	Address      string `json:"address,omitzero"`       // of an image, in the message
 }
 
 // ReasonSize is the reason of a PDF with too many bytes.

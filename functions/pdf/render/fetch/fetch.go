@@ -43,7 +43,7 @@ type Options struct {
 	Limits Limits
 	// Hosts are the only hosts that images are loaded from; nil: any. ParseHosts returns such a list.
 	Hosts []string
-	// Tests only: Public are networks that count as public, and Roots the authorities to trust besides the system's.
+	// Tests only: Public are networks that count as public, on any port, and Roots the authorities to trust besides the system's.
 	Public []netip.Prefix
 	Roots  *x509.CertPool
 }
@@ -82,7 +82,7 @@ func (f *failure) of(address string) *event.RejectionError {
 	if len(address) > 200 {
 		address = strings.ToValidUTF8(address[:200], "") + "…"
 	}
-	return &event.RejectionError{Reason: Reason, Message: "the image " + address + " " + f.text, ExceedsLimit: f.limit}
+	return &event.RejectionError{Reason: Reason, Message: "the image " + address + " " + f.text, ExceedsLimit: f.limit, Address: address}
 }
 
 func exceeded(format string, values ...any) *failure {
@@ -134,8 +134,9 @@ func New(o Options) *Client {
 	return c
 }
 
-// permitted reports whether an address may be requested: https, a listed host if there is a list, no address literal
-// outside the public network, no credentials.
+// permitted reports whether an address may be requested: https on port 443, a listed host if there is a list, no address
+// literal outside the public network, no credentials. With another port a document would scan the hosts of the public
+// network from the address of this function.
 func (c *Client) permitted(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	if u.Scheme != "https" || u.User != nil || u.Opaque != "" || host == "" {
@@ -144,17 +145,22 @@ func (c *Client) permitted(u *url.URL) bool {
 	if c.options.Hosts != nil && !slices.Contains(c.options.Hosts, host) {
 		return false
 	}
+	standard := u.Port() == "" || u.Port() == "443"
 	if literal, err := netip.ParseAddr(host); err == nil {
-		return c.public(literal)
+		return c.public(literal) && (standard || c.ofTests(literal))
 	}
-	return !looksNumeric(host)
+	return standard && !looksNumeric(host)
 }
 
 // public reports whether an address is a host's on the public network, or within the networks that count as public. A
 // v4-mapped address counts as the address that it maps.
 func (c *Client) public(a netip.Addr) bool {
-	within := func(network netip.Prefix) bool { return network.Contains(a.Unmap()) }
-	return ipaddr.Public(a) || a.Zone() == "" && slices.ContainsFunc(c.options.Public, within)
+	return ipaddr.Public(a) || a.Zone() == "" && c.ofTests(a)
+}
+
+// ofTests reports whether an address is within the networks that tests count as public.
+func (c *Client) ofTests(a netip.Addr) bool {
+	return slices.ContainsFunc(c.options.Public, func(network netip.Prefix) bool { return network.Contains(a.Unmap()) })
 }
 
 // looksNumeric reports whether a host is another spelling of an IPv4 address (2852039166, 0xA9FEA9FE, 127.1): a name
