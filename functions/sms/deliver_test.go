@@ -274,16 +274,16 @@ func TestDeliver(t *testing.T) {
 		{"accepts", []*fakeVendor{one(accepts), one(accepts)}, single, 1, 0, "a accepted 1", []int{1, 0}, responseTime, ""},
 		{"rejects", []*fakeVendor{one(failsWith(upstream.Rejected)), one(accepts)}, single, 1, 0, "a rejected 1", []int{1, 0}, responseTime, "502 rejected a reached"},
 		{"refuses", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, single, 1, 0, "a rejected 1", []int{1, 0}, responseTime, "502 credentials_refused a reached"},
-		{"hangs", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, callTimeout, "503 no_answer a reached uncertain"},
-		{"unusable", []*fakeVendor{one(failsWith(upstream.Unusable)), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_answer a reached uncertain"},
-		{"nonsense", []*fakeVendor{one(noClass), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_answer a reached uncertain"},
-		{"panics", []*fakeVendor{one(panics), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_answer a reached uncertain"},
+		{"hangs", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, callTimeout, "503 no_response a reached uncertain"},
+		{"unusable", []*fakeVendor{one(failsWith(upstream.Unusable)), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
+		{"nonsense", []*fakeVendor{one(noClass), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
+		{"panics", []*fakeVendor{one(panics), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
 		{"down", []*fakeVendor{one(down)}, single, 1, 0, "a not_attempted 1", []int{1}, responseTime, "503 not_sent a"},
 		{"two down", []*fakeVendor{one(down), one(down)}, single, 1, 0, "b not_attempted 1", []int{1, 1}, 2 * responseTime, "503 not_sent b"},
 		{"the second accepts", []*fakeVendor{one(down), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
 		{"the third accepts", []*fakeVendor{one(down), one(down), one(accepts)}, single, 1, 0, "c accepted 1", []int{1, 1, 1}, 3 * responseTime, ""},
 		{"the second rejects", []*fakeVendor{one(down), one(failsWith(upstream.Rejected)), one(accepts)}, single, 1, 0, "b rejected 1", []int{1, 1, 0}, 2 * responseTime, "502 rejected b reached"},
-		{"the second panics", []*fakeVendor{one(down), one(panics), one(accepts)}, single, 1, 0, "b uncertain 1", []int{1, 1, 0}, 2 * responseTime, "502 unusable_answer b reached uncertain"},
+		{"the second panics", []*fakeVendor{one(down), one(panics), one(accepts)}, single, 1, 0, "b uncertain 1", []int{1, 1, 0}, 2 * responseTime, "502 unusable_response b reached uncertain"},
 
 		{"bulk accepts", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, 0, "a accepted 100", []int{100, 0}, 4 * responseTime, ""},
 		{"bulk in batches", []*fakeVendor{many(accepts)}, bulkSame, 1000, 0, "a accepted 1000", []int{10}, 3 * responseTime, ""},
@@ -291,7 +291,7 @@ func TestDeliver(t *testing.T) {
 		{"list one by one", []*fakeVendor{one(accepts)}, bulkDifferent, 20, 0, "a accepted 20", []int{20}, responseTime, ""},
 		{"bulk of one", []*fakeVendor{many(accepts)}, bulkSame, 1, 0, "a accepted 1", []int{1}, responseTime, ""},
 		{"bulk rejects", []*fakeVendor{one(failsWith(upstream.Rejected)), one(accepts)}, bulkSame, 40, 0, "a rejected 40", []int{40, 0}, 2 * responseTime, "502 rejected a reached"},
-		{"bulk panics", []*fakeVendor{one(panics), one(accepts)}, bulkSame, 100, 0, "a uncertain 100", []int{100, 0}, 4 * responseTime, "502 unusable_answer a reached uncertain"},
+		{"bulk panics", []*fakeVendor{one(panics), one(accepts)}, bulkSame, 100, 0, "a uncertain 100", []int{100, 0}, 4 * responseTime, "502 unusable_response a reached uncertain"},
 		{"a batch panics", []*fakeVendor{many(inTurn(1, panics, accepts))}, bulkSame, 300, 0, "a accepted 200, a uncertain 100", []int{3}, responseTime, ""},
 		{"bulk, the first down", []*fakeVendor{one(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000", []int{sendsAtOnce + failuresToOpen, 1000}, 0, ""},
 		{"batches, the first down", []*fakeVendor{many(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000", []int{batchesAtOnce + failuresToOpen, 1000}, 0, ""},
@@ -308,7 +308,7 @@ func TestDeliver(t *testing.T) {
 		{"down, then refuses", []*fakeVendor{many(down), paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "b rejected 1, c accepted 99", []int{1, 1, 99}, 6 * responseTime, ""},
 		{"refuses without a next one", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused))}, bulkSame, 1000, 0, "a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
 		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0, "a rejected 1, b not_attempted 99", []int{1, 1}, 2 * responseTime, "502 credentials_refused a reached"},
-		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0, "a rejected 1, b uncertain 99", []int{1, 1}, responseTime + callTimeout, "503 no_answer b reached uncertain"},
+		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0, "a rejected 1, b uncertain 99", []int{1, 1}, responseTime + callTimeout, "503 no_response b reached uncertain"},
 
 		// A refusal by words is the message's own once the account has accepted another message, also one that is under way.
 		{"words after an acceptance", []*fakeVendor{one(inTurn(50, accepts, inTurn(1, refusesByWords, accepts))), one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
@@ -323,7 +323,7 @@ func TestDeliver(t *testing.T) {
 		{"just time", []*fakeVendor{one(accepts)}, single, 1, leastTime, "a accepted 1", []int{1}, responseTime, ""},
 		// A context that ends before a byte has left, during the wait for the response, and with the response.
 		{"ends before a byte", []*fakeVendor{one(connects), one(accepts)}, single, 1, 5 * time.Second, "a not_attempted 1", []int{1, 0}, 5 * time.Second, "503 not_sent a"},
-		{"ends after a byte", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 5 * time.Second, "a uncertain 1", []int{1, 0}, 5 * time.Second, "503 no_answer a reached uncertain"},
+		{"ends after a byte", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 5 * time.Second, "a uncertain 1", []int{1, 0}, 5 * time.Second, "503 no_response a reached uncertain"},
 		{"ends with the response", []*fakeVendor{one(acceptsLate), one(accepts)}, single, 1, 5 * time.Second, "a accepted 1", []int{1, 0}, 5 * time.Second, ""},
 		// No send begins without time for the slowest response twice, also with the next vendor.
 		{"slow", []*fakeVendor{one(slow(4 * time.Second)), one(accepts)}, bulkSame, 1000, 0, "a accepted 128, b not_attempted 872", []int{128, 0}, 16 * time.Second, ""},
@@ -425,8 +425,8 @@ func TestCounts(t *testing.T) {
 // A panic of an adapter is the outcome of the messages of that call alone. The cause has the panic and its stack, the
 // response has neither, and the secret of the account is in none of them.
 func TestPanic(t *testing.T) {
-	const broken = "unusable_answer: broken with ***"
-	const contract = "The SMS provider's answer was unexpected. The message may have been sent: do not retry automatically."
+	const broken = "unusable_response: broken with ***"
+	const contract = "The SMS provider's response was unexpected. The message may have been sent: do not retry automatically."
 	for _, c := range []struct {
 		name    string
 		does    behaviour
@@ -436,9 +436,9 @@ func TestPanic(t *testing.T) {
 	}{
 		{"every one", panics, "a uncertain 40", []string{broken}, contract},
 		{"one of many", inTurn(1, panics, accepts), "a accepted 39, a uncertain 1", []string{broken}, ""},
-		{"not the first", inTurn(32, failsWith(upstream.Unusable), panics), "a uncertain 40", []string{"with unusable_answer", broken}, contract},
+		{"not the first", inTurn(32, failsWith(upstream.Unusable), panics), "a uncertain 40", []string{"with unusable_response", broken}, contract},
 		{"among rejected", inTurn(39, failsWith(upstream.Rejected), panics), "a rejected 39, a uncertain 1", []string{broken}, contract},
-		{"none", inTurn(1, failsWith(upstream.Unusable), accepts), "a accepted 39, a uncertain 1", []string{"with unusable_answer"}, ""},
+		{"none", inTurn(1, failsWith(upstream.Unusable), accepts), "a accepted 39, a uncertain 1", []string{"with unusable_response"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -19,16 +19,16 @@ import (
 // sendErrors are the responses to a failed send (docs/decisions.md#vendor-outcomes).
 var sendErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached. Nothing was sent."),
-	upstream.NoResponse:         httpError(503, api.ReasonOutcomeUncertain, "The SMS provider did not answer. The message may have been sent: do not retry automatically."),
-	upstream.Unusable:           httpError(502, api.ReasonVendorAnswerUnusable, "The SMS provider's answer was unexpected. The message may have been sent: do not retry automatically."),
+	upstream.NoResponse:         httpError(503, api.ReasonOutcomeUncertain, "The SMS provider did not respond. The message may have been sent: do not retry automatically."),
+	upstream.Unusable:           httpError(502, api.ReasonVendorResponseUnusable, "The SMS provider's response was unexpected. The message may have been sent: do not retry automatically."),
 	upstream.Rejected:           httpError(502, api.ReasonVendorRejected, "The SMS provider rejected the message."),
 	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
 }
 
 var (
 	errTooLong = httpError(422, api.ReasonMessageTooLong, "A message is over 3 SMS units (153 characters each, 67 with Unicode).")
-	errBulk    = &api.Error{Status: 403, Code: api.CodeForbidden, Message: "Bulk methods need a Manual (BYOK) SMS integration."}
-	errTrial   = &api.Error{Status: 403, Code: api.CodeForbidden, Message: "The project is on trial, and a recipient is not among its allowed destinations."}
+	errBulk    = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonBulkNeedsManual, Message: "Bulk methods need a Manual (BYOK) SMS integration."}
+	errTrial   = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonTrialDestination, Message: "The project is on trial, and a recipient is not among its allowed destinations."}
 )
 
 // The values of send_method.

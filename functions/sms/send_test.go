@@ -54,19 +54,19 @@ func TestFailure(t *testing.T) {
 		{"accepted", []outcome{acceptedBy("a", "1")}, ""},
 		{"one of them accepted", []outcome{of(rejected), of(noResponse), acceptedBy("a", "1"), of(notSent)}, ""},
 		{"not sent", []outcome{of(notSent)}, "503 not_sent a"},
-		{"no response", []outcome{of(noResponse)}, "503 no_answer a reached uncertain"},
-		{"unusable", []outcome{of(unusable)}, "502 unusable_answer a reached uncertain"},
+		{"no response", []outcome{of(noResponse)}, "503 no_response a reached uncertain"},
+		{"unusable", []outcome{of(unusable)}, "502 unusable_response a reached uncertain"},
 		{"rejected", []outcome{of(rejected)}, "502 rejected a reached"},
 		{"refused", []outcome{of(refused)}, "502 credentials_refused a reached"},
-		{"no class", []outcome{{vendor: "a", called: true, err: errors.New("odd")}}, "502 unusable_answer a reached uncertain"},
+		{"no class", []outcome{{vendor: "a", called: true, err: errors.New("odd")}}, "502 unusable_response a reached uncertain"},
 		{"nothing called", []outcome{notCalled(), notCalled()}, "503 not_sent a"},
 		{"the first, whatever comes after", []outcome{of(notSent), at("b", of(rejected)), at("c", of(refused))}, "503 not_sent a reached"},
 		{"the first rejected", []outcome{of(rejected), at("b", of(notSent))}, "502 rejected a reached"},
 		{"refused, and the others not asked about", []outcome{of(refused), notCalled(), notCalled()}, "502 credentials_refused a reached"},
 		{"refused, and the others not sent by the next", []outcome{of(refused), at("b", of(notSent))}, "502 credentials_refused a reached"},
-		{"the first uncertain", []outcome{of(rejected), of(notSent), at("b", of(noResponse)), at("c", of(unusable))}, "503 no_answer b reached uncertain"},
-		{"the first uncertain, the other way round", []outcome{at("c", of(unusable)), at("b", of(noResponse))}, "502 unusable_answer c reached uncertain"},
-		{"uncertain at last", []outcome{of(notSent), of(refused), at("b", of(unusable))}, "502 unusable_answer b reached uncertain"},
+		{"the first uncertain", []outcome{of(rejected), of(notSent), at("b", of(noResponse)), at("c", of(unusable))}, "503 no_response b reached uncertain"},
+		{"the first uncertain, the other way round", []outcome{at("c", of(unusable)), at("b", of(noResponse))}, "502 unusable_response c reached uncertain"},
+		{"uncertain at last", []outcome{of(notSent), of(refused), at("b", of(unusable))}, "502 unusable_response b reached uncertain"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := described(failure(delivered(c.outcomes))); got != c.want {
@@ -247,7 +247,7 @@ func TestRecipientLimit(t *testing.T) {
 			`"results":[{"to":"+94770000000","status":"not_attempted","id":"","vendor":"","units":1,"reason":"recipient_limit"},{"to":"+94770000001","status":"accepted","id":"a1","vendor":"a","units":1}]`,
 			"units=1 accepted=1 not_attempted=1 recipient_limit=1", "", []bool{true, false}, 1},
 		{"one, and the other is rejected", one(failsWith(upstream.Rejected)), []bool{true, false}, "", "", "502 rejected a reached", []bool{true, true}, 1},
-		{"one, and the other is uncertain", one(failsWith(upstream.NoResponse)), []bool{false, true}, "", "", "503 no_answer a reached uncertain", []bool{false, true}, 1},
+		{"one, and the other is uncertain", one(failsWith(upstream.NoResponse)), []bool{false, true}, "", "", "503 no_response a reached uncertain", []bool{false, true}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -361,10 +361,10 @@ func TestBalance(t *testing.T) {
 		want *api.Error // nil: a balance
 	}{
 		{"accepts", accepts, nil},
-		{"rejects", failsWith(upstream.Rejected), httpError(422, api.ReasonBalanceUnavailable, "The SMS provider did not tell a balance for these credentials.")},
+		{"rejects", failsWith(upstream.Rejected), httpError(422, api.ReasonBalanceUnavailable, "The SMS provider returned no balance for these credentials.")},
 		{"refuses", failsWith(upstream.CredentialsRefused), httpError(422, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials.")},
 		{"down", down, httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached.")},
-		{"hangs", hangs, httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not answer.")},
+		{"hangs", hangs, httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond.")},
 		{"unusable", failsWith(upstream.Unusable), api.ErrInternal},
 		{"nonsense", noClass, api.ErrInternal},
 	} {

@@ -45,9 +45,9 @@ const (
 	// NotSent means that no byte of the request was sent, because of a refused connection, DNS or TLS.
 	NotSent Class = "not_sent"
 	// NoResponse means that the request was sent and no response came. The outcome is uncertain.
-	NoResponse Class = "no_answer"
+	NoResponse Class = "no_response"
 	// Unusable means that the response is not valid, truncated or an HTTP 5xx. The outcome is uncertain.
-	Unusable Class = "unusable_answer"
+	Unusable Class = "unusable_response"
 	// Rejected means that the vendor refused the request.
 	Rejected Class = "rejected"
 	// CredentialsRefused means that the vendor refused the account or its key.
