@@ -322,7 +322,7 @@ func TestOwnKey(t *testing.T) {
 	stampede(0)
 	w.later(31 * time.Minute)
 	stampede(1)
-	if log := w.log.text.String(); !strings.Contains(log, `"rates_failure":"unusable_answer"`) || !strings.Contains(log, "OwnRatesFailed") {
+	if log := w.log.text.String(); !strings.Contains(log, `"rates_failure":"unusable_response"`) || !strings.Contains(log, "OwnRatesFailed") {
 		t.Error("the failure is not logged")
 	}
 }

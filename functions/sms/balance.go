@@ -14,9 +14,9 @@ import (
 // balanceErrors are the responses to a failed balance call (openapi.yaml#getSmsBalance).
 var balanceErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
-	upstream.NoResponse:         httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not answer."),
+	upstream.NoResponse:         httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
 	upstream.Unusable:           api.ErrInternal,
-	upstream.Rejected:           httpError(422, api.ReasonBalanceUnavailable, "The SMS provider did not tell a balance for these credentials."),
+	upstream.Rejected:           httpError(422, api.ReasonBalanceUnavailable, "The SMS provider returned no balance for these credentials."),
 	upstream.CredentialsRefused: httpError(422, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
 }
 

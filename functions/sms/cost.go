@@ -16,8 +16,8 @@ import (
 // costErrors are the responses to a failed cost check of a vendor.
 var costErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
-	upstream.NoResponse:         httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not answer."),
-	upstream.Unusable:           httpError(502, api.ReasonVendorAnswerUnusable, "The SMS provider's answer was unexpected."),
+	upstream.NoResponse:         httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
+	upstream.Unusable:           httpError(502, api.ReasonVendorResponseUnusable, "The SMS provider's response was unexpected."),
 	upstream.Rejected:           httpError(502, api.ReasonVendorRejected, "The SMS provider rejected the request."),
 	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
 }

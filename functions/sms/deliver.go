@@ -8,6 +8,7 @@ import (
 	"iter"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,22 +31,30 @@ const (
 	notAttempted status = "not_attempted" // certainly not sent
 )
 
-// statuses maps the class of a failed call to the status of its recipients.
-var statuses = map[upstream.Class]status{
-	upstream.NotSent:            notAttempted,
-	upstream.NoResponse:         uncertain,
-	upstream.Unusable:           uncertain,
-	upstream.Rejected:           rejected,
-	upstream.CredentialsRefused: rejected,
+// consequences maps the class of a failed call to the status of its recipients, and to whether the next account gets
+// them.
+var consequences = map[upstream.Class]struct {
+	status status
+	next   bool
+}{
+	upstream.NotSent:            {notAttempted, true},
+	upstream.NoResponse:         {uncertain, false},
+	upstream.Unusable:           {uncertain, false},
+	upstream.Rejected:           {rejected, false},
+	upstream.AccountRefused:     {rejected, true},
+	upstream.TooFast:            {rejected, true},
+	upstream.CredentialsRefused: {rejected, true},
 }
 
 // outcome is the result of the message to one recipient. The zero outcome is undecided.
 type outcome struct {
-	receipt  vendors.Receipt
+	receipt  vendors.Receipt // the number of removed recipients is in the first outcome of a call alone
+	size     int             // recipients of the call
 	vendor   string
 	called   bool  // a call to the vendor began
 	accepted bool  // by the vendor
 	err      error // why the message is not accepted
+	passed   error // the refusal of an earlier account; nil: none
 }
 
 func (o outcome) status() status {
@@ -55,7 +64,7 @@ func (o outcome) status() status {
 	case o.err == nil:
 		return undecided
 	}
-	return statuses[upstream.ClassOf(o.err)]
+	return consequences[upstream.ClassOf(o.err)].status
 }
 
 const (
@@ -68,7 +77,7 @@ const (
 // Reasons why no further send through an account begins.
 var (
 	errNoTime  = errors.New("no time left")
-	errRefused = errors.New("the vendor has refused the credentials")
+	errRefused = errors.New("the vendor has refused the account")
 )
 
 // errLimited is the outcome of a message whose recipient's limit is reached.
@@ -82,25 +91,28 @@ type delivery struct {
 	*group
 	count   func(context.Context, []*api.Message) // api.Job.Count
 	same    bool                                  // all messages have one text
+	key     string                                // names the request's sends, with the index of a send's first recipient
+	later   int                                   // accounts after the present one
 	slowest atomic.Int64                          // response of a vendor so far, in nanoseconds
 }
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
-// receives only the messages that certainly did not leave through the previous account.
+// receives only the messages that the previous account has certainly not sent (docs/decisions.md#fail-over).
 func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest, count func(context.Context, []*api.Message)) {
-	d := &delivery{group: g, count: count, same: r.method == bulkSame}
+	d := &delivery{group: g, count: count, same: r.method == bulkSame, key: r.key}
 	left := make([]*recipient, len(r.recipients))
 	for i := range r.recipients {
 		left[i] = &r.recipients[i]
 	}
-	for _, account := range accounts {
+	for i, account := range accounts {
+		d.later = len(accounts) - 1 - i
 		if left = d.sendThrough(ctx, account, left); len(left) == 0 {
 			break
 		}
 	}
 }
 
-// sendThrough sends messages through one account in their order, and returns those that certainly did not leave.
+// sendThrough sends messages through one account in their order, and returns those for the next account.
 func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, left []*recipient) []*recipient {
 	vendor := d.vendors.Find(account.Integration.Vendor)
 	size, atOnce := d.batchSize(vendor, account, len(left)), vendor.Concurrency
@@ -125,7 +137,7 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 			continue
 		}
 		s.calls.Go(func() {
-			record(batch, s.call(ctx, batch))
+			record(batch, s.call(ctx, begin, batch))
 			<-slots
 		})
 		if probing {
@@ -134,7 +146,15 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 		}
 	}
 	s.calls.Wait()
-	return slices.DeleteFunc(left, func(p *recipient) bool { return p.status() != notAttempted || !p.Sendable() })
+	return slices.DeleteFunc(left, func(p *recipient) bool { return !s.goesOn(p) })
+}
+
+// goesOn reports whether the next account gets the message: it was certainly not sent. A refusal by words alone is the
+// message's own once the account has accepted another message.
+func (s *sender) goesOn(p *recipient) bool {
+	refusal, ok := errors.AsType[*upstream.Error](p.err)
+	own := ok && refusal.ByWords && p.vendor == s.account.Integration.Vendor && s.accepted.Load()
+	return ok && !own && consequences[refusal.Class].next && p.Sendable()
 }
 
 // batches yields messages in batches for one call each. While the sends of the batches before are running, batches
@@ -176,10 +196,16 @@ func (s *sender) counted(ctx context.Context, next []*recipient) (sendable []*re
 
 // record sets the outcome of messages. The outcome without a call never replaces that of a call.
 func record(batch []*recipient, o outcome) {
+	o.size = len(batch)
 	for _, p := range batch {
 		if o.called || !p.called {
+			o.passed = p.passed
+			if p.called && upstream.ClassOf(p.err) != upstream.NotSent {
+				o.passed = p.err
+			}
 			p.outcome = o
 		}
+		o.receipt.Removed = vendors.Removed{}
 	}
 }
 
@@ -201,10 +227,14 @@ func (d *delivery) batchSize(vendor *vendors.Vendor, account upstream.Account, m
 
 // hasTimeForSend reports whether a send that begins now can end in time: the slowest response so far must fit twice. A
 // send that the deadline interrupts would be uncertain.
-func (d *delivery) hasTimeForSend(ctx context.Context) bool {
+func (d *delivery) hasTimeForSend(ctx context.Context) bool { return d.hasTime(ctx, 0, 1) }
+
+// hasTime reports whether a number of sends can end in time, one after the other, when the first one begins after a
+// pause.
+func (d *delivery) hasTime(ctx context.Context, pause time.Duration, sends int) bool {
 	deadline, ok := ctx.Deadline()
 	needed := min(d.timeout, max(leastTime, 2*time.Duration(d.slowest.Load())))
-	return !ok || time.Until(deadline) >= needed
+	return !ok || time.Until(deadline)-pause >= time.Duration(sends)*needed
 }
 
 // sender sends messages of a delivery through one account.
@@ -240,8 +270,34 @@ func (s *sender) ready(ctx, begin context.Context) error {
 	return &upstream.Error{Class: upstream.NotSent, Vendor: s.account.Integration.Vendor, Detail: "not attempted: " + err.Error()}
 }
 
-// call makes one call to the vendor. A panic of the adapter is an unusable response, because a byte may have left.
-func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
+// call calls the vendor, and again after each pause for which the vendor refuses the account's pace, as long as the
+// later accounts keep the time for a send (docs/decisions.md#pace).
+func (s *sender) call(ctx, begin context.Context, batch []*recipient) outcome {
+	for last := (outcome{}); ; {
+		o := s.attempt(ctx, batch)
+		if o.called || !last.called {
+			last = o
+		}
+		pause := s.breakers.Pause(s.account)
+		switch paced := upstream.ClassOf(o.err) == upstream.TooFast || errors.Is(o.err, upstream.ErrPaused); {
+		case !paced:
+			return last
+		case !s.hasTime(ctx, pause, 1+s.later):
+			s.stop(upstream.ErrPaused)
+			return last
+		}
+		select {
+		case <-time.After(pause):
+		case <-begin.Done():
+		}
+		if s.ready(ctx, begin) != nil {
+			return last
+		}
+	}
+}
+
+// attempt makes one call to the vendor. A panic of the adapter is an unusable response, because a byte may have left.
+func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 	o.vendor, o.called = s.account.Integration.Vendor, true
 	used := s.account // with the secret of the last attempt
 	defer func() {
@@ -260,6 +316,9 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 	switch {
 	case o.accepted:
 		s.accepted.Store(true)
+	case errors.Is(o.err, upstream.ErrPaused):
+		o.called = false
+		return o
 	case errors.Is(o.err, upstream.ErrOpen):
 		o.called = false
 		s.stop(upstream.ErrOpen)
@@ -268,7 +327,7 @@ func (s *sender) call(ctx context.Context, batch []*recipient) (o outcome) {
 		return o
 	case refused && refusal.ByWords:
 		s.suspected.Store(true)
-	case upstream.ClassOf(o.err) == upstream.CredentialsRefused:
+	case refused && (refusal.Class == upstream.CredentialsRefused || refusal.Class == upstream.AccountRefused):
 		s.stop(errRefused)
 	}
 	elapsed := int64(time.Since(started))
@@ -281,14 +340,15 @@ func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*r
 	var messages []vendors.Message
 	var to []string
 	for _, p := range batch {
-		messages = append(messages, vendors.Message{To: p.To, Text: p.text, Unicode: p.unicode})
+		key := d.key + "/" + strconv.Itoa(p.index)
+		messages = append(messages, vendors.Message{To: p.To, Text: p.text, Unicode: p.unicode, Key: key})
 		to = append(to, p.To)
 	}
 	switch {
 	case len(batch) == 1:
 		return adapter.Send(ctx, messages[0])
 	case d.same:
-		return adapter.(vendors.SameSender).SendSame(ctx, to, messages[0].Text, messages[0].Unicode)
+		return adapter.(vendors.SameSender).SendSame(ctx, to, messages[0])
 	}
 	return adapter.(vendors.DifferentSender).SendDifferent(ctx, messages)
 }

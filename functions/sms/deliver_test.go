@@ -46,6 +46,13 @@ func failsWith(class upstream.Class) behaviour {
 	return func(ctx context.Context) error { return respond(ctx, responseTime, fault(class)) }
 }
 
+// tooFastFor is a refusal of the pace with a named pause.
+func tooFastFor(pause time.Duration) behaviour {
+	return func(ctx context.Context) error {
+		return respond(ctx, responseTime, &upstream.Error{Class: upstream.TooFast, Vendor: "fake", Pause: pause, Detail: "slow down"})
+	}
+}
+
 // refusesByWords is a refusal of the account that only the words of the vendor show.
 func refusesByWords(ctx context.Context) error {
 	return respond(ctx, responseTime, &upstream.Error{Class: upstream.CredentialsRefused, Vendor: "fake", ByWords: true, Detail: "not allowed"})
@@ -119,6 +126,7 @@ type fakeVendor struct {
 	does  behaviour
 	calls int
 	left  []string // numbers of messages that may have left through the vendor
+	keys  []string // of the calls for many recipients
 }
 
 func (p *fakeVendor) call(ctx context.Context, to []string) (vendors.Receipt, error) {
@@ -137,7 +145,7 @@ func (p *fakeVendor) call(ctx context.Context, to []string) (vendors.Receipt, er
 	}()
 	if err := does(ctx); err != nil {
 		class := upstream.ClassOf(err)
-		left = class != upstream.NotSent && class != upstream.CredentialsRefused
+		left = class == upstream.Rejected || class.Uncertain()
 		return vendors.Receipt{}, err
 	}
 	return vendors.Receipt{Status: "queued", ID: id}, nil
@@ -153,7 +161,10 @@ func (a fakeAdapter) Send(ctx context.Context, m vendors.Message) (vendors.Recei
 // fakeBulkAdapter accepts many recipients in one call.
 type fakeBulkAdapter struct{ fakeAdapter }
 
-func (a fakeBulkAdapter) SendSame(ctx context.Context, to []string, _ string, _ bool) (vendors.Receipt, error) {
+func (a fakeBulkAdapter) SendSame(ctx context.Context, to []string, m vendors.Message) (vendors.Receipt, error) {
+	a.mu.Lock()
+	a.keys = append(a.keys, m.Key)
+	a.mu.Unlock()
 	return a.call(ctx, to)
 }
 
@@ -273,17 +284,26 @@ func TestDeliver(t *testing.T) {
 	}{
 		{"accepts", []*fakeVendor{one(accepts), one(accepts)}, single, 1, 0, "a accepted 1", []int{1, 0}, responseTime, ""},
 		{"rejects", []*fakeVendor{one(failsWith(upstream.Rejected)), one(accepts)}, single, 1, 0, "a rejected 1", []int{1, 0}, responseTime, "502 rejected a reached"},
-		{"refuses", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, single, 1, 0, "a rejected 1", []int{1, 0}, responseTime, "502 credentials_refused a reached"},
-		{"hangs", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, callTimeout, "503 no_answer a reached uncertain"},
-		{"unusable", []*fakeVendor{one(failsWith(upstream.Unusable)), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_answer a reached uncertain"},
-		{"nonsense", []*fakeVendor{one(noClass), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_answer a reached uncertain"},
-		{"panics", []*fakeVendor{one(panics), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_answer a reached uncertain"},
+		{"refuses", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
+		{"refuses alone", []*fakeVendor{one(failsWith(upstream.CredentialsRefused))}, single, 1, 0, "a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
+		{"no funds", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
+		{"no funds anywhere", []*fakeVendor{one(down), one(failsWith(upstream.AccountRefused))}, single, 1, 0, "b rejected 1", []int{1, 1}, 2 * responseTime, "502 account_refused b reached"},
+		// docs/decisions.md#pace: again on the same account after the named or a growing pause, while a later account has time.
+		{"too fast once", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), accepts)), one(accepts)}, single, 1, 0, "a accepted 1", []int{2, 0}, time.Second + 2*responseTime, ""},
+		{"too fast", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)}, single, 1, 0, "b accepted 1", []int{5, 1}, 15*time.Second + 6*responseTime, ""},
+		{"too fast without time for a pause and the next", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)}, single, 1, 4500 * time.Millisecond, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
+		{"too fast alone", []*fakeVendor{one(failsWith(upstream.TooFast))}, single, 1, 10 * time.Second, "a rejected 1", []int{4}, 7*time.Second + 4*responseTime, "502 too_fast a reached"},
+		{"too fast for long", []*fakeVendor{one(tooFastFor(time.Hour)), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
+		{"hangs", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, callTimeout, "503 no_response a reached uncertain"},
+		{"unusable", []*fakeVendor{one(failsWith(upstream.Unusable)), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
+		{"nonsense", []*fakeVendor{one(noClass), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
+		{"panics", []*fakeVendor{one(panics), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
 		{"down", []*fakeVendor{one(down)}, single, 1, 0, "a not_attempted 1", []int{1}, responseTime, "503 not_sent a"},
 		{"two down", []*fakeVendor{one(down), one(down)}, single, 1, 0, "b not_attempted 1", []int{1, 1}, 2 * responseTime, "503 not_sent b"},
 		{"the second accepts", []*fakeVendor{one(down), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
 		{"the third accepts", []*fakeVendor{one(down), one(down), one(accepts)}, single, 1, 0, "c accepted 1", []int{1, 1, 1}, 3 * responseTime, ""},
 		{"the second rejects", []*fakeVendor{one(down), one(failsWith(upstream.Rejected)), one(accepts)}, single, 1, 0, "b rejected 1", []int{1, 1, 0}, 2 * responseTime, "502 rejected b reached"},
-		{"the second panics", []*fakeVendor{one(down), one(panics), one(accepts)}, single, 1, 0, "b uncertain 1", []int{1, 1, 0}, 2 * responseTime, "502 unusable_answer b reached uncertain"},
+		{"the second panics", []*fakeVendor{one(down), one(panics), one(accepts)}, single, 1, 0, "b uncertain 1", []int{1, 1, 0}, 2 * responseTime, "502 unusable_response b reached uncertain"},
 
 		{"bulk accepts", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, 0, "a accepted 100", []int{100, 0}, 4 * responseTime, ""},
 		{"bulk in batches", []*fakeVendor{many(accepts)}, bulkSame, 1000, 0, "a accepted 1000", []int{10}, 3 * responseTime, ""},
@@ -291,7 +311,7 @@ func TestDeliver(t *testing.T) {
 		{"list one by one", []*fakeVendor{one(accepts)}, bulkDifferent, 20, 0, "a accepted 20", []int{20}, responseTime, ""},
 		{"bulk of one", []*fakeVendor{many(accepts)}, bulkSame, 1, 0, "a accepted 1", []int{1}, responseTime, ""},
 		{"bulk rejects", []*fakeVendor{one(failsWith(upstream.Rejected)), one(accepts)}, bulkSame, 40, 0, "a rejected 40", []int{40, 0}, 2 * responseTime, "502 rejected a reached"},
-		{"bulk panics", []*fakeVendor{one(panics), one(accepts)}, bulkSame, 100, 0, "a uncertain 100", []int{100, 0}, 4 * responseTime, "502 unusable_answer a reached uncertain"},
+		{"bulk panics", []*fakeVendor{one(panics), one(accepts)}, bulkSame, 100, 0, "a uncertain 100", []int{100, 0}, 4 * responseTime, "502 unusable_response a reached uncertain"},
 		{"a batch panics", []*fakeVendor{many(inTurn(1, panics, accepts))}, bulkSame, 300, 0, "a accepted 200, a uncertain 100", []int{3}, responseTime, ""},
 		{"bulk, the first down", []*fakeVendor{one(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000", []int{sendsAtOnce + failuresToOpen, 1000}, 0, ""},
 		{"batches, the first down", []*fakeVendor{many(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000", []int{batchesAtOnce + failuresToOpen, 1000}, 0, ""},
@@ -299,23 +319,26 @@ func TestDeliver(t *testing.T) {
 		{"bulk, all down", []*fakeVendor{one(down), many(down)}, bulkSame, 100, 0, "b not_attempted 100", []int{sendsAtOnce + failuresToOpen, 1}, 0, "503 not_sent b"},
 		{"down in the middle", []*fakeVendor{one(inTurn(96, accepts, down)), one(accepts)}, bulkSame, 1000, 0, "a accepted 96, b accepted 904", []int{96 + sendsAtOnce + failuresToOpen, 904}, 0, ""},
 
-		// After a refused key the running sends are rejected, and the others continue with the next vendor.
-		{"refuses a bulk", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "a rejected 1, b accepted 99", []int{1, 99}, 5 * responseTime, ""},
-		{"refuses all under way", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "a rejected 32, b accepted 68", []int{32, 68}, 4 * responseTime, ""},
-		{"refuses batches", []*fakeVendor{many(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 1000, 0, "a rejected 400, b accepted 600", []int{4, 600}, 20 * responseTime, ""},
-		{"refuses a list", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(accepts)}, bulkDifferent, 20, 0, "a rejected 1, b accepted 19", []int{1, 1}, 2 * responseTime, ""},
-		{"two refuse", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "a rejected 1, b rejected 1, c accepted 98", []int{1, 1, 98}, 6 * responseTime, ""},
-		{"down, then refuses", []*fakeVendor{many(down), paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "b rejected 1, c accepted 99", []int{1, 1, 99}, 6 * responseTime, ""},
+		// After a refusal of the account no further send begins, and all messages continue with the next vendor.
+		{"refuses a bulk", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "b accepted 100", []int{1, 100}, 5 * responseTime, ""},
+		{"refuses all under way", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "b accepted 100", []int{32, 100}, 5 * responseTime, ""},
+		{"refuses batches", []*fakeVendor{many(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000", []int{4, 1000}, 33 * responseTime, ""},
+		{"refuses a list", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(accepts)}, bulkDifferent, 20, 0, "b accepted 20", []int{1, 1}, 2 * responseTime, ""},
+		{"two refuse", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100}, 6 * responseTime, ""},
+		{"down, then refuses", []*fakeVendor{many(down), paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100}, 6 * responseTime, ""},
 		{"refuses without a next one", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused))}, bulkSame, 1000, 0, "a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
-		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0, "a rejected 1, b not_attempted 99", []int{1, 1}, 2 * responseTime, "502 credentials_refused a reached"},
-		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0, "a rejected 1, b uncertain 99", []int{1, 1}, responseTime + callTimeout, "503 no_answer b reached uncertain"},
+		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0, "b not_attempted 100", []int{1, 1}, 2 * responseTime, "503 not_sent b"},
+		{"no funds without a next one", []*fakeVendor{paced(failsWith(upstream.AccountRefused))}, bulkSame, 1000, 0, "a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 account_refused a reached"},
+		{"a bulk too fast", []*fakeVendor{one(inTurn(40, failsWith(upstream.TooFast), accepts)), one(accepts)}, bulkSame, 100, 0, "a accepted 100", []int{140, 0}, 0, ""},
+		{"batches too fast", []*fakeVendor{many(inTurn(2, accepts, failsWith(upstream.TooFast))), many(accepts)}, bulkSame, 1000, 0, "a accepted 200, b accepted 800", []int{22, 8}, 0, ""},
+		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0, "b uncertain 100", []int{1, 1}, responseTime + callTimeout, "503 no_response b reached uncertain"},
 
 		// A refusal by words is the message's own once the account has accepted another message, also one that is under way.
 		{"words after an acceptance", []*fakeVendor{one(inTurn(50, accepts, inTurn(1, refusesByWords, accepts))), one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
 		{"words before an acceptance", []*fakeVendor{one(inTurn(1, refusesByWords, accepts)), one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
 		{"words of a batch", []*fakeVendor{many(inTurn(1, accepts, inTurn(1, refusesByWords, accepts)))}, bulkSame, 1000, 0, "a accepted 900, a rejected 100", []int{10}, 3 * responseTime, ""},
-		{"words for every message", []*fakeVendor{one(refusesByWords), one(accepts)}, bulkSame, 100, 0, "a rejected 32, b accepted 68", []int{32, 68}, 4 * responseTime, ""},
-		{"words at a pace", []*fakeVendor{paced(refusesByWords), one(accepts)}, bulkSame, 100, 0, "a rejected 1, b accepted 99", []int{1, 99}, 9 * responseTime, ""},
+		{"words for every message", []*fakeVendor{one(refusesByWords), one(accepts)}, bulkSame, 100, 0, "b accepted 100", []int{32, 100}, 5 * responseTime, ""},
+		{"words at a pace", []*fakeVendor{paced(refusesByWords), one(accepts)}, bulkSame, 100, 0, "b accepted 100", []int{1, 100}, 9 * responseTime, ""},
 
 		// A context that has ended, or ends too soon for a send to begin.
 		{"no time", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, leastTime - 1, "b not_attempted 100", []int{0, 0}, 0, "503 not_sent b"},
@@ -323,7 +346,7 @@ func TestDeliver(t *testing.T) {
 		{"just time", []*fakeVendor{one(accepts)}, single, 1, leastTime, "a accepted 1", []int{1}, responseTime, ""},
 		// A context that ends before a byte has left, during the wait for the response, and with the response.
 		{"ends before a byte", []*fakeVendor{one(connects), one(accepts)}, single, 1, 5 * time.Second, "a not_attempted 1", []int{1, 0}, 5 * time.Second, "503 not_sent a"},
-		{"ends after a byte", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 5 * time.Second, "a uncertain 1", []int{1, 0}, 5 * time.Second, "503 no_answer a reached uncertain"},
+		{"ends after a byte", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 5 * time.Second, "a uncertain 1", []int{1, 0}, 5 * time.Second, "503 no_response a reached uncertain"},
 		{"ends with the response", []*fakeVendor{one(acceptsLate), one(accepts)}, single, 1, 5 * time.Second, "a accepted 1", []int{1, 0}, 5 * time.Second, ""},
 		// No send begins without time for the slowest response twice, also with the next vendor.
 		{"slow", []*fakeVendor{one(slow(4 * time.Second)), one(accepts)}, bulkSame, 1000, 0, "a accepted 128, b not_attempted 872", []int{128, 0}, 16 * time.Second, ""},
@@ -425,8 +448,8 @@ func TestCounts(t *testing.T) {
 // A panic of an adapter is the outcome of the messages of that call alone. The cause has the panic and its stack, the
 // response has neither, and the secret of the account is in none of them.
 func TestPanic(t *testing.T) {
-	const broken = "unusable_answer: broken with ***"
-	const contract = "The SMS provider's answer was unexpected. The message may have been sent: do not retry automatically."
+	const broken = "unusable_response: broken with ***"
+	const contract = "The SMS provider's response was unexpected. The message may have been sent: do not retry automatically."
 	for _, c := range []struct {
 		name    string
 		does    behaviour
@@ -436,9 +459,9 @@ func TestPanic(t *testing.T) {
 	}{
 		{"every one", panics, "a uncertain 40", []string{broken}, contract},
 		{"one of many", inTurn(1, panics, accepts), "a accepted 39, a uncertain 1", []string{broken}, ""},
-		{"not the first", inTurn(32, failsWith(upstream.Unusable), panics), "a uncertain 40", []string{"with unusable_answer", broken}, contract},
+		{"not the first", inTurn(32, failsWith(upstream.Unusable), panics), "a uncertain 40", []string{"with unusable_response", broken}, contract},
 		{"among rejected", inTurn(39, failsWith(upstream.Rejected), panics), "a rejected 39, a uncertain 1", []string{broken}, contract},
-		{"none", inTurn(1, failsWith(upstream.Unusable), accepts), "a accepted 39, a uncertain 1", []string{"with unusable_answer"}, ""},
+		{"none", inTurn(1, failsWith(upstream.Unusable), accepts), "a accepted 39, a uncertain 1", []string{"with unusable_response"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -523,7 +546,7 @@ func TestCircuit(t *testing.T) {
 		{"the probe is rejected", one(down), inTurn(1, failsWith(upstream.Rejected), accepts), openTime, nil, "a accepted 999, a rejected 1", 1000, ""},
 		{"the probe hangs", one(down), inTurn(1, hangs, accepts), openTime, nil, "a accepted 999, a uncertain 1", 1000, ""},
 		{"the probe panics", one(down), inTurn(1, panics, accepts), openTime, nil, "a accepted 999, a uncertain 1", 1000, ""},
-		{"the probe is refused", one(down), failsWith(upstream.CredentialsRefused), openTime, one(accepts), "a rejected 1, b accepted 999", 1, ""},
+		{"the probe is refused", one(down), failsWith(upstream.CredentialsRefused), openTime, one(accepts), "b accepted 1000", 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -46,10 +47,10 @@ func httpError(status int, reason api.Reason, message string) *api.Error {
 
 var errIncomplete = httpError(422, api.ReasonIntegrationIncomplete, "The SMS integration is incomplete or cannot be used as it is configured.")
 
-// vendorError returns the error of the table for a failed vendor call. The client sees the vendor's code, and only the
-// operator sees the vendor's text.
+// vendorError returns the error of the table for a failed vendor call; that of Rejected where the class has none. The
+// client sees the vendor's code, and only the operator sees the vendor's text.
 func vendorError(table map[upstream.Class]*api.Error, vendor string, err error) *api.Error {
-	e := table[upstream.ClassOf(err)].WithCause(err)
+	e := cmp.Or(table[upstream.ClassOf(err)], table[upstream.Rejected]).WithCause(err)
 	e.Vendor, e.VendorCode = vendor, upstream.CodeOf(err)
 	return e
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"unicode"
 
 	"svcapi/functions/sms/units"
+	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/pattern"
@@ -19,16 +21,18 @@ import (
 // sendErrors are the responses to a failed send (docs/decisions.md#vendor-outcomes).
 var sendErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached. Nothing was sent."),
-	upstream.NoResponse:         httpError(503, api.ReasonOutcomeUncertain, "The SMS provider did not answer. The message may have been sent: do not retry automatically."),
-	upstream.Unusable:           httpError(502, api.ReasonVendorAnswerUnusable, "The SMS provider's answer was unexpected. The message may have been sent: do not retry automatically."),
+	upstream.NoResponse:         httpError(503, api.ReasonOutcomeUncertain, "The SMS provider did not respond. The message may have been sent: do not retry automatically."),
+	upstream.Unusable:           httpError(502, api.ReasonVendorResponseUnusable, "The SMS provider's response was unexpected. The message may have been sent: do not retry automatically."),
 	upstream.Rejected:           httpError(502, api.ReasonVendorRejected, "The SMS provider rejected the message."),
+	upstream.AccountRefused:     httpError(502, api.ReasonVendorRejected, "The SMS provider refused to send for the account, such as for its balance, its sender or the time of day."),
+	upstream.TooFast:            httpError(502, api.ReasonVendorRejected, "The SMS provider gets too many requests of the account. Nothing was sent: send the message later."),
 	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
 }
 
 var (
 	errTooLong = httpError(422, api.ReasonMessageTooLong, "A message is over 3 SMS units (153 characters each, 67 with Unicode).")
-	errBulk    = &api.Error{Status: 403, Code: api.CodeForbidden, Message: "Bulk methods need a Manual (BYOK) SMS integration."}
-	errTrial   = &api.Error{Status: 403, Code: api.CodeForbidden, Message: "The project is on trial, and a recipient is not among its allowed destinations."}
+	errBulk    = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonBulkNeedsManual, Message: "Bulk methods need a Manual (BYOK) SMS integration."}
+	errTrial   = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonTrialDestination, Message: "The project is on trial, and a recipient is not among its allowed destinations."}
 )
 
 // The values of send_method.
@@ -41,12 +45,14 @@ const (
 // sendRequest is the decoded body of POST /sms/send.
 type sendRequest struct {
 	method     string
+	key        string // names the sends of the request at a vendor
 	checkCost  bool
 	recipients []recipient // in the order of the request
 }
 
 // recipient is one message of a request with its outcome.
 type recipient struct {
+	index       int    // in the request
 	given       string // the number in the request
 	text        string
 	unicode     bool
@@ -125,7 +131,7 @@ func decodeSend(in *api.Input) (sendRequest, error) {
 
 // add appends one message. An invalid number is not normalised, because its request fails anyway.
 func (r *sendRequest) add(to, text string) {
-	p := recipient{given: to, text: text}
+	p := recipient{index: len(r.recipients), given: to, text: text}
 	p.To, _ = project.NormalNumber(to)
 	if n := len(r.recipients); n > 0 && r.recipients[n-1].text == text {
 		p.Units, p.unicode = r.recipients[n-1].Units, r.recipients[n-1].unicode
@@ -168,6 +174,8 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	}
 	job := &api.Job{Credits: credits, Irrevocable: true, Messages: messages}
 	job.Run = func(ctx context.Context) (*api.Result, error) {
+		id := cmp.Or(string(job.Reservation), call.RequestID)
+		r.key = strings.Join([]string{call.Project.ID, string(call.Environment), id}, "/")
 		g.deliver(ctx, accounts, r, job.Count)
 		for i, m := range messages {
 			m.Unsent = recipients[i].status() == rejected || recipients[i].status() == notAttempted
@@ -197,11 +205,12 @@ func requestedUnits(recipients []recipient) (sum int) {
 	return sum
 }
 
-// acceptedUnits returns the units of the accepted messages.
+// acceptedUnits returns the units of the accepted messages. The messages of a call with removed recipients have one
+// text.
 func acceptedUnits(recipients []recipient) (sum int) {
 	for _, p := range recipients {
 		if p.status() == accepted {
-			sum += p.Units
+			sum += p.Units * (1 - p.receipt.Removed.Sum())
 		}
 	}
 	return sum
@@ -239,8 +248,8 @@ func decisive(recipients []recipient) outcome {
 	return recipients[i].outcome
 }
 
-// cause returns the error for the operator: the decisive error, the first panic and the first failed count, or nil where
-// all messages were accepted.
+// cause returns the error for the operator: the decisive error, the first panic, the first failed count and the first
+// refusal of an earlier account, or nil where the first account has accepted all messages.
 func cause(recipients []recipient) error {
 	err := decisive(recipients).err
 	panicked := func(p recipient) bool { return errors.Is(p.err, api.ErrPanicked) }
@@ -249,6 +258,9 @@ func cause(recipients []recipient) error {
 	}
 	if i := slices.IndexFunc(recipients, func(p recipient) bool { return p.Uncounted != nil }); i >= 0 {
 		err = errors.Join(err, recipients[i].Uncounted)
+	}
+	if i := slices.IndexFunc(recipients, func(p recipient) bool { return p.passed != nil }); i >= 0 {
+		err = errors.Join(err, recipients[i].passed)
 	}
 	return err
 }
@@ -267,8 +279,12 @@ type bulkResult struct {
 	Reason string `json:"reason,omitzero"`
 }
 
-// recipientLimit is the reason of a message that was not attempted because of the limit of messages to its number.
-const recipientLimit = "recipient_limit"
+const (
+	// recipientLimit is the reason of a message that was not attempted because of the limit of messages to its number.
+	recipientLimit = "recipient_limit"
+	// removed counts the recipients whom vendors have removed from accepted calls.
+	removed = "removed"
+)
 
 // bulkCounts holds the number of recipients by status.
 type bulkCounts struct {
@@ -276,13 +292,23 @@ type bulkCounts struct {
 	Rejected     int `json:"rejected"`
 	Uncertain    int `json:"uncertain"`
 	NotAttempted int `json:"not_attempted"`
+	Removed      int `json:"removed,omitzero"` // by the vendor, which does not name them: their results are accepted
+}
+
+// reducedBatch is an accepted call from which the vendor has removed recipients.
+type reducedBatch struct {
+	ID         string `json:"id"`
+	Vendor     string `json:"vendor"`
+	Recipients int    `json:"recipients"` // before the removal
+	vendors.Removed
 }
 
 // bulkResponse is provider_response after a bulk send.
 type bulkResponse struct {
 	acceptance
-	Counts  *bulkCounts  `json:"counts,omitzero"` // of a partial acceptance
-	Results []bulkResult `json:"results"`
+	Counts  *bulkCounts    `json:"counts,omitzero"` // of a partial acceptance
+	Batches []reducedBatch `json:"batches,omitzero"`
+	Results []bulkResult   `json:"results"`
 }
 
 // bulkAcceptance returns the outcomes of all recipients. The status is accepted or partial. The ID is that of the vendor
@@ -292,7 +318,7 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 	response := bulkResponse{acceptance: acceptance{"accepted", first.receipt.ID, first.vendor}}
 	if counts := countByStatus(recipients); counts[accepted] < len(recipients) {
 		response.Status = "partial"
-		response.Counts = &bulkCounts{counts[accepted], counts[rejected], counts[uncertain], counts[notAttempted]}
+		response.Counts = &bulkCounts{counts[accepted], counts[rejected], counts[uncertain], counts[notAttempted], counts[removed]}
 	}
 	for _, p := range recipients {
 		if p.receipt.ID != first.receipt.ID {
@@ -301,6 +327,9 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.Units}
 		if p.Refused {
 			result.Reason = recipientLimit
+		}
+		if r := p.receipt.Removed; r.Sum() > 0 {
+			response.Batches = append(response.Batches, reducedBatch{p.receipt.ID, p.vendor, p.size, r})
 		}
 		response.Results = append(response.Results, result)
 	}
@@ -311,6 +340,8 @@ func countByStatus(recipients []recipient) map[status]int {
 	counts := map[status]int{}
 	for _, p := range recipients {
 		counts[p.status()]++
+		counts[accepted] -= p.receipt.Removed.Sum()
+		counts[removed] += p.receipt.Removed.Sum()
 		if p.Refused {
 			counts[recipientLimit]++
 		}
@@ -322,7 +353,7 @@ func countByStatus(recipients []recipient) map[status]int {
 func summary(units int, recipients []recipient) []slog.Attr {
 	counts := countByStatus(recipients)
 	attributes := []slog.Attr{slog.Int("units", units)}
-	for _, s := range []status{accepted, rejected, uncertain, notAttempted, recipientLimit} {
+	for _, s := range []status{accepted, rejected, uncertain, notAttempted, removed, recipientLimit} {
 		if n := counts[s]; n > 0 {
 			attributes = append(attributes, slog.Int(string(s), n))
 		}

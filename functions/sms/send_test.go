@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
+	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
@@ -54,19 +56,19 @@ func TestFailure(t *testing.T) {
 		{"accepted", []outcome{acceptedBy("a", "1")}, ""},
 		{"one of them accepted", []outcome{of(rejected), of(noResponse), acceptedBy("a", "1"), of(notSent)}, ""},
 		{"not sent", []outcome{of(notSent)}, "503 not_sent a"},
-		{"no response", []outcome{of(noResponse)}, "503 no_answer a reached uncertain"},
-		{"unusable", []outcome{of(unusable)}, "502 unusable_answer a reached uncertain"},
+		{"no response", []outcome{of(noResponse)}, "503 no_response a reached uncertain"},
+		{"unusable", []outcome{of(unusable)}, "502 unusable_response a reached uncertain"},
 		{"rejected", []outcome{of(rejected)}, "502 rejected a reached"},
 		{"refused", []outcome{of(refused)}, "502 credentials_refused a reached"},
-		{"no class", []outcome{{vendor: "a", called: true, err: errors.New("odd")}}, "502 unusable_answer a reached uncertain"},
+		{"no class", []outcome{{vendor: "a", called: true, err: errors.New("odd")}}, "502 unusable_response a reached uncertain"},
 		{"nothing called", []outcome{notCalled(), notCalled()}, "503 not_sent a"},
 		{"the first, whatever comes after", []outcome{of(notSent), at("b", of(rejected)), at("c", of(refused))}, "503 not_sent a reached"},
 		{"the first rejected", []outcome{of(rejected), at("b", of(notSent))}, "502 rejected a reached"},
 		{"refused, and the others not asked about", []outcome{of(refused), notCalled(), notCalled()}, "502 credentials_refused a reached"},
 		{"refused, and the others not sent by the next", []outcome{of(refused), at("b", of(notSent))}, "502 credentials_refused a reached"},
-		{"the first uncertain", []outcome{of(rejected), of(notSent), at("b", of(noResponse)), at("c", of(unusable))}, "503 no_answer b reached uncertain"},
-		{"the first uncertain, the other way round", []outcome{at("c", of(unusable)), at("b", of(noResponse))}, "502 unusable_answer c reached uncertain"},
-		{"uncertain at last", []outcome{of(notSent), of(refused), at("b", of(unusable))}, "502 unusable_answer b reached uncertain"},
+		{"the first uncertain", []outcome{of(rejected), of(notSent), at("b", of(noResponse)), at("c", of(unusable))}, "503 no_response b reached uncertain"},
+		{"the first uncertain, the other way round", []outcome{at("c", of(unusable)), at("b", of(noResponse))}, "502 unusable_response c reached uncertain"},
+		{"uncertain at last", []outcome{of(notSent), of(refused), at("b", of(unusable))}, "502 unusable_response b reached uncertain"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := described(failure(delivered(c.outcomes))); got != c.want {
@@ -143,7 +145,7 @@ func TestBulkAcceptance(t *testing.T) {
 			for _, s := range statuses {
 				counts[s]++
 			}
-			want := &bulkCounts{counts["accepted"], counts["rejected"], counts["uncertain"], counts["not_attempted"]}
+			want := &bulkCounts{counts["accepted"], counts["rejected"], counts["uncertain"], counts["not_attempted"], 0}
 			if c.status == "accepted" {
 				want = nil // the response to a complete acceptance has no counts
 			}
@@ -190,13 +192,14 @@ func TestSend(t *testing.T) {
 	}{
 		{"one", []*fakeVendor{one(down), one(accepts)}, single, 1,
 			`{"send_method":"single","message_count":1,"credits_charged":0,"provider_response":{"status":"queued","id":"b1","vendor":"b"}}`, "units=1 accepted=1", "", ""},
+		{"one, after a refused account", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down), one(accepts)}, single, 1, `"vendor":"c"`, "units=1 accepted=1", "with account_refused", ""},
 		{"one rejected", []*fakeVendor{one(failsWith(upstream.Rejected))}, single, 1, "", "", "", "502 rejected a reached"},
 		{"all", []*fakeVendor{many(accepts)}, bulkSame, 2,
 			`"message_count":2,"credits_charged":0,"provider_response":{"status":"accepted","id":"a1","vendor":"a","results":[{"to":"+94770000000","status":"accepted","id":"a1","vendor":"a","units":1},`,
 			"units=2 accepted=2", "", ""},
-		{"through two accounts", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(accepts)}, bulkSame, 100,
+		{"through two accounts", []*fakeVendor{paced(inTurn(1, failsWith(upstream.Rejected), down)), many(accepts)}, bulkSame, 100,
 			`"message_count":99,"credits_charged":0,"provider_response":{"status":"partial","id":"","vendor":"b","counts":{"accepted":99,"rejected":1,"uncertain":0,"not_attempted":0},"results":[{"to":"+94770000000","status":"rejected","id":"","vendor":"a","units":1},{"to":"+94770000001","status":"accepted","id":"b1","vendor":"b","units":1},`,
-			"units=99 accepted=99 rejected=1", "with credentials_refused", ""},
+			"units=99 accepted=99 rejected=1", "with rejected", ""},
 		{"a part uncertain", []*fakeVendor{one(inTurn(1, failsWith(upstream.Rejected), inTurn(1, panics, accepts)))}, bulkDifferent, 20,
 			`"send_method":"bulk_different","message_count":18,`, "units=18 accepted=18 rejected=1 uncertain=1", "panic: ", ""},
 	} {
@@ -247,7 +250,7 @@ func TestRecipientLimit(t *testing.T) {
 			`"results":[{"to":"+94770000000","status":"not_attempted","id":"","vendor":"","units":1,"reason":"recipient_limit"},{"to":"+94770000001","status":"accepted","id":"a1","vendor":"a","units":1}]`,
 			"units=1 accepted=1 not_attempted=1 recipient_limit=1", "", []bool{true, false}, 1},
 		{"one, and the other is rejected", one(failsWith(upstream.Rejected)), []bool{true, false}, "", "", "502 rejected a reached", []bool{true, true}, 1},
-		{"one, and the other is uncertain", one(failsWith(upstream.NoResponse)), []bool{false, true}, "", "", "503 no_answer a reached uncertain", []bool{false, true}, 1},
+		{"one, and the other is uncertain", one(failsWith(upstream.NoResponse)), []bool{false, true}, "", "", "503 no_response a reached uncertain", []bool{false, true}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -280,6 +283,47 @@ func TestRecipientLimit(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Each call of a request has a key of its own, which a repetition after a refusal for pace keeps. The key has the reservation's
+// key where credits are reserved, else the request ID.
+func TestKeys(t *testing.T) {
+	for reservation, id := range map[credit.Key]string{"": "r1", "1767225600000000-abcdefgh": "1767225600000000-abcdefgh"} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newFixture(&fakeVendor{does: inTurn(2, failsWith(upstream.TooFast), accepts), batch: 100, atOnce: 1})
+			call := b.caller(project.BYOK, nil)
+			call.RequestID, call.Environment = "r1", project.Production
+			job, err := b.prepareSend(t.Context(), call, bulk(bulkSame, 150))
+			if err != nil {
+				t.Fatal(err)
+			}
+			job.Reservation = reservation
+			_, err = job.Run(t.Context())
+			prefix := "p/production/" + id
+			if want := []string{prefix + "/0", prefix + "/0", prefix + "/0", prefix + "/100"}; err != nil || !slices.Equal(b.vendors[0].keys, want) {
+				t.Errorf("%v, %v; want %v", b.vendors[0].keys, err, want)
+			}
+		})
+	}
+}
+
+// openapi.yaml#SmsBulkCounts: recipients that a vendor has removed, without their numbers, are neither accepted nor charged units.
+func TestRemoved(t *testing.T) {
+	r := bulk(bulkSame, 5)
+	o := acceptedBy("a", "1")
+	o.receipt.Removed = vendors.Removed{Duplicates: 1, Blocked: 1}
+	record([]*recipient{&r.recipients[0], &r.recipients[1], &r.recipients[2]}, o)
+	record([]*recipient{&r.recipients[3]}, acceptedBy("a", "2"))
+	record([]*recipient{&r.recipients[4]}, of(upstream.Rejected))
+	response := bulkAcceptance(r.recipients)
+	data, err := json.Marshal(response)
+	want := `"counts":{"accepted":2,"rejected":1,"uncertain":0,"not_attempted":0,"removed":2},"batches":[{"id":"1","vendor":"a","recipients":3,"duplicates_removed":1,"invalid_numbers":0,"mask_blocked_numbers":1}],"results":`
+	if err != nil || !strings.Contains(string(data), want) || response.Status != "partial" || acceptedUnits(r.recipients) != 2 {
+		t.Errorf("%s, %d units, %v", data, acceptedUnits(r.recipients), err)
+	}
+	if log := fmt.Sprint(summary(2, r.recipients)); log != "[units=2 accepted=2 rejected=1 removed=2]" {
+		t.Error(log)
 	}
 }
 
@@ -361,10 +405,10 @@ func TestBalance(t *testing.T) {
 		want *api.Error // nil: a balance
 	}{
 		{"accepts", accepts, nil},
-		{"rejects", failsWith(upstream.Rejected), httpError(422, api.ReasonBalanceUnavailable, "The SMS provider did not tell a balance for these credentials.")},
+		{"rejects", failsWith(upstream.Rejected), httpError(422, api.ReasonBalanceUnavailable, "The SMS provider returned no balance for these credentials.")},
 		{"refuses", failsWith(upstream.CredentialsRefused), httpError(422, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials.")},
 		{"down", down, httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached.")},
-		{"hangs", hangs, httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not answer.")},
+		{"hangs", hangs, httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond.")},
 		{"unusable", failsWith(upstream.Unusable), api.ErrInternal},
 		{"nonsense", noClass, api.ErrInternal},
 	} {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"svcapi/local/sandbox"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
@@ -225,8 +226,8 @@ func (to Target) accounts(ctx context.Context, owner string) error {
 	changes := map[project.Kind][]secret.Change{}
 	for _, v := range table {
 		for _, env := range project.Environments() {
-			if len(v.secrets) > 0 {
-				changes[v.kind] = append(changes[v.kind], secret.Change{Environment: env, Vendor: v.name, After: v.secrets})
+			if len(sandbox.Accounts[v.name]) > 0 {
+				changes[v.kind] = append(changes[v.kind], secret.Change{Environment: env, Vendor: v.name, After: sandbox.Accounts[v.name]})
 			}
 		}
 	}

@@ -31,3 +31,28 @@ const (
 	UltimateSMSToken       = "2000|ultimatesms-sandbox-token"
 	VPNAPIKey              = "vpnapi-sandbox-api-key"
 )
+
+// Accounts has the secret fields that the sandbox accepts, by vendor.
+var Accounts = map[string]map[string]string{
+	"quicksend":         {"email": QuickSendEmail, "api_key": QuickSendAPIKey},
+	"notifylk":          {"user_id": NotifyUserID, "api_key": NotifyAPIKey},
+	"textlk":            {"api_token": TextLKToken},
+	"smslenz":           {"user_id": SMSLenzUserID, "api_key": SMSLenzAPIKey},
+	"hutch":             {"username": HutchUsername, "password": HutchPassword},
+	"dialog":            {"esmsqk": DialogKey},
+	"dialogv2":          {"username": DialogUsername, "password": DialogPassword},
+	"twilio":            {"account_sid": TwilioAccountSID, "auth_token": TwilioAuthToken},
+	"aws":               {"access_key_id": AWSAccessKeyID, "secret_access_key": AWSSecretAccessKey},
+	"ipgeolocation":     {"api_key": IPGeolocationKey},
+	"ipinfo":            {"token": IPInfoToken},
+	"proxycheck":        {"api_key": ProxyCheckKey},
+	"vpnapi":            {"api_key": VPNAPIKey},
+	"maxmind":           {"account_id": MaxMindAccountID, "license_key": MaxMindLicenseKey},
+	"ip-api":            {"api_key": IPAPIKey},
+	"ultimatesms":       {"api_token": UltimateSMSToken},
+	"ipinfo-lite":       {"token": IPInfoToken},
+	"ipqualityscore":    {"api_key": IPQualityScoreKey},
+	"ip2location":       {"api_key": IP2LocationKey},
+	"openexchangerates": {"app_id": OpenExchangeRatesAppID},
+	"exchangerateapi":   {"api_key": ExchangeRateAPIKey},
+}

@@ -51,7 +51,7 @@ func cbsl() vendor {
 }
 
 func cbslPage(status int, content string) response {
-	return response{status, "text/html; charset=UTF-8", []byte("<!DOCTYPE html>\n<html><head><title>Exchange Rates</title>\n<body>\n" + content + "\n</body></html>\n")}
+	return response{status: status, media: "text/html; charset=UTF-8", body: []byte("<!DOCTYPE html>\n<html><head><title>Exchange Rates</title>\n<body>\n" + content + "\n</body></html>\n")}
 }
 
 // choice returns the value of a currency's box in a form, or "" for a form without the currency.

@@ -70,9 +70,12 @@ var deliveries = map[Outcome]delivery{
 	Hang:        {send: hang},
 }
 
+// carriedOut are the outcomes of requests that the vendor carries out, whatever the response is.
+var carriedOut = []Outcome{Accepted, Slow, Truncated, Closed, Hang, Unparseable, ServerError}
+
 func page(status int, title string) func(response) response {
 	return func(response) response {
-		return response{status, "text/html; charset=utf-8", []byte("<!doctype html><title>" + title + "</title>")}
+		return response{status: status, media: "text/html; charset=utf-8", body: []byte("<!doctype html><title>" + title + "</title>")}
 	}
 }
 
@@ -94,7 +97,10 @@ func hang(_ http.ResponseWriter, r *http.Request, _ response) {
 func deliver(w http.ResponseWriter, r *http.Request, res result, outcome Outcome, delay time.Duration) {
 	how := deliveries[outcome]
 	response, ok := res.responses[cmp.Or(how.like, outcome)]
-	if !ok {
+	switch {
+	case res.respond != nil:
+		response = res.respond(cmp.Or(how.like, outcome))
+	case !ok:
 		response = res.responses[Accepted]
 	}
 	if how.change != nil {
@@ -136,6 +142,11 @@ func (s *Server) Rules() []Rule {
 // SetRules replaces the rules. Without rules, only the magic numbers choose outcomes.
 func (s *Server) SetRules(rules ...Rule) error {
 	known := []Outcome{"", Accepted, Rejected, CredentialsRefused, WithoutID, TokenRefused, UnknownAddress, QuotaUsed}
+	for _, v := range vendors() {
+		for _, code := range v.codes {
+			known = append(known, Outcome(code))
+		}
+	}
 	for _, rule := range rules {
 		if _, ok := deliveries[rule.Outcome]; !ok && !slices.Contains(known, rule.Outcome) {
 			return fmt.Errorf("no such outcome: %q", rule.Outcome)

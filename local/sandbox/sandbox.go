@@ -13,8 +13,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,10 +26,7 @@ const maxBody = 16 << 20
 
 // vendors returns the table of the vendors.
 func vendors() []vendor {
-	all := []vendor{
-		quicksend(), notifylk(), textlk(), ultimateSMS(), smslenz(), dialog(), dialogv2(), hutch(), twilio(), endUserMessaging(),
-		openExchangeRates(), exchangeRateAPI(), frankfurter(), cbsl(),
-	}
+	all := append(smsVendors(), openExchangeRates(), exchangeRateAPI(), frankfurter(), cbsl())
 	for _, l := range lookUps() {
 		all = append(all, l.vendor())
 	}
@@ -54,6 +51,8 @@ type vendor struct {
 	secrets []string
 	// accepted are the values of the credentials, which are masked in every call.
 	accepted []string
+	// codes name the responses that a rule can choose, beside the outcomes.
+	codes []string
 }
 
 // route is one path of a vendor.
@@ -75,6 +74,10 @@ type result struct {
 	problems  []problem // make the vendor refuse the request, whatever the outcome would be
 	// responses has at least Accepted, which also serves an outcome that is missing.
 	responses responses
+	// respond returns the response to an outcome in place of responses; nil: responses has them all.
+	respond func(Outcome) response
+	// accept records an accepted message, or returns the refusal of one that was accepted before; nil: no record.
+	accept func() *response
 }
 
 type responses map[Outcome]response
@@ -100,6 +103,7 @@ type response struct {
 	status int
 	media  string
 	body   []byte
+	source string // the vendor's document (V), a public client (T), or "made"
 }
 
 func jsonResponse(status int, value any) response {
@@ -107,16 +111,11 @@ func jsonResponse(status int, value any) response {
 	if err != nil {
 		panic(err) // the vendors return plain values only
 	}
-	return response{status, "application/json", body}
+	return response{status: status, media: "application/json", body: body}
 }
 
 // success is a JSON response with status 200.
 func success(value any) response { return jsonResponse(http.StatusOK, value) }
-
-// errorResponse is a failure that is a JSON object with the status "error" and the message.
-func errorResponse(status int, message string) response {
-	return jsonResponse(status, object{"status": "error", "message": message})
-}
 
 const plainText = "text/plain; charset=utf-8"
 
@@ -131,18 +130,7 @@ func reply(sample string) response {
 	if strings.HasPrefix(body, "{") {
 		media = "application/json"
 	}
-	return response{status, media, []byte(body)}
-}
-
-// balance returns a route's function for the account's balance.
-func balance(authorized func(*request) bool, accepted, refused response) func(*request) result {
-	return func(r *request) result {
-		return result{
-			operation: "balance",
-			problems:  []problem{{!authorized(r), refused}},
-			responses: responses{Accepted: accepted, CredentialsRefused: refused},
-		}
-	}
+	return response{status: status, media: media, body: []byte(body)}
 }
 
 // object is a JSON object.
@@ -196,50 +184,27 @@ func (s *Server) handler(v vendor, mask *mask, serve func(*request) result) http
 			return
 		}
 		outcome, delay := s.decide(v.name, res.operation, res.to)
+		if res.accept != nil && slices.Contains(carriedOut, outcome) {
+			if refusal := res.accept(); refusal != nil {
+				refusal.write(w)
+				return
+			}
+		}
 		deliver(w, r, res, outcome, delay)
 	}
 }
 
 func (r response) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", r.media)
+	w.Header().Set("X-Sandbox-Source", r.source)
 	w.WriteHeader(r.status)
 	_, _ = w.Write(r.body)
-}
-
-// json decodes the body and reports whether the body is JSON of that shape.
-func (r *request) json(into any) bool { return json.Unmarshal(r.body, into) == nil }
-
-// parameters returns those of the query, and of a form or a flat JSON object in the body.
-func (r *request) parameters() url.Values {
-	values := r.URL.Query()
-	var fields object
-	if r.json(&fields) {
-		for name, value := range fields {
-			values.Set(name, fmt.Sprint(value))
-		}
-		return values
-	}
-	form, _ := url.ParseQuery(string(r.body))
-	for name, value := range form {
-		values[name] = append(values[name], value...)
-	}
-	return values
 }
 
 // basic reports whether the request has these Basic credentials.
 func (r *request) basic(user, password string) bool {
 	u, p, ok := r.BasicAuth()
 	return ok && u == user && p == password
-}
-
-// missing returns the first of the named parameters that is absent or empty, or "".
-func missing(values url.Values, names ...string) string {
-	for _, name := range names {
-		if values.Get(name) == "" {
-			return name
-		}
-	}
-	return ""
 }
 
 // mismatch returns the first text that does not match the pattern, or "".
@@ -255,12 +220,8 @@ func mismatch(pattern *regexp.Regexp, texts []string) string {
 // tokens holds the tokens that a vendor has issued, with the end of their lives.
 type tokens struct{ ends sync.Map }
 
-// logIn returns a new token, or "" for a body without these credentials.
-func (t *tokens) logIn(r *request, user, password string, life time.Duration) string {
-	var in struct{ Username, Password string }
-	if !r.json(&in) || in.Username != user || in.Password != password {
-		return ""
-	}
+// issue returns a new token.
+func (t *tokens) issue(life time.Duration) string {
 	token := "sandbox." + rand.Text()
 	t.ends.Store(token, time.Now().Add(life))
 	return token

@@ -26,7 +26,8 @@ const (
 	CodeInvalidCurrency     = "invalid_currency_code"
 )
 
-// Reason is the value of error.details.reason, which every http_error has (docs/decisions.md#error-reasons).
+// Reason is the value of error.details.reason, which every http_error and the refusals of a send have
+// (docs/decisions.md#error-reasons).
 type Reason string
 
 // The reasons (openapi.yaml#ErrorReason).
@@ -41,9 +42,11 @@ const (
 	ReasonUnitPriceMissing         Reason = "unit_price_missing"
 	ReasonBalanceUnavailable       Reason = "balance_unavailable"
 	ReasonMessageTooLong           Reason = "message_too_long"
+	ReasonBulkNeedsManual          Reason = "bulk_needs_manual"
+	ReasonTrialDestination         Reason = "trial_destination"
 	ReasonVendorRejected           Reason = "vendor_rejected"
 	ReasonVendorCredentialsRefused Reason = "vendor_credentials_refused"
-	ReasonVendorAnswerUnusable     Reason = "vendor_answer_unusable"
+	ReasonVendorResponseUnusable   Reason = "vendor_response_unusable"
 	ReasonVendorUnreachable        Reason = "vendor_unreachable"
 	ReasonOutcomeUncertain         Reason = "outcome_uncertain"
 	ReasonIdempotencyKeyReused     Reason = "idempotency_key_reused"

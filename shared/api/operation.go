@@ -102,6 +102,8 @@ type Job struct {
 	Credits int64
 	// Irrevocable work (a sent SMS) is marked in the ledger before Run, and stays charged if the request dies.
 	Irrevocable bool
+	// Reservation is the key of the reserved credits. The pipeline sets it before Run; empty: nothing is reserved.
+	Reservation credit.Key
 	// Messages are the messages of a send, which the project's limits count; nil: no send.
 	Messages []*Message
 	// Prefetch is a read that goes out together with the count and the reservation; nil: no such read.

@@ -75,8 +75,8 @@ func TestChain(t *testing.T) {
 	}{
 		{"the first has a result", true, nil, nil, nil, "a", "", nil},
 		{"the second has a result", true, refused, nil, nil, "b", "a:not_sent", nil},
-		{"the third has a result", true, refused, broken, nil, "c", "a:not_sent b:unusable_answer", nil},
-		{"none has a result", true, refused, broken, refused, "c", "a:not_sent b:unusable_answer c:not_sent", broken},
+		{"the third has a result", true, refused, broken, nil, "c", "a:not_sent b:unusable_response", nil},
+		{"none has a result", true, refused, broken, refused, "c", "a:not_sent b:unusable_response c:not_sent", broken},
 		{"unknown to the first, asked on", true, vendors.ErrUnknown, nil, nil, "b", "a:unknown", nil},
 		{"unknown to all", true, vendors.ErrUnknown, vendors.ErrUnknown, vendors.ErrUnknown, "c", "a:unknown b:unknown c:unknown", vendors.ErrUnknown},
 		{"unknown to the first, not asked on", false, vendors.ErrUnknown, nil, nil, "a", "", vendors.ErrUnknown},

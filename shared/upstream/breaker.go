@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,11 +13,16 @@ import (
 const (
 	tripAfter   = 3 // consecutive failures
 	openFor     = 30 * time.Second
-	maxCircuits = 10_000 // in one instance
+	shortPause  = time.Second // after a refusal for pace that names none; each further refusal doubles the pause
+	maxCircuits = 10_000      // in one instance
 )
 
-// ErrOpen reports that a call was not made because its circuit is open.
-var ErrOpen = errors.New("circuit open")
+var (
+	// ErrOpen reports that a call was not made because its circuit is open.
+	ErrOpen = errors.New("circuit open")
+	// ErrPaused reports that a call was not made because the vendor has refused the account's pace.
+	ErrPaused = errors.New("too fast")
+)
 
 // errPanicked is the outcome of a call that panics.
 var errPanicked = errors.New("panic")
@@ -30,11 +37,13 @@ type Breakers struct {
 }
 
 // circuit is closed, open or half-open. A half-open circuit permits one call, which closes or reopens the circuit.
+// After a refusal for pace the circuit is open for the pause, and then permits all calls (docs/decisions.md#pace).
 type circuit struct {
 	epoch    int       // counts the changes of state, so that calls of an earlier epoch have no effect
 	failures int       // consecutive failures of the closed circuit
 	until    time.Time // the end of the open state; zero for a closed circuit
 	probing  bool      // the call of the half-open circuit is running
+	pauses   int       // consecutive refusals for pace that have opened the circuit; 0: the circuit has no pause
 }
 
 // change closes the circuit, or opens the circuit until a time.
@@ -58,30 +67,58 @@ func (b *Breakers) Closed(account Account) bool {
 	return b.circuit(account).until.IsZero()
 }
 
-// begin returns the circuit for a call, or nil where the circuit forbids the call.
-func (b *Breakers) begin(account Account) (c *circuit, epoch int) {
+// Pause returns the rest of the pause of the account's circuit after a refusal for pace.
+func (b *Breakers) Pause(account Account) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.circuit(account); c.pauses > 0 {
+		return b.left(c)
+	}
+	return 0
+}
+
+// left returns the rest of the circuit's open state. The bound limits the time after the wall clock was set back.
+func (b *Breakers) left(c *circuit) time.Duration {
+	if left := c.until.Sub(b.clock.Now()); 0 < left && left <= openFor {
+		return left
+	}
+	return 0
+}
+
+// begin returns the circuit for a call. The error wraps ErrOpen or ErrPaused where the circuit forbids the call.
+func (b *Breakers) begin(account Account) (c *circuit, epoch int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c = b.circuit(account)
 	if !c.until.IsZero() {
-		// The second condition limits the time after the wall clock was set back.
-		if left := c.until.Sub(b.clock.Now()); c.probing || 0 < left && left <= openFor {
-			return nil, 0
+		if c.probing || b.left(c) > 0 {
+			err = ErrOpen
+			if c.pauses > 0 {
+				err = ErrPaused
+			}
+			refusal := &Error{Class: NotSent, Vendor: account.Integration.Vendor, Detail: "not called: " + err.Error()}
+			return nil, 0, fmt.Errorf("%w: %w", err, refusal)
 		}
-		c.probing = true
+		c.probing = c.pauses == 0
 	}
-	return c, c.epoch
+	return c, c.epoch, nil
 }
 
 // end records the outcome of a call.
-func (b *Breakers) end(c *circuit, epoch int, failed bool) {
+func (b *Breakers) end(c *circuit, epoch int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c.epoch != epoch {
 		return
 	}
+	refusal, _ := errors.AsType[*Error](err)
+	failed := err != nil && b.fails(err)
 	switch {
-	case !failed && c.probing:
+	case refusal != nil && refusal.Class == TooFast:
+		pauses := c.pauses + 1
+		c.change(b.clock.Now().Add(min(openFor, cmp.Or(refusal.Pause, shortPause<<min(pauses-1, 4)))))
+		c.pauses = pauses
+	case !failed && !c.until.IsZero():
 		c.change(time.Time{})
 	case !failed:
 		c.failures = 0

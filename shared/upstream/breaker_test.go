@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,37 @@ func TestBreakers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// docs/decisions.md#pace: a refusal for pace opens the circuit for the named pause, or for a pause that doubles until a success.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, account := NewBreakers(), Account{Project: "p", Integration: project.Integration{ID: "i", Vendor: "v"}}
+		began := time.Now()
+		for i, step := range []struct {
+			named, want time.Duration // the pause; 0: the call succeeds
+		}{{0, time.Second}, {0, 2 * time.Second}, {0, 4 * time.Second}, {7 * time.Second, 7 * time.Second}, {0, 16 * time.Second}, {0, 16 * time.Second}, {}, {0, time.Second}, {time.Hour, openFor}} {
+			var failed error
+			if step.want > 0 {
+				failed = &Error{Class: TooFast, Vendor: "v", Pause: step.named}
+			}
+			var calls sync.WaitGroup
+			for range 2 { // of a burst the first refusal alone counts
+				calls.Go(func() {
+					_, err := Call(t.Context(), b, nil, account, func(Account) (int, error) { time.Sleep(time.Millisecond); return 0, failed })
+					if !errors.Is(err, failed) {
+						t.Errorf("step %d after %v: %v", i, time.Since(began), err)
+					}
+				})
+			}
+			calls.Wait()
+			_, err := Call(t.Context(), b, nil, account, func(Account) (int, error) { return 0, failed })
+			if left := b.Pause(account); left != step.want || errors.Is(err, ErrPaused) != (step.want > 0) || step.want > 0 && ClassOf(err) != NotSent {
+				t.Errorf("step %d: paused for %v, %v", i, left, err)
+			}
+			time.Sleep(step.want)
+		}
+	})
 }
 
 // A half-open circuit permits one call and forbids another one at the same time.

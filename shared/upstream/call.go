@@ -2,26 +2,24 @@ package upstream
 
 import (
 	"context"
-	"fmt"
 
 	"svcapi/shared/secret"
 )
 
-// Call makes a call with an account, through the circuit of the account. The error wraps ErrOpen and an *Error of class NotSent
-// where the circuit is open. Where the vendor refuses a secret that has changed since it was read, because of a rotation, Call
-// repeats the call once with the new secret. Call ignores the circuit where breakers is nil.
+// Call makes a call with an account, through the circuit of the account. Where the circuit is open, the error wraps an
+// *Error of class NotSent, and ErrPaused after a refusal for pace, else ErrOpen. Where the vendor refuses a secret
+// that has changed since it was read, because of a rotation, Call repeats the call once with the new secret. Call
+// ignores the circuit where breakers is nil.
 func Call[T any](
 	ctx context.Context, breakers *Breakers, secrets *secret.Cache, account Account, call func(Account) (T, error),
 ) (result T, err error) {
 	if breakers != nil {
-		c, epoch := breakers.begin(account)
-		if c == nil {
-			return result, fmt.Errorf("%w: %w", ErrOpen, &Error{
-				Class: NotSent, Vendor: account.Integration.Vendor, Detail: "not called after consecutive failures",
-			})
+		c, epoch, open := breakers.begin(account)
+		if open != nil {
+			return result, open
 		}
 		err = errPanicked // until the call returns
-		defer func() { breakers.end(c, epoch, err != nil && breakers.fails(err)) }()
+		defer func() { breakers.end(c, epoch, err) }()
 	}
 	result, err = call(account)
 	if err == nil || ClassOf(err) != CredentialsRefused || len(account.Secrets) == 0 {

@@ -45,11 +45,16 @@ const (
 	// NotSent means that no byte of the request was sent, because of a refused connection, DNS or TLS.
 	NotSent Class = "not_sent"
 	// NoResponse means that the request was sent and no response came. The outcome is uncertain.
-	NoResponse Class = "no_answer"
+	NoResponse Class = "no_response"
 	// Unusable means that the response is not valid, truncated or an HTTP 5xx. The outcome is uncertain.
-	Unusable Class = "unusable_answer"
+	Unusable Class = "unusable_response"
 	// Rejected means that the vendor refused the request.
 	Rejected Class = "rejected"
+	// AccountRefused means that the vendor certainly refused to send for the account: funds, time of day, sender. The
+	// request may be accepted by another account.
+	AccountRefused Class = "account_refused"
+	// TooFast means that the vendor certainly refused the request because of the account's pace.
+	TooFast Class = "too_fast"
 	// CredentialsRefused means that the vendor refused the account or its key.
 	CredentialsRefused Class = "credentials_refused"
 )
@@ -61,8 +66,9 @@ func (c Class) Uncertain() bool { return c == NoResponse || c == Unusable }
 type Error struct {
 	Class  Class
 	Vendor string
-	Code   string // the vendor's own code of the failure; empty: the vendor has none
-	Detail string // transport error or the vendor's message
+	Code   string        // the vendor's own code of the failure; empty: the vendor has none
+	Detail string        // transport error or the vendor's message
+	Pause  time.Duration // that the vendor names with TooFast; 0: none
 	// ByWords marks a refusal of the account that only words of the vendor show. The words can be about one message.
 	ByWords bool
 }

@@ -53,7 +53,7 @@ func TestBulk(t *testing.T) {
 		{"smslenz", 2, 4},
 		{"hutch", 2, 4},
 		{"dialog", 2, 4},
-		{"dialogv2", 2, 4},
+		{"dialogv2", 1, 4},
 		{"twilio", 120, 4},
 		{"aws", 120, 4},
 	} {
@@ -63,8 +63,9 @@ func TestBulk(t *testing.T) {
 			p := plan{integrations: []integration{{vendor: c.vendor, mode: project.BYOK, endpoint: s.URL + "/" + c.vendor}}}.make(t)
 			to := numberBlock(118)
 			to = append(to, to[0], "+94"+to[0][1:]) // a duplicate, and the same in the other form
-			if c.vendor == "aws" {                  // 20 a second
-				to, c.same = to[:20], 20
+			removed := map[string]int{"dialogv2": 2}[c.vendor]
+			if c.vendor == "aws" { // 20 a second, the list included
+				to, c.same = to[:15], 15
 			}
 			list := []string{to[0], to[1], to[0], to[2]}
 			for _, b := range []struct {
@@ -87,9 +88,12 @@ func TestBulk(t *testing.T) {
 					wantTo = append(wantTo, canonical(n))
 				}
 				slices.Sort(wantTo)
-				provider := a.provider(t)
+				provider, want := a.provider(t), "accepted"
+				if b.name == "bulk_same" && removed > 0 {
+					want, total = "partial", total-removed*b.units[0]
+				}
 				if !a.is(200, "") || a.Data.SendMethod != b.name || a.Data.MessageCount != total || a.Data.CreditsCharged != 0 ||
-					provider.Status != "accepted" || provider.Vendor != c.vendor || len(provider.Results) != len(b.to) {
+					provider.Status != want || want == "partial" && provider.Counts["removed"] != removed || provider.Vendor != c.vendor || len(provider.Results) != len(b.to) {
 					t.Errorf("%s: %d %.500s", b.name, a.status, a.body)
 					continue
 				}

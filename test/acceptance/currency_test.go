@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 )
 
@@ -27,7 +28,7 @@ func (p *tenant) exchange(t *testing.T, vendor string, mode project.Mode, flags 
 	secrets := []byte("{}")
 	if mode == project.BYOK && !slices.Contains(flags, "--incomplete") {
 		args = append(args, "--secrets", "-")
-		secrets, _ = json.Marshal(accounts[vendor])
+		secrets, _ = json.Marshal(sandbox.Accounts[vendor])
 	}
 	svc[any](t, string(secrets), append(args, flags...)...)
 	return p

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"svcapi/local/demo"
+	"svcapi/local/sandbox"
 	"svcapi/local/template"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
@@ -174,7 +175,7 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 		Region: template.Region, BaseEndpoint: &n.stack.SecretsURL, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	}), oneProcessStage)
 	for _, i := range model.Active(project.SMS, project.Development) {
-		if err = vault.Put(t.Context(), project.SMS, name, secret.Change{Environment: project.Development, Vendor: i.Vendor, After: accounts[i.Vendor]}); err != nil {
+		if err = vault.Put(t.Context(), project.SMS, name, secret.Change{Environment: project.Development, Vendor: i.Vendor, After: sandbox.Accounts[i.Vendor]}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -110,34 +110,6 @@ func remember(c credential) credential {
 	return c
 }
 
-// accounts are the accounts of the sandbox, in svc's input format.
-var accounts = map[string]map[string]string{
-	"quicksend": {"email": sandbox.QuickSendEmail, "api_key": sandbox.QuickSendAPIKey},
-	"notifylk":  {"user_id": sandbox.NotifyUserID, "api_key": sandbox.NotifyAPIKey},
-	"textlk":    {"api_token": sandbox.TextLKToken},
-	"smslenz":   {"user_id": sandbox.SMSLenzUserID, "api_key": sandbox.SMSLenzAPIKey},
-	"hutch":     {"username": sandbox.HutchUsername, "password": sandbox.HutchPassword},
-	"dialog":    {"esmsqk": sandbox.DialogKey},
-	"dialogv2":  {"username": sandbox.DialogUsername, "password": sandbox.DialogPassword},
-	"twilio":    {"account_sid": sandbox.TwilioAccountSID, "auth_token": sandbox.TwilioAuthToken},
-	"aws":       {"access_key_id": sandbox.AWSAccessKeyID, "secret_access_key": sandbox.AWSSecretAccessKey},
-
-	"ipgeolocation": {"api_key": sandbox.IPGeolocationKey},
-	"ipinfo":        {"token": sandbox.IPInfoToken},
-	"proxycheck":    {"api_key": sandbox.ProxyCheckKey},
-	"vpnapi":        {"api_key": sandbox.VPNAPIKey},
-	"maxmind":       {"account_id": sandbox.MaxMindAccountID, "license_key": sandbox.MaxMindLicenseKey},
-	"ip-api":        {"api_key": sandbox.IPAPIKey},
-
-	"ultimatesms":    {"api_token": sandbox.UltimateSMSToken},
-	"ipinfo-lite":    {"token": sandbox.IPInfoToken},
-	"ipqualityscore": {"api_key": sandbox.IPQualityScoreKey},
-	"ip2location":    {"api_key": sandbox.IP2LocationKey},
-
-	"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID},
-	"exchangerateapi":   {"api_key": sandbox.ExchangeRateAPIKey},
-}
-
 // onDisk is the vendor whose data are files of the function: it has neither endpoint nor secrets.
 const onDisk = "maxmind-mmdb"
 
@@ -165,7 +137,7 @@ func (p *tenant) connect(t *testing.T, i integration) {
 		args = append(args, "--setting", "sender_id=SVCTest", "--setting", "unit_price=0.64")
 	}
 	if !i.bare {
-		secrets, _ = json.Marshal(accounts[i.vendor])
+		secrets, _ = json.Marshal(sandbox.Accounts[i.vendor])
 	}
 	if i.mode == project.BYOK && i.vendor != onDisk {
 		args = append(args, "--secrets", "-")

@@ -3,6 +3,7 @@ package sms
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -121,6 +122,13 @@ var failures = map[upstream.Class]*app.FailureError{
 		Text: "rejected: the vendor refused the message", Exit: app.ExitRefused,
 		Hint: "Nothing was sent. The vendor's message is above: check the number, the sender and the text.",
 	},
+	upstream.AccountRefused: {
+		Text: "rejected: the vendor refused to send for the account", Exit: app.ExitRefused,
+		Hint: "Nothing was sent. The vendor's message is above: check the balance, the sender and the permitted hours.",
+	},
+	upstream.TooFast: {
+		Text: "rejected: the vendor gets too many requests", Exit: app.ExitRefused, Hint: "Nothing was sent: send it again later.",
+	},
 	upstream.CredentialsRefused: {
 		Text: "rejected: the vendor refused the account or its key", Exit: app.ExitRefused,
 		Hint: `Nothing was sent. Correct the account: "svc integration set --ask", for Managed integrations "svc vendor account".`,
@@ -193,6 +201,7 @@ right "svc integration check" checks.`,
 		if err := s.Confirm(ctx, yes, "Send it?"); err != nil {
 			return err
 		}
+		message.Key = rand.Text()
 		receipt, err := vendor.New(s.Vendors, account).Send(ctx, message)
 		if err != nil {
 			return fmt.Errorf("%w (%w)", failures[upstream.ClassOf(err)], err)

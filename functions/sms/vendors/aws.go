@@ -81,9 +81,9 @@ var awsCodes = map[string]upstream.Class{
 	"SignatureDoesNotMatch":               upstream.CredentialsRefused,
 	"UnrecognizedClientException":         upstream.CredentialsRefused,
 	"ConflictException":                   upstream.Rejected,
-	"ResourceNotFoundException":           upstream.Rejected,
-	"ServiceQuotaExceededException":       upstream.Rejected,
-	"ThrottlingException":                 upstream.Rejected,
+	"ResourceNotFoundException":           upstream.AccountRefused, // the origination identity
+	"ServiceQuotaExceededException":       upstream.AccountRefused, // such as the monthly spend limit
+	"ThrottlingException":                 upstream.TooFast,
 	"ValidationException":                 upstream.Rejected,
 	"InternalServerException":             upstream.Unusable,
 }

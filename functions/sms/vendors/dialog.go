@@ -25,11 +25,14 @@ func dialog() Vendor {
 
 type dialogAdapter struct{ caller }
 
-// dialogCodes are the vendor's failure codes.
-var dialogCodes = map[string]struct {
+// documented is a row of a vendor's failure codes.
+type documented struct {
 	class   upstream.Class
 	meaning string
-}{
+}
+
+// dialogCodes are the vendor's failure codes: 3rd Party SMS API v2.5, and 2013 of v3.2.
+var dialogCodes = map[string]documented{
 	"2001": {upstream.Rejected, "campaign creation failed"},
 	"2002": {upstream.Rejected, "bad request"},
 	"2003": {upstream.Rejected, "empty number list"},
@@ -37,10 +40,11 @@ var dialogCodes = map[string]struct {
 	"2005": {upstream.Rejected, "invalid number list"},
 	"2006": {upstream.CredentialsRefused, "account not allowed to use GET"},
 	"2007": {upstream.CredentialsRefused, "invalid key"},
-	"2008": {upstream.Rejected, "insufficient balance or quota"},
+	"2008": {upstream.AccountRefused, "insufficient balance or quota"},
 	"2009": {upstream.Rejected, "no valid numbers left after mask block"},
-	"2010": {upstream.Rejected, "not eligible for packaging"},
+	"2010": {upstream.AccountRefused, "not eligible for packaging"},
 	"2011": {upstream.Rejected, "transactional error"},
+	"2013": {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
 }
 
 // call returns the text after the code of success.
@@ -54,7 +58,7 @@ func (a *dialogAdapter) call(ctx context.Context, path string, query url.Values,
 	}
 	body := strings.TrimSpace(string(response.Body))
 	if failure, known := dialogCodes[body]; known {
-		return "", a.withCode(a.fail(failure.class, body+" "+failure.meaning), body)
+		return "", a.refusal(failure.class, body, failure.meaning, response.Header)
 	}
 	if err := a.byStatus(response); err != nil {
 		return "", err
@@ -68,13 +72,13 @@ func (a *dialogAdapter) call(ctx context.Context, path string, query url.Values,
 
 // Send implements Adapter.
 func (a *dialogAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
+	return a.SendSame(ctx, []string{m.To}, m)
 }
 
 // SendSame implements SameSender.
-func (a *dialogAdapter) SendSame(ctx context.Context, to []string, message string, _ bool) (Receipt, error) {
+func (a *dialogAdapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
 	_, err := a.call(ctx, "create/url-campaign", url.Values{
-		"list": {strings.Join(each(to, local), ",")}, "source_address": {a.account.Settings["sender_id"]}, "message": {message},
+		"list": {strings.Join(each(to, local), ",")}, "source_address": {a.account.Settings["sender_id"]}, "message": {m.Text},
 	}, true)
 	if err != nil {
 		return Receipt{}, err

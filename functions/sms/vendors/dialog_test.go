@@ -10,8 +10,8 @@ import (
 
 func TestDialog(t *testing.T) {
 	responses := []recorded{
-		{"accepted", "V", 200, "1", "", Receipt{"success", ""}},
-		{"accepted, with a line end", "made", 200, "1\r\n", "", Receipt{"success", ""}},
+		{"accepted", "V", 200, "1", "", Receipt{Status: "success"}},
+		{"accepted, with a line end", "made", 200, "1\r\n", "", Receipt{Status: "success"}},
 		{"another number", "made", 200, "2", upstream.Unusable, Receipt{}},
 		{"an unknown code", "made", 200, "2099", upstream.Unusable, Receipt{}},
 		{"a code with an HTTP error", "made", 400, "2007", upstream.CredentialsRefused, Receipt{}},
@@ -32,7 +32,7 @@ func TestDialogRequest(t *testing.T) {
 	var r http.Request
 	var text string
 	adapter := connect(t, "dialog", constantResponse(200, "1", &r, &text)).(SameSender)
-	if _, err := adapter.SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, "Hi & bye", false); err != nil {
+	if _, err := adapter.SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, Message{Text: "Hi & bye"}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, []string{r.Method, r.URL.String()},

@@ -2,21 +2,22 @@ package vendors
 
 import (
 	"context"
-	"crypto/rand"
-	"math/big"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"svcapi/shared/cache"
 	"svcapi/shared/upstream"
 )
 
-// dialogV2 is Dialog eSMS's v2 JSON interface. A login returns a token, which the adapter caches until shortly before its
-// end, or until the vendor refuses the token.
+// dialogV2 is Dialog eSMS's v2 JSON interface, as clients of the vendor's documents v3.0 and v3.2 use it. A login
+// returns a token, which the adapter caches until shortly before its end, or until the vendor refuses the token.
 func dialogV2() Vendor {
-	tokens := cache.NewExpiring[string, string](maxTokens)
+	tokens := newTokens()
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "dialogv2", Title: "Dialog eSMS, v2", Endpoint: "https://e-sms.dialog.lk",
@@ -26,7 +27,7 @@ func dialogV2() Vendor {
 				{Name: "password", Description: "password of the account", Required: true},
 			},
 		},
-		Concurrency: unpublished, Batch: 100,
+		Pace: 20, Concurrency: unpublished, Batch: 1000,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
 			return &dialogV2Adapter{session{caller{"dialogv2", c, a}, tokens}}
 		},
@@ -35,12 +36,41 @@ func dialogV2() Vendor {
 
 type dialogV2Adapter struct{ session }
 
-// dialogErrors are the errCode values that do not refuse the message alone (interface v3.2). Others, such as 108 (mask), do.
-var dialogErrors = map[string]upstream.Class{
-	"100": tokenRefused, "105": tokenRefused, "106": tokenRefused,
-	"102": upstream.CredentialsRefused, "115": upstream.CredentialsRefused, "116": upstream.CredentialsRefused,
-	"104": upstream.Unusable, // the transaction ID was used: an earlier request may have been accepted
-	"999": upstream.Unusable, // internal error
+// dialogV2Codes are the errCode values (interface v3.2, as two of its clients have them).
+var dialogV2Codes = map[string]documented{
+	"100": {tokenRefused, "token expired"},
+	"101": {upstream.Rejected, "invalid parameters"},
+	"102": {upstream.CredentialsRefused, "user unknown"},
+	"103": {upstream.Unusable, "no campaign for the transaction ID"}, // no response to a send
+	"104": {idUsed, "transaction ID used before"},
+	"105": {tokenRefused, "bad signature of the token"},
+	"106": {tokenRefused, "token missing"},
+	"107": {upstream.Rejected, "missing parameters"},
+	"108": {upstream.AccountRefused, "sender mask not active"},
+	"109": {upstream.Rejected, "no valid number left"},
+	"110": {upstream.AccountRefused, "not eligible for packages"},
+	"111": {upstream.AccountRefused, "package of the month used up"},
+	"112": {upstream.AccountRefused, "package balance"},
+	"113": {upstream.AccountRefused, "package in maintenance"},
+	"114": {upstream.AccountRefused, "wallet balance"},
+	"115": {upstream.CredentialsRefused, "wrong user or password"},
+	"116": {upstream.CredentialsRefused, "account locked after failed logins"},
+	"117": {upstream.TooFast, "too many requests"},
+	"118": {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
+	"119": {upstream.AccountRefused, "post-paid limit"},
+	"999": {upstream.Unusable, "internal error"},
+}
+
+// idUsed is a class within this file only: an earlier call with the transaction ID was accepted.
+const idUsed upstream.Class = "id_used"
+
+// maxTransaction is the largest transaction ID, with 18 digits.
+const maxTransaction = 999_999_999_999_999_999
+
+// transaction returns the transaction ID of the call with a key, 1 to maxTransaction. The vendor accepts an ID once.
+func transaction(key string) uint64 {
+	sum := sha256.Sum256([]byte(key))
+	return binary.BigEndian.Uint64(sum[:])%maxTransaction + 1
 }
 
 type dialogMobile struct {
@@ -51,7 +81,7 @@ type dialogSend struct {
 	Recipients    []dialogMobile `json:"msisdn"`
 	Message       string         `json:"message"`
 	Source        string         `json:"sourceAddress"`
-	TransactionID int64          `json:"transaction_id"`
+	TransactionID uint64         `json:"transaction_id"`
 	PaymentMethod int            `json:"payment_method"` // 0: wallet
 }
 
@@ -64,10 +94,10 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	values, status := members(response.Body)
 	c := a.redacting(map[string]string{"token": token, "issued token": text(values["token"])})
 	code, comment := text(values["errCode"]), text(values["comment"])
-	class, known := dialogErrors[code]
+	failure, known := dialogV2Codes[code]
 	switch {
 	case status == "failed" && known:
-		return nil, c.withCode(c.fail(class, code+" "+comment), code)
+		return nil, c.refusal(failure.class, code, failure.meaning+": "+comment, response.Header)
 	case token != "" && response.Status == http.StatusUnauthorized:
 		return nil, c.fail(tokenRefused, comment)
 	}
@@ -78,7 +108,10 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	case "success":
 		return values, nil
 	case "failed":
-		return nil, c.withCode(c.fail(upstream.Rejected, code+" "+comment), code)
+		if code == "" {
+			return nil, c.fail(upstream.Rejected, comment)
+		}
+		return nil, c.refusal(upstream.Unusable, code, comment, nil) // neither documented as a refusal nor as a doubt
 	}
 	return nil, c.fail(upstream.Unusable, string(response.Body))
 }
@@ -99,25 +132,34 @@ func (a *dialogV2Adapter) logIn(ctx context.Context, l login) (string, time.Dura
 
 // Send implements Adapter.
 func (a *dialogV2Adapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
+	return a.SendSame(ctx, []string{m.To}, m)
 }
 
-// SendSame implements SameSender.
-func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, message string, _ bool) (Receipt, error) {
-	transaction, err := rand.Int(rand.Reader, big.NewInt(999_999_999_999_999_999)) // 1 to 18 digits, unique
-	if err != nil {
-		return Receipt{}, a.fail(upstream.NotSent, err.Error())
-	}
-	request := dialogSend{Message: message, Source: a.account.Settings["sender_id"], TransactionID: transaction.Int64() + 1}
+// SendSame implements SameSender. The vendor reports the removed recipients, and refuses a call that leaves none.
+func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
+	request := dialogSend{Message: m.Text, Source: a.account.Settings["sender_id"], TransactionID: transaction(m.Key)}
 	for _, number := range each(to, bare) {
 		request.Recipients = append(request.Recipients, dialogMobile{number})
 	}
 	return a.send(ctx, a.logIn, func(token string) (Receipt, error) {
 		response, err := a.post(ctx, "/api/v2/sms", token, request, true)
+		if upstream.ClassOf(err) == idUsed {
+			return Receipt{Status: "success"}, nil
+		}
 		if err != nil {
 			return Receipt{}, err
 		}
 		data, _ := members(response["data"]) // an error changes nothing: the vendor has accepted the message
-		return Receipt{Status: text(response["status"]), ID: text(data["campaignId"])}, nil
+		removed := Removed{count(data["duplicatesRemoved"]), count(data["invalidNumbers"]), count(data["mask_blocked_numbers"])}
+		if removed.Sum() >= len(to) {
+			return Receipt{}, a.fail(upstream.Rejected, fmt.Sprintf("the vendor has removed every recipient: %+v", removed))
+		}
+		return Receipt{Status: text(response["status"]), ID: text(data["campaignId"]), Removed: removed}, nil
 	})
+}
+
+// count returns a number that is not negative, and 0 for any other value.
+func count(v jsontext.Value) int {
+	n, _ := strconv.ParseUint(text(v), 10, 16)
+	return int(n)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,14 +20,11 @@ import (
 
 func TestDialogV2(t *testing.T) {
 	testResponses(t, "dialogv2", []recorded{
-		{"accepted", "V", 200, `{"status":"success","comment":"Campaign Created","data":{"campaignId":4711,"campaignCost":0.5,"walletBalance":10.0,"userId":1},"errCode":""}`, "", Receipt{"success", "4711"}},
-		{"accepted, without details", "made", 200, `{"status":"success","data":""}`, "", Receipt{"success", ""}},
-		{"mask not approved", "T", 200, `{"status":"failed","comment":"Mask","errCode":108}`, upstream.Rejected, Receipt{}},
-		{"blackout", "T", 200, `{"status":"failed","comment":"Blackout","errCode":"118"}`, upstream.Rejected, Receipt{}},
-		{"invalid parameters", "V 3.2", 200, `{"status":"failed","comment":"Invalid parameters","errCode":101}`, upstream.Rejected, Receipt{}},
-		{"user unknown", "V 3.2", 200, `{"status":"failed","comment":"User","errCode":102}`, upstream.CredentialsRefused, Receipt{}},
-		{"internal error", "V 3.2", 200, `{"status":"failed","comment":"Internal error","errCode":999}`, upstream.Unusable, Receipt{}},
-		{"transaction ID used", "V 3.2", 200, `{"status":"failed","comment":"Duplicate","errCode":104}`, upstream.Unusable, Receipt{}},
+		{"accepted", "V", 200, `{"status":"success","comment":"Campaign Created","data":{"campaignId":4711,"campaignCost":0.5,"walletBalance":10.0,"userId":1},"errCode":""}`, "", Receipt{Status: "success", ID: "4711"}},
+		{"accepted, with removed recipients", "T", 200, `{"status":"success","data":{"campaignId":7,"duplicatesRemoved":"0","invalidNumbers":0,"mask_blocked_numbers":0}}`, "", Receipt{Status: "success", ID: "7"}},
+		{"every recipient removed", "made", 200, `{"status":"success","data":{"campaignId":7,"invalidNumbers":1}}`, upstream.Rejected, Receipt{}},
+		{"an unknown code", "made", 200, `{"status":"failed","comment":"new","errCode":120}`, upstream.Unusable, Receipt{}},
+		{"accepted, without details", "made", 200, `{"status":"success","data":""}`, "", Receipt{Status: "success"}},
 		{"token refused, again and again", "T", 200, `{"status":"failed","comment":"Token","errCode":105}`, upstream.CredentialsRefused, Receipt{}},
 		{"its token in an HTML page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, upstream.Unusable, Receipt{}},
 		{"its token without a status", "made", 200, `{"token":"t0ken","comment":"\u0074\u0030ken"}`, upstream.Unusable, Receipt{}},
@@ -59,7 +58,7 @@ func (s *dialogServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = json.Unmarshal(body, &s.last)
-	_, _ = io.WriteString(w, `{"status":"success","data":{"campaignId":1}}`)
+	_, _ = io.WriteString(w, `{"status":"success","data":{"campaignId":1,"duplicatesRemoved":1,"invalidNumbers":"2","mask_blocked_numbers":3}}`)
 }
 
 // The token is cached between calls, and a refused token is renewed once. A refused call sends nothing, so the second call
@@ -67,16 +66,22 @@ func (s *dialogServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestDialogV2Token(t *testing.T) {
 	server := &dialogServer{refuse: 1}
 	adapter := connect(t, "dialogv2", server.ServeHTTP).(SameSender)
-	for range 3 {
-		if _, err := adapter.SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, "Hi", false); err != nil {
-			t.Fatal(err)
+	ids := map[uint64]bool{}
+	for _, key := range []string{"p/production/r1/0", "p/production/r1/0", "p/production/r1/1000"} {
+		receipt, err := adapter.SendSame(context.Background(), slices.Repeat([]string{"+94771234567", "+94712345678"}, 4), Message{Text: "Hi", Key: key})
+		if want := (Removed{Duplicates: 1, Invalid: 2, Blocked: 3}); err != nil || receipt.Removed != want {
+			t.Fatalf("%+v, %v", receipt, err)
 		}
+		ids[server.last.TransactionID] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("transaction IDs %v: a repetition has the same, and another call another one", ids)
 	}
 	if server.logins.Load() != 2 || server.sends.Load() != 4 {
 		t.Errorf("%d logins, %d sends; want 2 and 4", server.logins.Load(), server.sends.Load())
 	}
 	last := server.last
-	if len(last.Recipients) != 2 || last.Recipients[1].Mobile != "712345678" || last.Source != "MyBrand" || last.TransactionID < 1 || last.TransactionID > 999_999_999_999_999_999 {
+	if len(last.Recipients) != 8 || last.Recipients[1].Mobile != "712345678" || last.Source != "MyBrand" || last.TransactionID < 1 || last.TransactionID > 999_999_999_999_999_999 {
 		t.Errorf("sent %+v", last)
 	}
 }
@@ -84,8 +89,8 @@ func TestDialogV2Token(t *testing.T) {
 // A token is cached until shortly before its end by the wall time, also over a freeze.
 func TestDialogV2Freeze(t *testing.T) {
 	frozen := clocktest.New()
-	s, logins := session{tokens: cache.NewExpiring[string, string](maxTokens)}, 0
-	s.tokens.Clock = cache.ClockOf(frozen.Now)
+	s, logins := session{tokens: newTokens()}, 0
+	s.tokens.results.Clock = cache.ClockOf(frozen.Now)
 	logIn := func(context.Context, login) (string, time.Duration, error) { logins++; return "token", time.Hour, nil }
 	for _, step := range []struct {
 		frozen time.Duration
@@ -94,6 +99,36 @@ func TestDialogV2Freeze(t *testing.T) {
 		frozen.Move(step.frozen)
 		if _, token, err := s.token(t.Context(), logIn); token != "token" || err != nil || logins != step.logins {
 			t.Errorf("%v: %q, %v, %d logins", step, token, err, logins)
+		}
+	}
+}
+
+// A refused login is not repeated for minutes, also by calls at once, but a changed password is tried at once.
+func TestDialogV2RefusedLogin(t *testing.T) {
+	s, logins := session{tokens: newTokens()}, atomic.Int32{}
+	frozen := clocktest.New()
+	s.tokens.results.Clock = cache.ClockOf(frozen.Now)
+	logIn := func(context.Context, login) (string, time.Duration, error) {
+		logins.Add(1)
+		return "", 0, &upstream.Error{Class: upstream.CredentialsRefused, Vendor: "dialogv2", Code: "116"}
+	}
+	for _, step := range []struct {
+		frozen   time.Duration
+		password string
+		logins   int32
+	}{{0, "a", 1}, {4 * time.Minute, "a", 1}, {0, "b", 2}, {2 * time.Minute, "a", 3}} {
+		frozen.Move(step.frozen)
+		s.account.Secrets = map[string]string{"password": step.password}
+		var calls sync.WaitGroup
+		for range 4 {
+			calls.Go(func() {
+				if _, _, err := s.token(t.Context(), logIn); upstream.ClassOf(err) != upstream.CredentialsRefused || upstream.CodeOf(err) != "116" {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		if calls.Wait(); logins.Load() != step.logins {
+			t.Errorf("%+v: %d logins", step, logins.Load())
 		}
 	}
 }
@@ -109,12 +144,12 @@ func TestDialogV2Login(t *testing.T) {
 			_, _ = io.WriteString(w, `{"status":"failed","comment":"Invalid","token":null,"remainingCount":2,"errCode":101}`)
 		}, upstream.CredentialsRefused},
 		{"refused by status", func(w http.ResponseWriter) { w.WriteHeader(401) }, upstream.CredentialsRefused},
-		{"server error", func(w http.ResponseWriter) { w.WriteHeader(500) }, upstream.Rejected},
+		{"server error", func(w http.ResponseWriter) { w.WriteHeader(500) }, upstream.AccountRefused},
 		{"server error with a token", func(w http.ResponseWriter) {
 			w.WriteHeader(500)
 			_, _ = io.WriteString(w, `{"status":"success","token":"t0ken","expiration":43200}`)
-		}, upstream.Rejected},
-		{"without a token", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"status":"success"}`) }, upstream.Rejected},
+		}, upstream.AccountRefused},
+		{"without a token", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"status":"success"}`) }, upstream.AccountRefused},
 		{"cut off", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, upstream.NotSent},
 	}
 	for _, c := range cases {

@@ -45,7 +45,7 @@ func FuzzResponses(f *testing.F) {
 	}))
 	f.Cleanup(server.Close)
 	client := upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true})
-	classes := []upstream.Class{upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused}
+	classes := []upstream.Class{upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused, upstream.AccountRefused, upstream.TooFast}
 	f.Fuzz(func(t *testing.T, vendor, call uint8, s int, b string) {
 		if s < 200 || s > 599 || len(b) > 1<<16 {
 			return
@@ -86,7 +86,7 @@ func FuzzResponses(f *testing.F) {
 			}
 		case 2:
 			if a, ok := adapter.(SameSender); ok {
-				r, err := a.SendSame(t.Context(), []string{message.To, "+94771234568"}, message.Text, false)
+				r, err := a.SendSame(t.Context(), []string{message.To, "+94771234568"}, message)
 				check(err, true, r.Status)
 			}
 		case 3:

@@ -9,14 +9,13 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"svcapi/shared/cache"
 	"svcapi/shared/upstream"
 )
 
 // hutch is Hutch BSMS' API v1 (bsms.hutch.lk), as the Laravel package sureshhemal/laravel-sms-sri-lanka and other clients use
 // it. The vendor publishes no document. A login returns a token.
 func hutch() Vendor {
-	tokens := cache.NewExpiring[string, string](maxTokens)
+	tokens := newTokens()
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "hutch", Title: "Hutch BSMS", Endpoint: "https://bsms.hutch.lk",
@@ -85,13 +84,13 @@ func (a *hutchAdapter) logIn(ctx context.Context, l login) (string, time.Duratio
 
 // Send implements Adapter.
 func (a *hutchAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
+	return a.SendSame(ctx, []string{m.To}, m)
 }
 
 // SendSame implements SameSender. A response without serverRef does not show that the vendor has accepted the message.
-func (a *hutchAdapter) SendSame(ctx context.Context, to []string, message string, _ bool) (Receipt, error) {
+func (a *hutchAdapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
 	settings := a.account.Settings
-	request := hutchSend{cmp.Or(settings["campaign_name"], "SMS"), settings["sender_id"], strings.Join(each(to, international), ","), message}
+	request := hutchSend{cmp.Or(settings["campaign_name"], "SMS"), settings["sender_id"], strings.Join(each(to, international), ","), m.Text}
 	return a.send(ctx, a.logIn, func(token string) (Receipt, error) {
 		response, err := a.post(ctx, "/api/sendsms", token, request, true)
 		if err != nil {

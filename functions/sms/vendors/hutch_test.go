@@ -11,8 +11,8 @@ import (
 
 func TestHutch(t *testing.T) {
 	testResponses(t, "hutch", []recorded{
-		{"accepted", "T", 200, `{"serverRef":"a1b2"}`, "", Receipt{"accepted", "a1b2"}},
-		{"accepted, a number", "made", 200, `{"serverRef":4711}`, "", Receipt{"accepted", "4711"}},
+		{"accepted", "T", 200, `{"serverRef":"a1b2"}`, "", Receipt{Status: "accepted", ID: "a1b2"}},
+		{"accepted, a number", "made", 200, `{"serverRef":4711}`, "", Receipt{Status: "accepted", ID: "4711"}},
 		{"without a reference", "T (a client counts it as not accepted)", 200, `{"message":"SMS sent"}`, upstream.Unusable, Receipt{}},
 		{"refused", "made", 400, `{"message":"Invalid mask"}`, upstream.Rejected, Receipt{}},
 		{"token refused, again and again", "T", 401, `{"message":"Bearer t0ken is expired"}`, upstream.CredentialsRefused, Receipt{}},
@@ -27,7 +27,7 @@ func TestHutchRequest(t *testing.T) {
 
 	var r http.Request
 	adapter := connect(t, "hutch", constantResponse(200, `{"serverRef":1}`, &r, &text)).(SameSender)
-	if _, err := adapter.SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, "Hi", false); err != nil {
+	if _, err := adapter.SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, Message{Text: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, []string{text}, []string{`{"campaignName":"SMS","mask":"MyBrand","numbers":"94771234567,94712345678","content":"Hi"}`})
@@ -46,10 +46,11 @@ func TestHutchLogin(t *testing.T) {
 		{"with a life", `{"accessToken":"t0ken","expiresIn":86400}`, 200, 0, "", 1, 2},
 		{"a life that is over", `{"accessToken":"t0ken","expiresIn":1}`, 200, 0, "", 2, 2},
 		{"refused once", `{"accessToken":"t0ken"}`, 200, 1, "", 2, 3},
-		{"refused by status", `{"message":"no"}`, 401, 0, upstream.CredentialsRefused, 2, 0},
-		{"refused as a bad request", `{"message":"no"}`, 400, 0, upstream.CredentialsRefused, 2, 0},
-		{"without a token", `{}`, 200, 0, upstream.Rejected, 2, 0},
-		{"server error with a token", `{"accessToken":"t0ken"}`, 500, 0, upstream.Rejected, 2, 0},
+		{"refused by status, remembered", `{"message":"no"}`, 401, 0, upstream.CredentialsRefused, 1, 0},
+		{"refused as a bad request", `{"message":"no"}`, 400, 0, upstream.CredentialsRefused, 1, 0},
+		{"without a token", `{}`, 200, 0, upstream.AccountRefused, 2, 0},
+		{"server error with a token", `{"accessToken":"t0ken"}`, 500, 0, upstream.AccountRefused, 2, 0},
+		{"too fast", `{"message":"no"}`, 429, 0, upstream.TooFast, 2, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			logins, sends := 0, 0
@@ -67,7 +68,7 @@ func TestHutchLogin(t *testing.T) {
 			})
 			for range 2 {
 				receipt, err := adapter.Send(context.Background(), message)
-				checkOutcome(t, recorded{class: c.class, want: Receipt{"accepted", "1"}}, receipt, err)
+				checkOutcome(t, recorded{class: c.class, want: Receipt{Status: "accepted", ID: "1"}}, receipt, err)
 			}
 			if logins != c.logins || sends != c.sends {
 				t.Errorf("%d logins, %d sends; want %d, %d", logins, sends, c.logins, c.sends)

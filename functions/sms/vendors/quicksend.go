@@ -81,8 +81,8 @@ func (a *quickSendAdapter) Send(ctx context.Context, m Message) (Receipt, error)
 }
 
 // SendSame implements SameSender.
-func (a *quickSendAdapter) SendSame(ctx context.Context, to []string, text string, _ bool) (Receipt, error) {
-	return a.send(ctx, "SEND_BULK_SAME", quickSendRequest{To: each(to, local), Message: text})
+func (a *quickSendAdapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
+	return a.send(ctx, "SEND_BULK_SAME", quickSendRequest{To: each(to, local), Message: m.Text})
 }
 
 // SendDifferent implements DifferentSender.

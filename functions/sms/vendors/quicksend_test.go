@@ -12,12 +12,12 @@ import (
 
 func TestQuickSend(t *testing.T) {
 	testResponses(t, "quicksend", []recorded{
-		{"accepted", "T", 200, `{"status":"success","id":"98765"}`, "", Receipt{"success", "98765"}},
-		{"accepted with a number as ID", "made", 200, `{"status":"success","id":98765}`, "", Receipt{"success", "98765"}},
+		{"accepted", "T", 200, `{"status":"success","id":"98765"}`, "", Receipt{Status: "success", ID: "98765"}},
+		{"accepted with a number as ID", "made", 200, `{"status":"success","id":98765}`, "", Receipt{Status: "success", ID: "98765"}},
 		{"accepted without an ID", "T", 200, `{"status":"success"}`, upstream.Unusable, Receipt{}},
 		{"accepted with an empty ID", "made", 200, `{"status":"success","id":""}`, upstream.Unusable, Receipt{}},
 		{"rejected, under error", "T", 200, `{"error":"Invalid mobile number"}`, upstream.Rejected, Receipt{}},
-		{"rejected, under message", "T", 200, `{"status":"failed","message":"insufficient balance"}`, upstream.Rejected, Receipt{}},
+		{"rejected, under message", "T", 200, `{"status":"failed","message":"insufficient balance"}`, upstream.AccountRefused, Receipt{}},
 		{"rejected, plain text", "T", 200, `Error: invalid sender`, upstream.Rejected, Receipt{}},
 		{"key refused, JSON", "T", 200, `{"status":"error","message":"Unauthorized"}`, upstream.CredentialsRefused, Receipt{}},
 		{"key refused, plain text", "T", 200, `Unauthorized access`, upstream.CredentialsRefused, Receipt{}},

@@ -66,8 +66,8 @@ func (a *smsLenzAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 }
 
 // SendSame implements SameSender.
-func (a *smsLenzAdapter) SendSame(ctx context.Context, to []string, message string, _ bool) (Receipt, error) {
-	return a.send(ctx, "/send-bulk-sms", smsLenzRequest{Contacts: to, Message: message})
+func (a *smsLenzAdapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
+	return a.send(ctx, "/send-bulk-sms", smsLenzRequest{Contacts: to, Message: m.Text})
 }
 
 func (a *smsLenzAdapter) send(ctx context.Context, path string, request smsLenzRequest) (Receipt, error) {

@@ -10,12 +10,12 @@ import (
 
 func TestSMSLenz(t *testing.T) {
 	testResponses(t, "smslenz", []recorded{
-		{"sent", "T", 200, `{"success":true,"message":"SMS sent successfully","data":{"campaign_id":123,"sms_credit_balance":"98.50"}}`, "", Receipt{"success", "123"}},
-		{"sent, without details", "T (a client's test)", 200, `{"success":true,"message":"SMS sent successfully"}`, "", Receipt{"success", ""}},
-		{"sent, with a status", "made", 200, `{"success":true,"data":{"campaign_id":"c1","status":"queued"}}`, "", Receipt{"queued", "c1"}},
+		{"sent", "T", 200, `{"success":true,"message":"SMS sent successfully","data":{"campaign_id":123,"sms_credit_balance":"98.50"}}`, "", Receipt{Status: "success", ID: "123"}},
+		{"sent, without details", "T (a client's test)", 200, `{"success":true,"message":"SMS sent successfully"}`, "", Receipt{Status: "success"}},
+		{"sent, with a status", "made", 200, `{"success":true,"data":{"campaign_id":"c1","status":"queued"}}`, "", Receipt{Status: "queued", ID: "c1"}},
 		{"refused, errors by field", "T", 200, `{"success":false,"message":"Validation failed","errors":{"contact":["The contact is not valid."]}}`, upstream.Rejected, Receipt{}},
 		{"refused by status", "T", 422, `{"success":false,"message":"Validation failed","errors":{"contact":["The contact is not valid."]}}`, upstream.Rejected, Receipt{}},
-		{"refused, as status", "T", 200, `{"status":"error","message":"Insufficient balance"}`, upstream.Rejected, Receipt{}},
+		{"refused, as status", "T", 200, `{"status":"error","message":"Insufficient balance"}`, upstream.AccountRefused, Receipt{}},
 		{"key refused with HTTP 200", "made", 200, `{"success":false,"message":"Invalid API key"}`, upstream.CredentialsRefused, Receipt{}},
 		{"key in the response", "made", 200, `{"success":false,"message":"s3cret-key is blocked"}`, upstream.Rejected, Receipt{}},
 		{"neither", "made", 200, `{"message":"ok"}`, upstream.Unusable, Receipt{}},
@@ -36,7 +36,7 @@ func TestSMSLenzRequest(t *testing.T) {
 
 	var r http.Request
 	adapter := connect(t, "smslenz", constantResponse(200, `{"success":true,"data":{"sms_credit_balance":1}}`, &r, &text))
-	if _, err := adapter.(SameSender).SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, "Hi", false); err != nil {
+	if _, err := adapter.(SameSender).SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, Message{Text: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	same(t, []string{r.URL.String(), text},

@@ -1,29 +1,48 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"svcapi/shared/cache"
 	"svcapi/shared/upstream"
 )
 
-// tokenCache caches the tokens of an instance by account, for vendors with a login.
-type tokenCache = cache.Expiring[string, string]
+// tokens are the results of an instance's logins at one vendor, by endpoint, user and password. A changed password has
+// no result.
+type tokens struct {
+	results *cache.Expiring[string, loginResult]
+	running singleflight.Group // one login at a time, because a vendor counts those that fail
+}
+
+// loginResult is a token, or the error of a refused login.
+type loginResult struct {
+	token   string
+	refused error
+}
 
 const (
 	tokenMargin = 5 * time.Minute // before its end a token is renewed
-	maxTokens   = 1000
+	// refusedFor is the time without a login after a refused one. A vendor locks an account after several of them.
+	refusedFor = 5 * time.Minute
+	maxTokens  = 1000
 )
+
+func newTokens() *tokens { return &tokens{results: cache.NewExpiring[string, loginResult](maxTokens)} }
 
 // tokenRefused is a class within this package only, because session.send logs in again.
 const tokenRefused upstream.Class = "token_refused"
 
-// loginClasses maps the class of a failed login to that of the send. No message left, so no class is uncertain.
+// loginClasses maps the class of a failed login to that of the send; AccountRefused for another class. Each is
+// certain, because no message left.
 var loginClasses = map[upstream.Class]upstream.Class{
 	upstream.NotSent:            upstream.NotSent,
 	upstream.NoResponse:         upstream.NotSent,
-	upstream.Unusable:           upstream.Rejected,
+	upstream.TooFast:            upstream.TooFast,
 	upstream.Rejected:           upstream.CredentialsRefused,
 	upstream.CredentialsRefused: upstream.CredentialsRefused,
 	tokenRefused:                upstream.CredentialsRefused,
@@ -41,22 +60,31 @@ type logIn func(context.Context, login) (token string, life time.Duration, err e
 // session is an account at a vendor with a login by user and password.
 type session struct {
 	caller
-	tokens *tokenCache
+	tokens *tokens
 }
 
-// token returns a cached or a new token, and its key in the cache.
+// token returns a cached or a new token, and its key in the cache. The error of a refused login is cached, too.
 func (s session) token(ctx context.Context, logIn logIn) (key, token string, err error) {
 	l := login{s.account.Secrets["username"], s.account.Secrets["password"]}
 	key = s.account.Endpoint + " " + l.Username + " " + l.Password
-	if token, ok := s.tokens.Get(key); ok {
-		return key, token, nil
-	}
-	token, life, err := logIn(ctx, l)
-	if err != nil {
-		return "", "", s.withCode(s.fail(loginClasses[upstream.ClassOf(err)], "login: "+err.Error()), upstream.CodeOf(err))
-	}
-	s.tokens.Put(key, token, life-tokenMargin)
-	return key, token, nil
+	result, _, _ := s.tokens.running.Do(key, func() (any, error) {
+		if known, ok := s.tokens.results.Get(key); ok {
+			return known, nil
+		}
+		token, life, err := logIn(ctx, l)
+		if failed, ok := errors.AsType[*upstream.Error](err); ok {
+			failed.Class = cmp.Or(loginClasses[failed.Class], upstream.AccountRefused)
+			failed.Detail = "login: " + failed.Detail
+			if failed.Class == upstream.CredentialsRefused {
+				life = refusedFor + tokenMargin
+			}
+		}
+		result := loginResult{token, err}
+		s.tokens.results.Put(key, result, life-tokenMargin) // nothing for other errors, whose life is 0
+		return result, nil
+	})
+	known, _ := result.(loginResult)
+	return key, known.token, known.refused
 }
 
 // send sends with a token. After a refused token nothing was sent, so send logs in and sends once more.
@@ -71,7 +99,7 @@ func (s session) send(ctx context.Context, logIn logIn, send func(token string) 
 		if err == nil || upstream.ClassOf(err) != tokenRefused {
 			return receipt, err
 		}
-		s.tokens.DeleteFunc(key, func(cached string) bool { return cached == token }) // another request may have a new one
+		s.tokens.results.DeleteFunc(key, func(known loginResult) bool { return known.token == token }) // another may be new
 		refused = err
 	}
 	return Receipt{}, s.withCode(s.fail(upstream.CredentialsRefused, refused.Error()), upstream.CodeOf(refused))

@@ -50,10 +50,15 @@ type twilioError struct {
 	Message string `json:"message"`
 }
 
-// twilioCodes are the codes about the account. All others are about the message.
+// twilioCodes are the codes about the account (twilio.com/docs/errors). All others are about the message, such as
+// 21211 (the number), 21608 (not verified on trial), 21610 (opted out), 21612 and 21614 (no route, no mobile).
 var twilioCodes = map[int]upstream.Class{
 	20003: upstream.CredentialsRefused, // authenticate
 	20404: upstream.CredentialsRefused, // the resource of the account is not found
+	20429: upstream.TooFast,            // too many requests
+	21606: upstream.AccountRefused,     // the From number cannot be used
+	21611: upstream.TooFast,            // the queue of the From number is full
+	21659: upstream.AccountRefused,     // the From number is not the account's
 }
 
 // codeText returns a code as text, and "" for 0, which is no code.
@@ -88,13 +93,13 @@ func (a *twilioAdapter) call(ctx context.Context, method, resource string, form 
 	}
 	code := codeText(failure.Code)
 	if class := twilioCodes[failure.Code]; class != "" {
-		return result, a.withCode(a.fail(class, code+" "+failure.Message), code)
+		return result, a.refusal(class, code, failure.Message, response.Header)
 	}
 	if err := a.byStatus(response); err != nil {
 		return result, a.withCode(err, code)
 	}
 	if code != "" { // an error with the HTTP status of success
-		return result, a.withCode(a.fail(upstream.Rejected, code+" "+failure.Message), code)
+		return result, a.refusal(upstream.Rejected, code, failure.Message, nil)
 	}
 	if err := json.Unmarshal(response.Body, &result); err != nil {
 		return result, a.fail(upstream.Unusable, string(response.Body))

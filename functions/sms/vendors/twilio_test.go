@@ -2,23 +2,20 @@ package vendors
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"svcapi/shared/upstream"
 )
 
 func TestTwilio(t *testing.T) {
 	testResponses(t, "twilio", []recorded{
-		{"queued", "V", 201, `{"sid":"SM12","account_sid":"AC1","status":"queued","to":"+94771234567","num_segments":"1","price":null,"error_code":null}`, "", Receipt{"queued", "SM12"}},
-		{"accepted", "V", 201, `{"sid":"SM13","status":"accepted"}`, "", Receipt{"accepted", "SM13"}},
+		{"queued", "V", 201, `{"sid":"SM12","account_sid":"AC1","status":"queued","to":"+94771234567","num_segments":"1","price":null,"error_code":null}`, "", Receipt{Status: "queued", ID: "SM12"}},
+		{"accepted", "V", 201, `{"sid":"SM13","status":"accepted"}`, "", Receipt{Status: "accepted", ID: "SM13"}},
 		{"created as failed", "made", 201, `{"sid":"SM14","status":"failed","error_code":30003}`, upstream.Rejected, Receipt{}},
 		{"without a sid", "made", 201, `{"status":"queued"}`, upstream.Unusable, Receipt{}},
-		{"authenticate", "V", 401, `{"code":20003,"message":"Authenticate","more_info":"https://www.twilio.com/docs/errors/20003","status":401}`, upstream.CredentialsRefused, Receipt{}},
-		{"no such account", "V", 404, `{"code":20404,"message":"The requested resource was not found","status":404}`, upstream.CredentialsRefused, Receipt{}},
-		{"bad number", "V", 400, `{"code":21211,"message":"The 'To' number is not a valid phone number.","status":400}`, upstream.Rejected, Receipt{}},
-		{"opted out", "V", 400, `{"code":21610,"message":"Attempt to send to unsubscribed recipient","status":400}`, upstream.Rejected, Receipt{}},
-		{"too many requests", "V", 429, `{"code":20429,"message":"Too Many Requests","status":429}`, upstream.Rejected, Receipt{}},
 		{"an error with status 200", "made", 200, `{"code":21610,"message":"Attempt to send to unsubscribed recipient","status":400}`, upstream.Rejected, Receipt{}},
 		{"unavailable", "V", 503, `{"code":20503,"message":"Service unavailable","status":503}`, upstream.Unusable, Receipt{}},
 	})
@@ -27,6 +24,19 @@ func TestTwilio(t *testing.T) {
 		{"refused", "V", 401, `{"code":20003,"message":"Authenticate","status":401}`, "", upstream.CredentialsRefused},
 		{"without a number", "made", 200, `{"account_sid":"AC1"}`, "", upstream.Unusable},
 	})
+}
+
+// The pause of a refusal for pace is that of the header Retry-After.
+func TestRetryAfter(t *testing.T) {
+	for header, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-1": 0, "Wed, 21 Oct 2026 07:28:00 GMT": 0} {
+		_, err := connect(t, "twilio", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", header)
+			w.WriteHeader(http.StatusTooManyRequests)
+		}).Send(t.Context(), message)
+		if e, ok := errors.AsType[*upstream.Error](err); !ok || e.Class != upstream.TooFast || e.Pause != want {
+			t.Errorf("%q: %+v", header, err)
+		}
+	}
 }
 
 // The request is the documented one.

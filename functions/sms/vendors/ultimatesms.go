@@ -66,16 +66,16 @@ func (a *ultimateAdapter) read(response *upstream.Response, err error) (map[stri
 
 // Send implements Adapter.
 func (a *ultimateAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.SendSame(ctx, []string{m.To}, m.Text, m.Unicode)
+	return a.SendSame(ctx, []string{m.To}, m)
 }
 
 // SendSame implements SameSender.
-func (a *ultimateAdapter) SendSame(ctx context.Context, to []string, message string, unicode bool) (Receipt, error) {
+func (a *ultimateAdapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
 	kind := "plain"
-	if unicode {
+	if m.Unicode {
 		kind = "unicode"
 	}
-	body := ultimateSend{strings.Join(each(to, international), ","), a.account.Settings["sender_id"], kind, message}
+	body := ultimateSend{strings.Join(each(to, international), ","), a.account.Settings["sender_id"], kind, m.Text}
 	header := http.Header{"Accept": {"application/json"}}
 	data, err := a.read(a.postJSON(ctx, a.base+"/sms/send", a.account.Secrets["api_token"], header, body, true))
 	if err != nil {

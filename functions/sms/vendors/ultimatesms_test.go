@@ -10,21 +10,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-func TestUltimateSMS(t *testing.T) {
-	testResponses(t, "ultimatesms", []recorded{
-		{"sent", "T (a test of a client of app.smspro.africa)", 200, `{"status":"success","data":{"uid":"smspro-msg-123"}}`, "", Receipt{"success", "smspro-msg-123"}},
-		{"sent, details as a text", "V (text.lk/docs/send-sms)", 200, `{"status":"success","data":"sms reports with all details"}`, "", Receipt{"success", ""}},
-		{"refused", "V (text.lk/docs/send-sms)", 200, `{"status":"error","message":"A human-readable description of the error."}`, upstream.Rejected, Receipt{}},
-		{"token refused with HTTP 200", "made", 200, `{"status":"error","message":"Unauthenticated."}`, upstream.CredentialsRefused, Receipt{}},
-		{"another status", "made", 200, `{"status":"pending"}`, upstream.Unusable, Receipt{}},
-	})
-	testBalances(t, "ultimatesms", []balanceCase{
-		{"a balance", "T", 200, `{"status":"success","data":{"remaining_balance":"9","expired_on":"8th Sep 26, 4:44 PM"}}`, "9", ""},
-		{"without a balance", "made", 200, `{"status":"success","data":{}}`, "", upstream.Unusable},
-	})
-}
-
-// The endpoint is the gateway's whole API, and an integration without one is incomplete.
+// The adapter is that of textlk, whose test has the responses. The endpoint is the gateway's whole API, and an integration without one is incomplete.
 func TestUltimateSMSRequest(t *testing.T) {
 	var request http.Request
 	var text string

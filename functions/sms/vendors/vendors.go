@@ -6,7 +6,9 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/go-json-experiment/json"
@@ -20,14 +22,26 @@ import (
 type Message struct {
 	To      string // +947XXXXXXXX
 	Text    string
-	Unicode bool // the text is not GSM 03.38
+	Unicode bool   // the text is not GSM 03.38
+	Key     string // names the call that sends the message: each repetition of the call has this key, and no other call
 }
 
 // Receipt is a vendor's acceptance.
 type Receipt struct {
-	Status string // in the vendor's words
-	ID     string // empty where the vendor returns none
+	Status  string // in the vendor's words
+	ID      string // empty where the vendor returns none
+	Removed Removed
 }
+
+// Removed is the number of recipients whom a vendor has removed from an accepted call. The vendor does not name them.
+type Removed struct {
+	Duplicates int `json:"duplicates_removed"`
+	Invalid    int `json:"invalid_numbers"`
+	Blocked    int `json:"mask_blocked_numbers"`
+}
+
+// Sum returns the number of all removed recipients.
+func (r Removed) Sum() int { return r.Duplicates + r.Invalid + r.Blocked }
 
 // Adapter sends through one account of one vendor. Its errors are *upstream.Error.
 type Adapter interface {
@@ -39,9 +53,10 @@ type Balancer interface {
 	Balance(ctx context.Context) (string, error)
 }
 
-// SameSender is an Adapter whose vendor accepts one text for many recipients in one call, for all of them or for none.
+// SameSender is an Adapter whose vendor accepts one message for many recipients in one call, for all of them or for
+// none. The acceptance names how many recipients the vendor has removed. SendSame ignores To of the message.
 type SameSender interface {
-	SendSame(ctx context.Context, to []string, text string, unicode bool) (Receipt, error)
+	SendSame(ctx context.Context, to []string, m Message) (Receipt, error)
 }
 
 // DifferentSender is an Adapter whose vendor accepts several messages in one call, all of them or none.
@@ -137,6 +152,9 @@ var senderID = upstream.Field{Name: "sender_id", Description: "sender shown on t
 // keyWords are the refusals of an account by vendors without error codes, known from third-party clients.
 var keyWords = pattern.New(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ _]?key|key|token|user|credentials|login))\b`)
 
+// fundsWords are the refusals of an account without funds, known from third-party clients.
+var fundsWords = pattern.New(`(?i)\b(insufficient|not enough|low) (account )?(balance|credits?|funds)\b`)
+
 // messageWords show that a refusal is of one message, although the vendor says "not allowed".
 var messageWords = pattern.New(`(?i)\b(recipient|number|destination|sender)s?\b`)
 
@@ -201,8 +219,22 @@ func (c caller) balance(number string, err error) (string, error) {
 	return number, nil
 }
 
+// refusal returns the error for a response with a documented failure: the class, the vendor's code and text, and for a
+// refusal of the pace the seconds of the header Retry-After.
+func (c caller) refusal(class upstream.Class, code, text string, header http.Header) error {
+	err := c.withCode(c.fail(class, strings.TrimSpace(code+" "+text)), code)
+	if e, ok := errors.AsType[*upstream.Error](err); ok && class == upstream.TooFast {
+		seconds, _ := strconv.ParseUint(header.Get("Retry-After"), 10, 16) // 0 for a date
+		e.Pause = time.Duration(seconds) * time.Second
+	}
+	return err
+}
+
 // byText returns the error for a refusal whose text alone shows the class.
 func (c caller) byText(text string) error {
+	if fundsWords().MatchString(text) {
+		return c.fail(upstream.AccountRefused, text)
+	}
 	word := keyWords().FindString(text)
 	if word == "" || strings.EqualFold(word, "not allowed") && messageWords().MatchString(text) {
 		return c.fail(upstream.Rejected, text)
@@ -222,8 +254,12 @@ func (c caller) byStatus(r *upstream.Response) error {
 		return nil
 	case r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden:
 		class = upstream.CredentialsRefused
+	case r.Status == http.StatusPaymentRequired:
+		class = upstream.AccountRefused
+	case r.Status == http.StatusTooManyRequests:
+		class = upstream.TooFast
 	case r.Status < 400 || r.Status >= 500:
 		class = upstream.Unusable
 	}
-	return c.fail(class, http.StatusText(r.Status)+": "+string(r.Body))
+	return c.refusal(class, "", http.StatusText(r.Status)+": "+string(r.Body), r.Header)
 }

@@ -142,7 +142,8 @@ var commonResponses = []recorded{
 	{"unauthorized", "made", 401, `no`, upstream.CredentialsRefused, Receipt{}},
 	{"forbidden", "made", 403, `no s3cret-key`, upstream.CredentialsRefused, Receipt{}},
 	{"bad request", "made", 400, `no`, upstream.Rejected, Receipt{}},
-	{"too many requests", "made", 429, `slow down`, upstream.Rejected, Receipt{}},
+	{"payment required", "made", 402, `no`, upstream.AccountRefused, Receipt{}},
+	{"too many requests", "made", 429, `slow down`, upstream.TooFast, Receipt{}},
 }
 
 func TestCommonResponses(t *testing.T) {

@@ -185,7 +185,8 @@ func (s *stage) accounts(owner string) error {
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	}), s.name)
 	for _, v := range accounts {
-		if err := vault.Put(context.Background(), v.kind, owner, secret.Change{Environment: project.Development, Vendor: v.vendor, After: v.fields}); err != nil {
+		change := secret.Change{Environment: project.Development, Vendor: v.vendor, After: sandbox.Accounts[v.vendor]}
+		if err := vault.Put(context.Background(), v.kind, owner, change); err != nil {
 			return err
 		}
 	}
@@ -196,14 +197,13 @@ func (s *stage) accounts(owner string) error {
 var accounts = []struct {
 	kind   project.Kind
 	vendor string
-	fields map[string]string
 }{
-	{project.SMS, "quicksend", map[string]string{"email": sandbox.QuickSendEmail, "api_key": sandbox.QuickSendAPIKey}},
-	{project.SMS, "twilio", map[string]string{"account_sid": sandbox.TwilioAccountSID, "auth_token": sandbox.TwilioAuthToken}},
-	{project.Security, "ipgeolocation", map[string]string{"api_key": sandbox.IPGeolocationKey}},
-	{project.Security, "proxycheck", map[string]string{"api_key": sandbox.ProxyCheckKey}},
-	{project.Location, "ip-api", map[string]string{"api_key": sandbox.IPAPIKey}},
-	{project.Location, "ipinfo", map[string]string{"token": sandbox.IPInfoToken}},
+	{project.SMS, "quicksend"},
+	{project.SMS, "twilio"},
+	{project.Security, "ipgeolocation"},
+	{project.Security, "proxycheck"},
+	{project.Location, "ip-api"},
+	{project.Location, "ipinfo"},
 }
 
 func (s *stage) drop() error {

@@ -1,0 +1,352 @@
+package sandbox
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/template"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed sms.yaml
+var smsDocuments []byte
+
+// document is one vendor of sms.yaml.
+type document struct {
+	Source    string            // of the responses and rules without one of their own
+	Media     string            // of the responses in JSON
+	Unknown   string            // the response to a path that the vendor does not have
+	Secrets   []string          // as in vendor
+	Auth      []string          // basic, bearer or fields, and the fields of the account
+	Calls     []*documentedCall // of those with the same route, the first one whose When holds
+	Responses map[string]*documentedResponse
+
+	name string
+	tokens
+	used sync.Map // the values of Once that the vendor has seen
+}
+
+// documentedCall is one call of a vendor. A field of a JSON body has the name of its path: "a.b", "a[]" for the items
+// of a list, "a#" for a number and "a?" for a boolean. "@Name" is a header, and "/name" a part of the path.
+type documentedCall struct {
+	Routes    []string          // as in route
+	When      map[string]string // the values of fields
+	Operation string            // as in result; empty: send
+	Fields    []string          // that the document names; none: not checked
+	To, Text  string            // the fields of recipients and text. Commas separate recipients.
+	Most      int               // the maximum of recipients
+	Rules     []*rule           // in their order
+	Once      string            // the field whose value an accepted call uses up
+	Again     string            // the response to a used value
+	Responses map[Outcome]string
+}
+
+// rule is a condition without which the vendor refuses a call with a response.
+type rule struct {
+	Field, Must string // each value of the field matches the pattern; without a value "" does
+	To, Text    string // the pattern of each recipient, and of each text
+	Longest     int    // the maximum of characters of a value; 0: none
+	Unless      string // a name of conditions
+	Pace        int    // the maximum of calls in any second
+	Give        string // the response
+	Source      string
+
+	pattern *regexp.Regexp
+	mu      sync.Mutex
+	taken   []time.Time // the last calls within a second
+}
+
+// documentedResponse is a response: a template of package text/template over a received call.
+type documentedResponse struct {
+	Status       int
+	Body, Source string
+
+	template *template.Template
+}
+
+// received is a call as the vendor received it.
+type received struct {
+	*request
+	*documentedCall
+	document *document
+	values   url.Values
+	valid    bool // the body is JSON, a form or empty
+	To       []string
+	Text     string
+}
+
+// smsVendors returns the vendors of sms.yaml, each with a state of its own.
+func smsVendors() []vendor {
+	var documents map[string]*document
+	if err := yaml.Unmarshal(smsDocuments, &documents); err != nil {
+		panic(err) // the file is a part of the program
+	}
+	var all []vendor
+	for _, name := range slices.Sorted(maps.Keys(documents)) {
+		d := documents[name]
+		d.name = name
+		functions := template.FuncMap{
+			"id":    messageID,
+			"uuid":  func() string { return strings.ReplaceAll(uuid.NewString(), "-", "") },
+			"token": func(seconds int) string { return d.issue(time.Duration(seconds) * time.Second) },
+			"json":  func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },
+		}
+		for _, s := range d.Responses {
+			s.template = template.Must(template.New("").Funcs(functions).Parse(s.Body))
+		}
+		v := vendor{
+			name: name, secrets: d.Secrets, unknown: d.response(d.Unknown, &received{}, ""),
+			codes: slices.Collect(maps.Keys(d.Responses)),
+		}
+		for field, value := range Accounts[name] {
+			if field != "user_id" { // a few digits, which any text may contain
+				v.accepted = append(v.accepted, value)
+			}
+		}
+		seen := map[string]bool{}
+		for _, c := range d.Calls {
+			for _, r := range c.Rules {
+				r.pattern = regexp.MustCompile(cmp.Or(r.To, r.Text, r.Must))
+			}
+			for _, pattern := range c.Routes {
+				if !seen[pattern] {
+					v.routes = append(v.routes, route{pattern, func(r *request) result { return d.serve(pattern, r) }})
+				}
+				seen[pattern] = true
+			}
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// serve returns the vendor's response to a request of a route.
+func (d *document) serve(pattern string, r *request) result {
+	in := &received{request: r, document: d, values: url.Values{}}
+	in.read()
+	for _, in.documentedCall = range d.Calls {
+		differs := func(field string) bool { return in.Get(field) != in.When[field] }
+		if slices.Contains(in.Routes, pattern) && !slices.ContainsFunc(slices.Collect(maps.Keys(in.When)), differs) {
+			break
+		}
+	}
+	for _, list := range in.all(in.documentedCall.To) {
+		in.To = append(in.To, split(list)...)
+	}
+	in.Text = in.Get(in.documentedCall.Text)
+	res := result{operation: cmp.Or(in.Operation, "send"), to: in.To}
+	for _, rule := range in.Rules {
+		if !in.satisfies(rule) {
+			res.problems = []problem{{true, d.response(rule.Give, in, rule.Source)}}
+			return res
+		}
+	}
+	res.respond = func(o Outcome) response {
+		return d.response(cmp.Or(in.Responses[o], string(o)), in, "")
+	}
+	if in.Once != "" {
+		res.accept = func() *response {
+			_, used := d.used.LoadOrStore(in.Get(in.Once), true)
+			again := d.response(in.Again, in, "")
+			return map[bool]*response{true: &again}[used]
+		}
+	}
+	return res
+}
+
+// response returns a response of the document, or that of an acceptance where the document has none of the name.
+func (d *document) response(name string, in *received, source string) response {
+	s := d.Responses[name]
+	if s == nil {
+		s = d.Responses[in.Responses[Accepted]]
+	}
+	var body bytes.Buffer
+	if err := s.template.Execute(&body, in); err != nil {
+		panic(err)
+	}
+	text := body.String()
+	r := response{status: cmp.Or(s.Status, http.StatusOK), media: plainText, body: []byte(text)}
+	r.source = cmp.Or(source, s.Source, d.Source)
+	if strings.HasPrefix(text, "{") {
+		r.media = cmp.Or(d.Media, "application/json")
+	}
+	return r
+}
+
+// read decodes the query and the body.
+func (in *received) read() {
+	in.values = in.URL.Query()
+	var body any
+	if in.valid = len(in.body) == 0; in.valid {
+		return
+	}
+	decoder := json.NewDecoder(bytes.NewReader(in.body))
+	decoder.UseNumber()
+	if in.valid = decoder.Decode(&body) == nil && !decoder.More(); in.valid {
+		in.flatten("", body)
+		return
+	}
+	if form, err := url.ParseQuery(string(in.body)); err == nil && !bytes.HasPrefix(in.body, []byte("{")) {
+		maps.Copy(in.values, form)
+		in.valid = true
+	}
+}
+
+// flatten adds the values of a JSON value by the names of documentedCall.
+func (in *received) flatten(path string, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			in.flatten(strings.TrimPrefix(path+"."+name, "."), member)
+		}
+	case []any:
+		if len(v) == 0 {
+			in.values[path+"[]"] = nil
+		}
+		for _, item := range v {
+			in.flatten(path+"[]", item)
+		}
+	case json.Number:
+		in.values.Add(path+"#", v.String())
+	case bool:
+		in.values.Add(path+"?", strconv.FormatBool(v))
+	case string:
+		in.values.Add(path, v)
+	default:
+		in.values[path] = nil
+	}
+}
+
+func (in *received) all(field string) []string {
+	switch {
+	case strings.HasPrefix(field, "@"):
+		return in.Header.Values(field[1:])
+	case strings.HasPrefix(field, "/"):
+		return []string{in.PathValue(field[1:])}
+	}
+	return in.values[field]
+}
+
+// Get returns the first value of a field, and "" for none.
+func (in *received) Get(field string) string {
+	return append(in.all(field), "")[0]
+}
+
+// satisfies reports whether the rule holds.
+func (in *received) satisfies(r *rule) bool {
+	values := in.all(r.Field)
+	switch {
+	case r.Unless != "":
+		return conditions[r.Unless](in)
+	case r.Pace > 0:
+		return r.permits()
+	case r.To != "":
+		values = in.To
+	case r.Text != "":
+		values = in.all(in.documentedCall.Text)
+	}
+	if len(values) == 0 {
+		values = []string{""}
+	}
+	long := func(value string) bool { return r.Longest > 0 && utf8.RuneCountInString(value) > r.Longest }
+	return mismatch(r.pattern, values) == "" && !slices.ContainsFunc(values, long)
+}
+
+// permits counts a call, unless the last second has too many.
+func (r *rule) permits() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taken = slices.DeleteFunc(r.taken, func(at time.Time) bool { return time.Since(at) >= time.Second })
+	if len(r.taken) >= r.Pace {
+		return false
+	}
+	r.taken = append(r.taken, time.Now())
+	return true
+}
+
+// conditions are the rules that no pattern can say.
+var conditions = map[string]func(*received) bool{
+	"authorized":                  func(in *received) bool { return in.authorized(in.document.Auth[0], in.document.Auth[1:]...) },
+	"account":                     func(in *received) bool { return in.Get("/account") == TwilioAccountSID },
+	"token":                       func(in *received) bool { return in.document.accept(in.request) },
+	"login":                       func(in *received) bool { return in.authorized("fields", "username", "password") },
+	"known key":                   func(in *received) bool { return awsSignatureError(in.request) != awsUnknownClient },
+	"signed":                      func(in *received) bool { return awsSignatureError(in.request) == "" },
+	"json":                        func(in *received) bool { return in.valid },
+	"never":                       func(*received) bool { return false },
+	"most":                        func(in *received) bool { return len(in.To) <= in.Most },
+	"left":                        func(in *received) bool { return in.left() > 0 },
+	"GSM or type=unicode":         func(in *received) bool { return in.GSM() || in.Get("type") == "unicode" },
+	"From or MessagingServiceSid": func(in *received) bool { return in.Get("From")+in.Get("MessagingServiceSid") != "" },
+	"known fields": func(in *received) bool {
+		for name := range in.values {
+			if !slices.Contains(in.Fields, name) {
+				return false
+			}
+		}
+		return true
+	},
+}
+
+// authorized reports whether the call has the fields of the vendor's account: in Basic, as a bearer, or as parameters.
+func (in *received) authorized(how string, fields ...string) bool {
+	account := Accounts[in.document.name]
+	switch how {
+	case "basic":
+		return in.basic(account[fields[0]], account[fields[1]])
+	case "bearer":
+		return in.Get("@Authorization") == "Bearer "+account[fields[0]]
+	}
+	return !slices.ContainsFunc(fields, func(f string) bool { return in.Get(f) != account[f] })
+}
+
+// GSM reports whether the text needs no Unicode.
+func (in *received) GSM() bool { return gsm(in.Text) }
+
+// Units returns how many segments the vendor bills for the text.
+func (in *received) Units() int { return segments(in.Text) }
+
+// CostOfOne returns the cost of the text to one recipient.
+func (in *received) CostOfOne(price float64) float64 { return price * float64(in.Units()) }
+
+// Cost returns the cost of the text to all recipients.
+func (in *received) Cost(price float64) float64 { return in.CostOfOne(price) * float64(len(in.To)) }
+
+var nineDigits = regexp.MustCompile(`^7\d{8}$`)
+
+// blocked is a number that has blocked each sender of Dialog eSMS.
+const blocked = "770000007"
+
+// Invalid returns the number of recipients without a mobile number of nine digits.
+func (in *received) Invalid() (n int) {
+	for _, to := range in.To {
+		if !nineDigits.MatchString(to) {
+			n++
+		}
+	}
+	return n
+}
+
+// Duplicates returns the number of recipients that are listed before.
+func (in *received) Duplicates() int {
+	return len(in.To) - len(slices.Compact(slices.Sorted(slices.Values(in.To))))
+}
+
+// Blocked returns 1 where the blocked number is among the recipients.
+func (in *received) Blocked() int { return map[bool]int{true: 1}[slices.Contains(in.To, blocked)] }
+
+// left returns the number of recipients that remain.
+func (in *received) left() int { return len(in.To) - in.Invalid() - in.Duplicates() - in.Blocked() }
