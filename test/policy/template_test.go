@@ -121,6 +121,7 @@ var facts = []fact{
 	{"AWS::Lambda::Alias", "FunctionVersion", "${{stem}FunctionVersion.Version}"},
 	{"AWS::Lambda::Version", "/DeletionPolicy", "Retain"},
 	{"\\w+CanaryAlarm", "AlarmName", "${AWS::StackName}-{folder}-canary-${{stem}FunctionVersion.Version}"},
+	{"PdfRenderCanaryAlarm", "AlarmName", "${AWS::StackName}-{folder}-${PdfIsolation}-canary-${{stem}FunctionVersion.Version}"}, // each mode has a version 1
 
 	// A scheduled run is repeated at most until the next one; Lambda waits one minute before the first retry, two before the second.
 	{"AWS::Scheduler::Schedule", "Name", "~\\$\\{AWS::StackName\\}-[a-z]+"},
@@ -617,6 +618,7 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources SmsCanaryAlarm Properties Metrics 2 MetricStat", nil, "SmsCanaryAlarm watches"},
 		{"Resources SettleCanaryAlarm Properties MetricName", "Throttles", "SettleCanaryAlarm watches"},
 		{"Resources SmsCanaryAlarm Properties AlarmDescription", "The new version of SMS fails: its deployment is rolled back", "SmsCanaryAlarm: AlarmDescription is"},
+		{"Resources PdfRenderCanaryAlarm Properties AlarmName", "${AWS::StackName}-pdfrender-canary-${PdfRenderFunctionVersion.Version}", "PdfRenderCanaryAlarm: AlarmName is"},
 		{"Resources PdfFunction", nil, "nothing is a PdfFunction"},
 		// docs/decisions.md#failed-runs: without a destination, the alarms have to count failed and throttled runs.
 		{"Resources ErrorsAlarm Properties Metrics 6 MetricStat", nil, "ErrorsAlarm watches"},
