@@ -356,7 +356,7 @@ def deploy(machine, template):
     machine.follow(account, "deploy", "Throttle")
     gateway = account.client("apigateway")
     stage = gateway.get_stage(restApiId=gateway.get_rest_apis()["items"][0]["id"], stageName="prod")
-    want("throttle of a route", stage["methodSettings"]["~1api~1v1~1utilities~1pdf~1generate/ANY"]["throttlingRateLimit"], 20)
+    want("throttle of a route", stage["methodSettings"]["~1api~1v1~1utilities~1pdf~1generate/POST"]["throttlingRateLimit"], 20)
     wrong("a stage that does not exist", "Invalid stage identifier", lambda: machine.follow(account, "deploy", "Throttle", {"--stage-name prod": "--stage-name prud"}))
     machine.follow(account, "deploy", "Another region", {"PROJECT": "acme"})
     only = {" AWS_DEFAULT_REGION=eu-west-1": ""}
