@@ -290,7 +290,6 @@ func TestRolesAgainstReality(t *testing.T) {
 		{sms, "dynamodb:DeleteItem", "svc-local-wallets", "p"},
 		{sms, "dynamodb:Query", "svc-prod-projects", ""},
 		{sms, "secretsmanager:GetSecretValue", "svc/local/security/managed/development", ""},
-		// docs/decisions.md#operator-movements
 		{sms, "dynamodb:PutItem", "svc-local-movements", "p"},
 		{sms, "dynamodb:PutItem", "svc-local-resolutions", "p"},
 		{settle, "dynamodb:PutItem", "svc-local-movements", "p"},

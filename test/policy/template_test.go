@@ -612,7 +612,6 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources SmsRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess", "SmsRole has a policy whose rights are not known"},
 		{"Resources SmsRights", object{"Type": "AWS::IAM::Policy"}, "SmsRights: no rule reads what a resource of the type AWS::IAM::Policy permits"},
 		{"Resources SmsRights", object{"Type": "AWS::IAM::RolePolicy"}, "SmsRights: no rule reads"},
-		{"Resources SmsUser", object{"Type": "AWS::IAM::User"}, "SmsUser: no rule reads"},
 		{"Resources Copies", object{"Type": "AWS::DynamoDB::GlobalTable"}, "Copies: no rule reads"},
 		{"Resources ChargePolicy Properties Roles", []any{object{"Ref": "PdfRenderRole"}}, "ChargePolicy: Roles is"},
 		{"Resources Movements Properties ResourcePolicy", object{"PolicyDocument": object{}}, "Movements: ResourcePolicy is"},
