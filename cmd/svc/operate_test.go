@@ -214,7 +214,7 @@ func TestDryRun(t *testing.T) {
 		{args: "project pause acme", out: []string{"write acme / project"}},
 		{args: "project limits acme --daily-units 5", out: []string{"write acme / project"}},
 		{args: "project trial acme on", out: []string{"write acme / project"}},
-		{args: "credential issue acme", out: []string{"write acme / credential#"}},
+		{args: "credential issue acme --env both", out: []string{"write acme / credential#.*\\n.*write acme / credential#"}},
 		{args: "credential rotate " + clientID, out: []string{"write acme / credential#"}},
 		{args: "credential revoke " + clientID, out: []string{"ask: Revoke"}},
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + f.stage + "/sms/acme/accounts"}},
