@@ -123,8 +123,7 @@ func (w *Writer) Put(ctx context.Context, kind project.Kind, owner string, chang
 
 // put makes one attempt. The write of the value fails where the version that put has read is not the newest.
 func (w *Writer) put(ctx context.Context, name string, changes []Change, before *seen) error {
-	var current types.SecretVersionsListEntry
-	token := ""
+	current, token := types.SecretVersionsListEntry{}, ""
 	value, found, err := read(ctx, w.client, name, nil)
 	if err == nil && (found != absent || before.exists) {
 		if current, token, err = Next(ctx, w.client, name); err == nil {
@@ -142,8 +141,11 @@ func (w *Writer) put(ctx context.Context, name string, changes []Change, before 
 			return fmt.Errorf("secret %s: %w", name, err)
 		}
 	}
-	encoded, _ := json.Marshal(value) // has no error for texts
-	if err = w.write(ctx, name, found, token, string(encoded), before); err != nil {
+	encoded, err := json.Marshal(value)
+	if err == nil {
+		err = w.write(ctx, name, found, token, string(encoded), before)
+	}
+	if err != nil {
 		before.exists = true // after each error that Repeat repeats
 		if _, scheduled := errors.AsType[*types.InvalidRequestException](err); scheduled {
 			before.deleted = aws.ToString(current.VersionId)
