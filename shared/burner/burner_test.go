@@ -2,7 +2,7 @@ package burner
 
 import (
 	"fmt"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// The e-mail shield: is_disposable says that the domain or a parent domain is listed.
+// docs/decisions.md#disposable-domains: the judgement about the domain or its nearest judged parent counts.
 func TestStore(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	s := NewStore(db, tables.Projects)
@@ -23,11 +23,14 @@ func TestStore(t *testing.T) {
 		many[i] = fmt.Sprintf("many-%03d.example", i)
 	}
 	for _, change := range []error{
-		s.Add(ctx, "one", "a.example", "b.c.example"),
-		s.Add(ctx, "one", "a.example"), // again
-		s.Add(ctx, "one", many...),
-		s.Add(ctx, "one"),
-		s.Add(ctx, "two", "deep.example", "gone.example"),
+		s.Put(ctx, "one", Disposable, "a.example", "b.c.example"),
+		s.Put(ctx, "one", Disposable, "a.example"), // again
+		s.Put(ctx, "one", Disposable, many...),
+		s.Put(ctx, "one", Allowed, "y.a.example", "fine.example"),
+		s.Put(ctx, "one", Disposable, "z.y.a.example"),
+		s.Put(ctx, "one", Disposable),
+		s.Put(ctx, "two", Disposable, "deep.example", "gone.example"),
+		s.Put(ctx, Stage, Allowed, "c.example"),
 		s.Remove(ctx, "two", "gone.example", "never.example"),
 	} {
 		if change != nil {
@@ -36,30 +39,34 @@ func TestStore(t *testing.T) {
 	}
 	for _, c := range []struct {
 		project, domain string
-		want            bool
+		want            Judgement
 	}{
-		{"one", "a.example", true},
-		{"one", "x.y.a.example", true},
-		{"one", "c.example", false},
-		{"one", "b.c.example", true},
-		{"one", "ba.example", false},
-		{"one", "example", false},
-		{"one", "many-119.example", true},
-		{"one", "deep.example", false},
-		{"two", "a.example", false},
-		{"two", "gone.example", false},
-		{"two", deep, true},
-		{"three", "a.example", false},
+		{"one", "a.example", Disposable},
+		{"one", "x.a.example", Disposable},
+		{"one", "x.y.a.example", Allowed}, // the nearest parent counts
+		{"one", "x.z.y.a.example", Disposable},
+		{"one", "fine.example", Allowed},
+		{Stage, "c.example", Allowed},
+		{"one", "c.example", None},
+		{"one", "b.c.example", Disposable},
+		{"one", "ba.example", None},
+		{"one", "example", None},
+		{"one", "many-119.example", Disposable},
+		{"one", "deep.example", None},
+		{"two", "a.example", None},
+		{"two", "gone.example", None},
+		{"two", deep, Disposable},
+		{"three", "a.example", None},
 	} {
-		if got, err := s.Lists(ctx, c.project, c.domain); err != nil || got != c.want {
-			t.Errorf("%s lists %.40s: %v, %v; want %v", c.project, c.domain, got, err, c.want)
+		if got, err := s.Find(ctx, c.project, c.domain); err != nil || got != c.want {
+			t.Errorf("%q judges %.40s: %v, %v; want %v", c.project, c.domain, got, err, c.want)
 		}
 	}
-	want := append([]string{"a.example", "b.c.example"}, many...)
-	if got, err := s.List(ctx, "one"); err != nil || !slices.Equal(got, want) {
+	want := Domains{append(append([]string{"a.example", "b.c.example"}, many...), "z.y.a.example"), []string{"fine.example", "y.a.example"}}
+	if got, err := s.List(ctx, "one"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("list is %v, %v", got, err)
 	}
-	if got, err := s.List(ctx, "three"); err != nil || got == nil || len(got) != 0 {
+	if got, err := s.List(ctx, "three"); err != nil || !reflect.DeepEqual(got, Domains{[]string{}, []string{}}) {
 		t.Errorf("empty list is %v, %v", got, err)
 	}
 }

@@ -41,7 +41,7 @@ type report struct {
 	Joined  int      `json:"joined"` // different domains of all lists
 	// Domains of the lists that are not in the table, by reason.
 	Malformed int `json:"malformed"`
-	Allowed   int `json:"allowed"` // ordinary mail providers and their parents
+	Allowed   int `json:"allowed"` // ordinary domains and their parents
 	Suffixes  int `json:"public_suffixes"`
 	Covered   int `json:"covered_by_parent"`
 	Table     int `json:"table"` // domains in the table
@@ -55,21 +55,30 @@ func main() {
 }
 
 func run() error {
-	var sources []source
+	var lists struct {
+		Sources  []source `json:"sources"`
+		Excluded []struct {
+			Domain string `json:"domain"`
+			Reason string `json:"reason"`
+		} `json:"excluded"` // domains of the lists that were reviewed and are ordinary
+	}
 	text, err := os.ReadFile(filepath.Join(folder, "sources.json"))
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, &sources); err != nil {
+	if err := json.Unmarshal(text, &lists); err != nil {
 		return err
 	}
 	allowed, err := readAllowed(filepath.Join(folder, "build", "allow.txt"))
 	if err != nil {
 		return err
 	}
+	for _, e := range lists.Excluded {
+		allow(allowed, e.Domain)
+	}
 	var r report
 	joined := map[string]bool{}
-	for _, s := range sources {
+	for _, s := range lists.Sources {
 		domains, err := s.domains()
 		if err != nil {
 			return fmt.Errorf("%s of %s: %w", s.Package, s.Registry, err)
@@ -158,12 +167,17 @@ func readAllowed(path string) (map[string]bool, error) {
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
 		for d := range strings.FieldsSeq(line) {
-			for ; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
-				allowed[d] = true
-			}
+			allow(allowed, d)
 		}
 	}
 	return allowed, nil
+}
+
+// allow adds a domain with its parents.
+func allow(allowed map[string]bool, domain string) {
+	for d := domain; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
+		allowed[d] = true
+	}
 }
 
 // domains returns the sorted domains of the package's lists.
