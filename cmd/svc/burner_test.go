@@ -3,8 +3,12 @@ package main
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"svcapi/cmd/svc/app"
+	"svcapi/local/engine"
+	"svcapi/shared/burner"
+	"svcapi/test/enginetest"
 )
 
 // TestBurner: svc normalises a project's own disposable domains as the operation does.
@@ -46,6 +50,15 @@ func TestBurner(t *testing.T) {
 		{args: "burner list acme", out: []string{`xn--bcher-kva.example +disposable\ny.example +allowed\n`}},
 		{args: "burner import acme /nowhere", exit: app.ExitUsage, errs: []string{"no such file"}},
 	})
+	f.runAll([]call{{args: "burner status", out: []string{"The published lists were not fetched yet"}}})
+	judged := burner.NewStore(engine.Client(enginetest.URL(t)), "svc-"+f.stage+"-projects")
+	f.must(judged.PutDifference(t.Context(), burner.Difference{Outcome: burner.Outcome{
+		Fetched: time.Now().Add(-50 * time.Hour), Tried: time.Now(), Failure: "status 404", Sources: map[string]int{"https://a.example/list": 1200},
+		Domains: 151_000, Added: 30, Removed: 152,
+	}}))
+	f.runAll([]call{{args: "burner status", out: []string{
+		`Age +50h0m0s`, `Failure +status 404\nDomains +151,000\nAdded +30\nRemoved +152\n\nSOURCE +DOMAINS\nhttps://a.example/list +1,200`,
+	}}})
 	got := decode[struct {
 		ProjectID string   `json:"project_id"`
 		Domains   []string `json:"domains"`

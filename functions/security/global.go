@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"sync"
@@ -21,27 +22,40 @@ const (
 	globalRead = 3 * time.Second
 )
 
-// globalList is the list of all projects: the table of package disposable without the domains that are allowed for the
-// stage. An instance reads them in the background; until then, and where a read fails, the list is as it was before.
+// globalList is the list of all projects: the table of package disposable with the difference of the published lists, and
+// without the domains that are allowed for the stage. An instance reads both in the background; until then, and where a read
+// fails, the list is as it was before.
 type globalList struct {
 	store *burner.Store
 	clock cache.Clock
 
 	mu      sync.Mutex
 	read    time.Time // when the last read began; zero: never
-	allowed atomic.Pointer[map[string]bool]
+	changes atomic.Pointer[changes]
+}
+
+// changes are those of the stage to the compiled table.
+type changes struct {
+	allowed    map[string]bool
+	difference *disposable.Difference
+	packed     []byte
+}
+
+func newGlobalList(store *burner.Store, clock cache.Clock) *globalList {
+	g := &globalList{store: store, clock: clock}
+	g.changes.Store(&changes{})
+	return g
 }
 
 // has reports whether the list has a domain or one of its parents, and no domain among them is allowed.
 func (g *globalList) has(domain string) bool {
-	if _, listed := disposable.Find(domain); !listed {
+	c := g.changes.Load()
+	if _, listed := c.difference.Find(domain); !listed {
 		return false
 	}
-	if allowed := g.allowed.Load(); allowed != nil && len(*allowed) > 0 {
-		for d := domain; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
-			if (*allowed)[d] {
-				return false
-			}
+	for d := domain; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
+		if c.allowed[d] {
+			return false
 		}
 	}
 	return true
@@ -83,10 +97,16 @@ func (g *globalList) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	allowed := make(map[string]bool, len(judged.Allowed))
+	before := g.changes.Load()
+	after := &changes{map[string]bool{}, before.difference, judged.Difference.Packed}
 	for _, domain := range judged.Allowed {
-		allowed[domain] = true
+		after.allowed[domain] = true
 	}
-	g.allowed.Store(&allowed)
-	return nil
+	if !bytes.Equal(before.packed, after.packed) {
+		after.difference, err = disposable.Read(after.packed)
+	}
+	if err == nil {
+		g.changes.Store(after)
+	}
+	return err
 }

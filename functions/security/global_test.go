@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"svcapi/functions/security/disposable"
 	"svcapi/shared/burner"
 	"svcapi/shared/cache"
 	"svcapi/test/clocktest"
@@ -12,13 +13,14 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// docs/decisions.md#disposable-domains: a domain that is allowed for the stage is not on the global list within ten minutes.
+// docs/decisions.md#disposable-domains, docs/decisions.md#fresh-lists: what is allowed for the stage, and what the published
+// lists have changed, is in force within ten minutes.
 // An instance reads at most every nine minutes, a failed read changes nothing and is repeated after a minute.
 func TestGlobalList(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	ctx, clock := t.Context(), clocktest.New()
 	store := burner.NewStore(db, tables.Projects)
-	g := &globalList{store: store, clock: cache.ClockOf(clock.Now)}
+	g := newGlobalList(store, cache.ClockOf(clock.Now))
 	step := func(after time.Duration, due bool) (err error) {
 		t.Helper()
 		clock.Move(after)
@@ -39,20 +41,27 @@ func TestGlobalList(t *testing.T) {
 			}
 		}
 	}
-	listed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": true, "yopmail.com": true, "example.com": false}
+	listed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": true, "yopmail.com": true, "example.com": false, "new.example": false, "guerrillamail.com": true}
 	is(listed)
 	if err := step(0, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Put(ctx, burner.Stage, burner.Allowed, "b.mailinator.com", "yopmail.com"); err != nil {
+	if err := store.Put(ctx, burner.Stage, burner.Allowed, "b.mailinator.com", "yopmail.com", "fine.new.example"); err != nil {
 		t.Fatal(err)
 	}
+	difference := func(packed []byte) {
+		t.Helper()
+		if err := store.PutDifference(ctx, burner.Difference{Packed: packed}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	difference(disposable.Pack([]string{"new.example"}, []string{"guerrillamail.com"}))
 	_ = step(globalLife-time.Second, false)
 	is(listed)
 	if err := step(time.Second, true); err != nil {
 		t.Fatal(err)
 	}
-	allowed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": false, "yopmail.com": false, "example.com": false}
+	allowed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": false, "yopmail.com": false, "x.new.example": true, "x.fine.new.example": false, "guerrillamail.com": false}
 	is(allowed)
 	g.store = burner.NewStore(db, "no-such-table")
 	if step(globalLife, true) == nil {
@@ -61,9 +70,16 @@ func TestGlobalList(t *testing.T) {
 	is(allowed)
 	_ = step(globalPause-time.Second, false)
 	g.store = store
+	difference([]byte("damaged"))
+	if step(time.Second, true) == nil {
+		t.Error("a damaged difference, no error")
+	}
+	is(allowed)
+	difference(disposable.Pack(nil, nil))
 	if err := store.Remove(ctx, burner.Stage, "b.mailinator.com", "yopmail.com"); err != nil {
 		t.Fatal(err)
 	}
+	clock.Move(globalPause - time.Second)
 	if err := step(time.Second, true); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"svcapi/shared/api"
 	"svcapi/shared/burner"
+	"svcapi/shared/cache"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/secret"
@@ -22,7 +23,7 @@ func main() {
 			// The chain continues with the next vendor after one that does not know the address.
 			chain := iplookup.NewChain(c.Lookup, vendors.Risks(), iplookup.ContinueOnUnknown, upstream.New(c.Upstream), secrets)
 			store := burner.NewStore(s.DB(), c.API.ProjectsTable)
-			email := &emailShield{store, &globalList{store: store}, s.AfterResponse}
+			email := &emailShield{store, newGlobalList(store, cache.Clock{}), s.AfterResponse}
 			email.global.refresh(context.Background()) // beside the start
 			return []api.Route{email.operation(), vpnShield(chain)}, nil
 		},

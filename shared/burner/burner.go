@@ -1,10 +1,12 @@
 // Package burner parses e-mail addresses, and stores the domains that an operator judges for a project or for the stage. The
 // domains are in the Projects table under their own keys, so that the project's record stays small: pk "burner#<project ID>"
-// or, for the stage, "burner#", and sk the domain. An allowed domain has the attribute allowed.
+// or, for the stage, "burner#", and sk the domain. An allowed domain has the attribute allowed. The item "difference" of the
+// stage is what the published lists have changed.
 package burner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -95,7 +97,7 @@ func (s *Store) Find(ctx context.Context, projectID, domain string) (Judgement, 
 	return judgement, nil
 }
 
-const projection = "sk, allowed"
+const projection = "sk, allowed, packed, outcome"
 
 func decode(item key) (domain string, j Judgement) {
 	if item["allowed"] != nil {
@@ -141,6 +143,52 @@ func (s *Store) write(ctx context.Context, domains []string, change func(string)
 type Domains struct {
 	Disposable []string `json:"domains"`
 	Allowed    []string `json:"allowed"`
+	// Difference is of the stage: what the published lists have changed.
+	Difference Difference `json:"-"`
+}
+
+// Difference is the difference of the published lists to the compiled table, and the outcome of the last fetches.
+type Difference struct {
+	Outcome
+	Packed []byte // functions/security/disposable reads it; nil before the first good fetch
+}
+
+// Outcome is the outcome of fetches. The JSON form is stored, and is the output of "svc burner status".
+type Outcome struct {
+	Fetched time.Time      `json:"fetched"` // the last good fetch; zero before the first
+	Since   time.Time      `json:"since"`   // the first fetch, good or not
+	Tried   time.Time      `json:"tried"`
+	Failure string         `json:"failure"` // of the last fetch; empty after a good one
+	Sources map[string]int `json:"sources"` // domains by address
+	Domains int            `json:"domains"` // of the list in use
+	Added   int            `json:"added"`
+	Removed int            `json:"removed"`
+}
+
+// Age returns the time since the last good fetch, or else since the first fetch.
+func (o *Outcome) Age(now time.Time) time.Duration {
+	if o.Fetched.IsZero() {
+		return now.Sub(o.Since)
+	}
+	return now.Sub(o.Fetched)
+}
+
+const difference = "difference" // a sort key that is no domain
+
+// PutDifference stores the outcome of a fetch. A difference without packed domains keeps those that are stored.
+func (s *Store) PutDifference(ctx context.Context, d Difference) error {
+	outcome, err := json.Marshal(d.Outcome)
+	if err != nil {
+		return err
+	}
+	update, values := "SET outcome = :outcome", key{":outcome": dynamo.Text(string(outcome))}
+	if d.Packed != nil {
+		update, values[":packed"] = update+", packed = :packed", dynamo.Bytes(d.Packed)
+	}
+	_, err = s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: keyOf(Stage, difference), UpdateExpression: &update, ExpressionAttributeValues: values,
+	})
+	return err
 }
 
 // Of returns the domains with a judgement.
@@ -158,17 +206,24 @@ func (s *Store) List(ctx context.Context, projectID string) (Domains, error) {
 		KeyConditionExpression:    aws.String("pk = :pk"),
 		ExpressionAttributeValues: key{":pk": dynamo.Text(partition + projectID)},
 	})
-	domains := Domains{[]string{}, []string{}}
+	domains := Domains{Disposable: []string{}, Allowed: []string{}}
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return Domains{}, fmt.Errorf("list judged domains: %w", err)
 		}
 		for _, item := range page.Items {
-			if domain, j := decode(item); j == Allowed {
+			switch domain, j := decode(item); {
+			case domain == difference:
+				domains.Difference.Packed = dynamo.BytesOf(item["packed"])
+				err = json.Unmarshal([]byte(dynamo.TextOf(item["outcome"])), &domains.Difference.Outcome)
+			case j == Allowed:
 				domains.Allowed = append(domains.Allowed, domain)
-			} else {
+			default:
 				domains.Disposable = append(domains.Disposable, domain)
+			}
+			if err != nil {
+				return Domains{}, fmt.Errorf("read the difference: %w", err)
 			}
 		}
 	}

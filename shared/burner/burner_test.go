@@ -1,10 +1,12 @@
 package burner
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"svcapi/test/enginetest"
 )
@@ -62,11 +64,25 @@ func TestStore(t *testing.T) {
 			t.Errorf("%q judges %.40s: %v, %v; want %v", c.project, c.domain, got, err, c.want)
 		}
 	}
-	want := Domains{append(append([]string{"a.example", "b.c.example"}, many...), "z.y.a.example"), []string{"fine.example", "y.a.example"}}
+	want := Domains{
+		Disposable: append(append([]string{"a.example", "b.c.example"}, many...), "z.y.a.example"),
+		Allowed:    []string{"fine.example", "y.a.example"},
+	}
 	if got, err := s.List(ctx, "one"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("list is %v, %v", got, err)
 	}
-	if got, err := s.List(ctx, "three"); err != nil || !reflect.DeepEqual(got, Domains{[]string{}, []string{}}) {
+	if got, err := s.List(ctx, "three"); err != nil || !reflect.DeepEqual(got, Domains{Disposable: []string{}, Allowed: []string{}}) {
 		t.Errorf("empty list is %v, %v", got, err)
+	}
+	// A failed fetch keeps the packed domains.
+	good := Difference{Outcome{Fetched: time.Unix(1, 0).UTC(), Sources: map[string]int{"x": 1}}, []byte("packed")}
+	failed := Difference{Outcome: Outcome{Fetched: good.Fetched, Failure: "none"}}
+	if err := errors.Join(s.PutDifference(ctx, good), s.PutDifference(ctx, failed)); err != nil {
+		t.Fatal(err)
+	}
+	failed.Packed = good.Packed
+	got, err := s.List(ctx, Stage)
+	if err != nil || !reflect.DeepEqual(got, Domains{[]string{}, []string{"c.example"}, failed}) || got.Difference.Age(time.Unix(61, 0)) != time.Minute {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -2,9 +2,12 @@
 package burner
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +46,7 @@ change of the stage within ten minutes.`,
 			Use:     "deny DOMAIN...",
 			Short:   "Take allowed domains back: the lists judge them again",
 			Example: "  svc burner deny example.com --project acme",
-		}), list(a), importFile(a, adds))
+		}), list(a), importFile(a, adds), a.Command(&cobra.Command{Use: "status", Short: "Show the age, the sources and the counts of the global list"}, nil, status))
 }
 
 // operation is what a command does with its domains.
@@ -164,6 +167,25 @@ func list(a *app.App) *cobra.Command {
 			burner.Domains
 		}{projectID, judged}, t)
 	})
+}
+
+// status shows the outcome of the function listsync.
+func status(ctx context.Context, s *app.Stack) error {
+	judged, err := s.Burners.List(ctx, burner.Stage)
+	if err != nil {
+		return err
+	}
+	o := judged.Difference.Outcome
+	if o.Tried.IsZero() {
+		return s.Print(o, app.Table{Empty: "The published lists were not fetched yet: the global list is that of the deployed version."})
+	}
+	sources := app.Table{Header: []string{"SOURCE", "DOMAINS"}, Empty: "No fetch was good yet."}
+	for _, address := range slices.Sorted(maps.Keys(o.Sources)) {
+		sources.Rows = append(sources.Rows, []string{address, s.Number(int64(o.Sources[address]))})
+	}
+	return s.Print(o, app.Table{Rows: app.Rows("Fetched", app.Second(o.Fetched), "Age", o.Age(time.Now()).Round(time.Second).String(),
+		"Tried", app.Second(o.Tried), "Failure", cmp.Or(o.Failure, "none"), "Domains", s.Number(int64(o.Domains)),
+		"Added", s.Number(int64(o.Added)), "Removed", s.Number(int64(o.Removed)))}, sources)
 }
 
 // maxDomainFile bounds an imported file, in bytes.
