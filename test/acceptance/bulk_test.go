@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -151,29 +150,6 @@ func TestLongBulk(t *testing.T) {
 	}
 	t.Logf("%v after %v", counts, took.Round(100*time.Millisecond))
 	checkMemory(t)
-}
-
-// docs/decisions.md#partial-failure: if something was accepted, 200 with every recipient's outcome and the accepted
-// units; if nothing was, the error of the first uncertain recipient. functions/sms TestDeliver has every combination.
-func TestBulkPartialFailure(t *testing.T) {
-	local(t)
-	t.Parallel()
-	p := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t)
-	const rejected, hangs, fails = "0770000001", "0770000004", "0770000005"
-	if a := (request{path: send, body: bulkSame([]string{number(), rejected, fails, hangs, number()}, "m"), as: p.dev}).do(t); a != nil {
-		provider, statuses := a.provider(t), ""
-		for _, r := range provider.Results {
-			statuses += r.Status + " "
-		}
-		if !a.is(200, "") || statuses != "accepted rejected uncertain uncertain accepted " || provider.Status != "partial" || a.Data.MessageCount != 2 ||
-			!maps.Equal(provider.Counts, map[string]int{"accepted": 2, "rejected": 1, "uncertain": 2, "not_attempted": 0}) {
-			t.Errorf("%d %s", a.status, a.body)
-		}
-	}
-	if a := (request{path: send, body: bulkDifferent([]string{rejected, fails}, []string{"a", "b"}), as: p.dev}).do(t); a != nil &&
-		(!a.is(502, "http_error") || !strings.Contains(a.Error.Message, "may have been sent")) {
-		t.Errorf("%d %s", a.status, a.body)
-	}
 }
 
 // openapi.yaml#SmsProviderResponse, docs/decisions.md#cost-check: computed in string fields with nothing sent or

@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -195,53 +194,4 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 		t.Fatal(err)
 	}
 	return &tenant{id: name, dev: remember(credential{clientID, clientSecret})}
-}
-
-// TestPhasesOfLimits checks that the limits add a write each and no phase, and that a refusal from memory costs one
-// write (docs/decisions.md#phases). TestPhasesAndWrites holds the same for a project without limits.
-func TestPhasesOfLimits(t *testing.T) {
-	n := oneProcessStack(t)
-	byok, managed := n.limited(t, project.BYOK), n.limited(t, project.Managed)
-	bombed := number()
-	for _, c := range []struct {
-		name           string
-		as             credential
-		path           string
-		body           func() string
-		status         int
-		phases, writes int
-		after          int
-		warm           int // requests before the recorded one
-	}{
-		{"free SMS: count beside recipient and units", byok.dev, send, func() string { return single(number(), "m") }, 200, 1, 3, 0, 1},
-		{"paid: count beside reserve and credits of the day, capture; remove", managed.dev, barcodes, func() string { return `{"data":"1"}` }, 200, 2, 4, 1, 1},
-		{"paid SMS: count beside reserve, recipient and credits of the day, mark, capture; remove", managed.dev, send,
-			func() string { return single(number(), "m") }, 200, 3, 6, 1, 1},
-		{"a cost check counts nothing", byok.dev, send, func() string {
-			return `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","check_cost":true}`
-		}, 200, 1, 1, 0, 1},
-		{"refused, from memory", byok.dev, send, func() string { return single(bombed, "m") }, 429, 1, 1, 0, 5},
-	} {
-		ask := func() *response {
-			return request{path: c.path, body: c.body(), as: c.as, base: n.stack.BaseURL}.send(t)
-		}
-		for range c.warm {
-			ask()
-		}
-		var a *response
-		before, after := n.record(t, func() { a = ask() })
-		if a == nil {
-			continue
-		}
-		wrote := 0
-		for _, call := range before {
-			if slices.Contains(writes, call.operation) {
-				wrote++
-			}
-		}
-		if got := phases(before); a.status != c.status || got > c.phases || wrote != c.writes || len(before) != wrote || len(after) != c.after {
-			t.Errorf("%s: %d %s, %d phases: %v, after the response %v; want %d, %d phases, %d writes, %d after",
-				c.name, a.status, a.body, got, before, after, c.status, c.phases, c.writes, c.after)
-		}
-	}
 }

@@ -163,19 +163,6 @@ func TestLookupVendors(t *testing.T) {
 // lookupFailure are the statuses when no vendor had a result (docs/decisions.md#lookup-chain).
 var lookupFailure = map[string]int{vpn: 503, location: 500}
 
-// docs/decisions.md#lookup-chain: several active integrations are a fail-over chain by priority.
-func TestLookupFailover(t *testing.T) {
-	local(t)
-	t.Parallel()
-	p := demoProject("failover")
-	if a := (request{path: vpn, body: ip("45.83.0.6"), as: p.dev}).do(t); a != nil {
-		a.has(t, "IP risk", `"is_vpn":true,"is_proxy":true,"is_tor":true,"is_relay":true,"is_hosting":true`, `"provider_name":"ipinfo"`)
-	}
-	if a := (request{path: location, body: ip("112.134.9.9"), as: p.dev}).do(t); a != nil {
-		a.has(t, "location", `"city":"Colombo"`)
-	}
-}
-
 // docs/decisions.md#location-provider: a provider that is not active for the environment is 422; meta mirrors the hint.
 func TestLocationProvider(t *testing.T) {
 	local(t)
