@@ -1,6 +1,9 @@
 package acceptance
 
 import (
+	"bytes"
+	"image/png"
+	"strconv"
 	"testing"
 
 	"svcapi/shared/project"
@@ -16,4 +19,21 @@ func (p *tenant) drawing(t *testing.T, mode project.Mode) *tenant {
 	t.Helper()
 	svc[any](t, "", "integration", "set", p.id, "barcode", "builtin", "--env", "development", "--mode", string(mode))
 	return p
+}
+
+// openapi.yaml#generateBarcode, openapi.yaml#generateQrCode: a picture arrives in bytes, also through API Gateway.
+// functions/barcode has the tests of every type, option and size.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).drawing(t, project.BYOK) // without credits: Manual (BYOK) is free
+	for path, want := range map[string]int{barcodes: 180, qrcodes: 256} {
+		a := request{path: path, body: `{"data":"Hello"}`, as: p.dev}.send(t)
+		if a == nil {
+			continue
+		}
+		size, err := png.DecodeConfig(bytes.NewReader(a.body))
+		if err != nil || a.status != 200 || size.Width != want || a.header.Get("Content-Length") != strconv.Itoa(len(a.body)) {
+			t.Errorf("%s: %d %v, %d pixels, %v", path, a.status, a.header, size.Width, err)
+		}
+	}
 }
