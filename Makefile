@@ -105,7 +105,7 @@ test-nightly: poppler programs ## what takes too long for make test: race detect
 
 # The packages that take minutes: simulations, and tests that render.
 QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestTimeout|TestNothingStored)$$
-QUICK_ACCEPT := ^(TestSendForReal|TestNotRoutable|TestBurnerEmailShield|TestLocationProvider|TestPictures|TestPDFBase64|TestOwnRates|TestDocs|TestScheduledFunctions)$$
+QUICK_ACCEPT := ^(TestSendForReal|TestBurnerEmailShield|TestLocationProvider|TestPictures|TestPDFBase64|TestOwnRates|TestDocs|TestScheduledFunctions)$$
 
 test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, one acceptance test for each function
 	go build ./...
