@@ -79,7 +79,7 @@ func TestOnceBulk(t *testing.T) {
 
 // docs/decisions.md#idempotency-outcomes, docs/decisions.md#idempotency-repeats: what may have reached a vendor is
 // kept, a repeat sends nothing and pays nothing, whatever has changed since, and another body is refused.
-// shared/idempotency and shared/api have the tests of every outcome.
+// shared/api has the tests of every outcome.
 func TestOnceIsKept(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -17,12 +17,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
+	"svcapi/local/demo"
 	"svcapi/local/engine"
+	"svcapi/local/sandbox"
 	"svcapi/local/stack"
+	"svcapi/local/template"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/secret"
 	"svcapi/test/proxytest"
 )
 
@@ -263,6 +269,50 @@ func TestPhasesAndWrites(t *testing.T) {
 			t.Errorf("%s: after the response %v, want %d writes", c.name, after, c.after)
 		}
 	}
+}
+
+// limited returns a project of the second stack with all limits, which no test reaches but by recipient.
+func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
+	t.Helper()
+	store, name := project.NewStore(n.db, n.table("projects")), "limited-"+string(mode)
+	model, err := store.Load(t.Context(), demo.ID(string(mode)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.CreateProject(t.Context(), project.Project{
+		ID: name, Name: name, Limit: model.Limit,
+		Limits: project.Limits{
+			Recipients:   []project.RecipientLimit{{Messages: 4, Window: 12 * time.Hour}, {Messages: 9, Window: 24 * time.Hour}},
+			DailyCredits: 1_000_000_000, DailyUnits: 1_000_000_000,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vault := secret.NewWriter(secretsmanager.New(secretsmanager.Options{
+		Region: template.Region, BaseEndpoint: &n.stack.SecretsURL, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	}), oneProcessStage)
+	for _, i := range model.Active(project.SMS, project.Development) {
+		if err = vault.Put(t.Context(), project.SMS, name, secret.Change{Environment: project.Development, Vendor: i.Vendor, After: sandbox.Accounts[i.Vendor]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range model.Integrations {
+		if err := store.PutIntegration(t.Context(), name, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err = n.ledger.CreateWallet(t.Context(), name); err == nil {
+		err = n.ledger.Grant(t.Context(), credit.Movement{Project: name, ID: credit.NewKey(time.Now(), name), Credits: 1_000_000, Reason: "test", Actor: "test"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	clientID, clientSecret, err := store.IssueCredential(t.Context(), name, project.Development)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tenant{id: name, dev: remember(credential{clientID, clientSecret})}
 }
 
 // settle runs the settling function once the reservations of dead requests are old enough.

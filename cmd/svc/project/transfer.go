@@ -55,7 +55,7 @@ secret and activates the integration. Issue new credentials. "-" reads standard 
 		t, err = readTransfer(a, args[0])
 		t.ID = cmp.Or(id, t.ID)
 		return err
-	}, func(ctx context.Context, s *app.Stack) error { return t.create(ctx, s) })
+	}, t.create)
 	cmd.Flags().StringVar(&id, "id", "", "project ID in place of the exported one")
 	return cmd
 }
@@ -88,7 +88,7 @@ func readTransfer(a *app.App, file string) (t transfer, err error) {
 }
 
 // create creates the project with its integrations, all or nothing. An integration without a stored secret is inactive.
-func (t transfer) create(ctx context.Context, s *app.Stack) error {
+func (t *transfer) create(ctx context.Context, s *app.Stack) error {
 	t.ID = cmp.Or(t.ID, project.NewID())
 	p, err := t.project()
 	if err != nil {
