@@ -56,7 +56,11 @@ func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, s
 	if token != "" && response.Status == http.StatusUnauthorized {
 		return nil, c.fail(tokenRefused, string(response.Body))
 	}
-	if err := c.byStatus(response); err != nil {
+	byStatus := c.byStatus
+	if send {
+		byStatus = c.byWords
+	}
+	if err := byStatus(response); err != nil {
 		return nil, err
 	}
 	if values == nil {
