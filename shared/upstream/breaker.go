@@ -67,14 +67,18 @@ func (b *Breakers) Closed(account Account) bool {
 	return b.circuit(account).until.IsZero()
 }
 
-// Pause returns the rest of the pause of the account's circuit after a refusal for pace.
-func (b *Breakers) Pause(account Account) time.Duration {
+// Pause returns the pause before the next call of an account after the error of a call: the rest of the circuit's pause, and
+// after a refusal for pace at least that of the refusal, which may have come too late for the circuit.
+func (b *Breakers) Pause(account Account, err error) (pause time.Duration) {
+	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Class == TooFast {
+		pause = max(refusal.Pause, shortPause)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.circuit(account); c.pauses > 0 {
-		return b.left(c)
+		pause = max(pause, b.left(c))
 	}
-	return 0
+	return pause
 }
 
 // left returns the rest of the circuit's open state. The bound limits the time after the wall clock was set back.
