@@ -626,3 +626,24 @@ func TestLastCalled(t *testing.T) {
 		}
 	})
 }
+
+// docs/decisions.md#pace: one Managed account serves all projects, so each project waits after its refusal.
+func TestPaceOfAccount(t *testing.T) {
+	for mode, calls := range map[project.Mode]int{project.Managed: 1, project.BYOK: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newFixture(one(tooFastFor(openTime)))
+			for _, id := range []string{"p", "q"} {
+				ctx, cancel := context.WithTimeout(t.Context(), leastTime+time.Second)
+				defer cancel()
+				call := b.caller(mode, nil)
+				call.Project = &project.Project{ID: id}
+				if _, err := b.run(ctx, call, bulk(single, 1)); err == nil {
+					t.Errorf("%s, project %s: accepted", mode, id)
+				}
+			}
+			if got := b.vendors[0].calls; got != calls {
+				t.Errorf("%s: %d calls, want %d", mode, got, calls)
+			}
+		})
+	}
+}
