@@ -133,6 +133,15 @@ func smsVendors() []vendor {
 	return all
 }
 
+// Codes returns the names of the documented responses of each SMS vendor.
+func Codes() map[string][]string {
+	codes := map[string][]string{}
+	for _, v := range smsVendors() {
+		codes[v.name] = v.codes
+	}
+	return codes
+}
+
 // serve returns the vendor's response to a request of a route.
 func (d *document) serve(pattern string, r *request) result {
 	in := &received{request: r, document: d, values: url.Values{}}
