@@ -46,7 +46,8 @@ type documentedCall struct {
 	When      map[string]string // the values of fields
 	Operation string            // as in result; empty: send
 	Fields    []string          // that the document names; none: not checked
-	To, Text  string            // the fields of recipients and text. Commas separate recipients.
+	To, Text  string            // the fields of recipients and text
+	Commas    bool              // separate recipients
 	Most      int               // the maximum of recipients
 	Rules     []*rule           // in their order
 	Once      string            // the field whose value an accepted call uses up
@@ -61,12 +62,13 @@ type rule struct {
 	Longest     int    // the maximum of characters of a value; 0: none
 	Unless      string // a name of conditions
 	Pace        int    // the maximum of calls in any second
+	Locks       int    // the failed logins that lock the account
 	Give        string // the response
 	Source      string
 
 	pattern *regexp.Regexp
 	mu      sync.Mutex
-	taken   []time.Time // the last calls within a second
+	taken   []time.Time // the last calls within a second, or the failed logins
 }
 
 // documentedResponse is a response: a template of package text/template over a received call.
@@ -86,6 +88,8 @@ type received struct {
 	valid    bool // the body is JSON, a form or empty
 	To       []string
 	Text     string
+
+	Remaining int // failed logins until the account is locked
 }
 
 // smsVendors returns the vendors of sms.yaml, each with a state of its own.
@@ -133,15 +137,6 @@ func smsVendors() []vendor {
 	return all
 }
 
-// Codes returns the names of the documented responses of each SMS vendor.
-func Codes() map[string][]string {
-	codes := map[string][]string{}
-	for _, v := range smsVendors() {
-		codes[v.name] = v.codes
-	}
-	return codes
-}
-
 // serve returns the vendor's response to a request of a route.
 func (d *document) serve(pattern string, r *request) result {
 	in := &received{request: r, document: d, values: url.Values{}}
@@ -152,8 +147,9 @@ func (d *document) serve(pattern string, r *request) result {
 			break
 		}
 	}
-	for _, list := range in.all(in.documentedCall.To) {
-		in.To = append(in.To, split(list)...)
+	in.To = in.all(in.documentedCall.To)
+	if in.Commas {
+		in.To = split(strings.Join(in.To, ","))
 	}
 	in.Text = in.Get(in.documentedCall.Text)
 	res := result{operation: cmp.Or(in.Operation, "send"), to: in.To}
@@ -262,6 +258,9 @@ func (in *received) satisfies(r *rule) bool {
 		return conditions[r.Unless](in)
 	case r.Pace > 0:
 		return r.permits()
+	case r.Locks > 0:
+		in.Remaining = r.remaining(conditions["login"](in))
+		return in.Remaining >= 0
 	case r.To != "":
 		values = in.To
 	case r.Text != "":
@@ -286,11 +285,28 @@ func (r *rule) permits() bool {
 	return true
 }
 
+// lockedFor is the time of a lock after its last login. No document has the time.
+const lockedFor = 10 * time.Minute
+
+// remaining counts a login, and returns the number of failed logins until the lock: below 0 for the login to a locked account.
+func (r *rule) remaining(good bool) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.taken); n > 0 && time.Since(r.taken[n-1]) >= lockedFor || good && n < r.Locks {
+		r.taken = nil
+	}
+	if !good || len(r.taken) > 0 {
+		r.taken = append(r.taken, time.Now())
+	}
+	return r.Locks - len(r.taken)
+}
+
 // conditions are the rules that no pattern can say.
 var conditions = map[string]func(*received) bool{
 	"authorized":                  func(in *received) bool { return in.authorized(in.document.Auth[0], in.document.Auth[1:]...) },
 	"account":                     func(in *received) bool { return in.Get("/account") == TwilioAccountSID },
 	"token":                       func(in *received) bool { return in.document.accept(in.request) },
+	"user":                        func(in *received) bool { return in.authorized("fields", "username") },
 	"login":                       func(in *received) bool { return in.authorized("fields", "username", "password") },
 	"known key":                   func(in *received) bool { return awsSignatureError(in.request) != awsUnknownClient },
 	"signed":                      func(in *received) bool { return awsSignatureError(in.request) == "" },

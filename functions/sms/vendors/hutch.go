@@ -56,11 +56,7 @@ func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, s
 	if token != "" && response.Status == http.StatusUnauthorized {
 		return nil, c.fail(tokenRefused, string(response.Body))
 	}
-	byStatus := c.byStatus
-	if send {
-		byStatus = c.byWords
-	}
-	if err := byStatus(response); err != nil {
+	if err := c.byWords(response); err != nil {
 		return nil, err
 	}
 	if values == nil {
