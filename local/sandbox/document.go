@@ -88,8 +88,6 @@ type received struct {
 	valid    bool // the body is JSON, a form or empty
 	To       []string
 	Text     string
-
-	Remaining int // failed logins until the account is locked
 }
 
 // smsVendors returns the vendors of sms.yaml, each with a state of its own.
@@ -259,8 +257,7 @@ func (in *received) satisfies(r *rule) bool {
 	case r.Pace > 0:
 		return r.permits()
 	case r.Locks > 0:
-		in.Remaining = r.remaining(conditions["login"](in))
-		return in.Remaining >= 0
+		return r.unlocked(conditions["login"](in))
 	case r.To != "":
 		values = in.To
 	case r.Text != "":
@@ -288,8 +285,8 @@ func (r *rule) permits() bool {
 // lockedFor is the time of a lock after its last login. No document has the time.
 const lockedFor = 10 * time.Minute
 
-// remaining counts a login, and returns the number of failed logins until the lock: below 0 for the login to a locked account.
-func (r *rule) remaining(good bool) int {
+// unlocked counts a login, and reports whether the account is not locked.
+func (r *rule) unlocked(good bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.taken); n > 0 && time.Since(r.taken[n-1]) >= lockedFor || good && n < r.Locks {
@@ -298,7 +295,7 @@ func (r *rule) remaining(good bool) int {
 	if !good || len(r.taken) > 0 {
 		r.taken = append(r.taken, time.Now())
 	}
-	return r.Locks - len(r.taken)
+	return len(r.taken) <= r.Locks
 }
 
 // conditions are the rules that no pattern can say.
