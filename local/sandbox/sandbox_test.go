@@ -228,6 +228,7 @@ func TestRequests(t *testing.T) {
 		{sample{"POST", login, "", `{"username":"` + DialogUsername + `"}`}, 400, `"errCode":107`},
 		{sample{"POST", login, "", `{"username":"x","password":"y"}`}, 401, `"errCode":102`},
 		{sample{"GET", notify + "&sender_id=D&to=94771234567,94712345678&message=m", "", ""}, 200, "Invalid number"},
+		{sample{"GET", notify + "&sender_id=D&to=94771234567&to=94712345678&message=m", "", ""}, 200, "Invalid number"},
 		{sample{"POST", "/smslenz/send-sms", "", `{"user_id":"` + SMSLenzUserID + `","api_key":"` + SMSLenzAPIKey + `","sender_id":"D","contact":"+94771234567,+94712345678","message":"m"}`}, 422, "contact"},
 		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"0771234567,0712345678","msg":"m"}`}, 200, "Invalid number"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "From=D&Body=m"}, 400, "21604"},
