@@ -393,9 +393,9 @@ func TestConversion(t *testing.T) {
 	for path, want := range map[string]string{
 		"/USD/EUR/3":                        `"rate":0.1,"last_updated":"*","amount":3,"conversion_result":0.3`,
 		"/USD/EUR/0003.50":                  `"rate":0.1,"last_updated":"*","amount":3.5,"conversion_result":0.35`,
-		"/USD/JPY/1":                        `"rate":0.0000001,"last_updated":"*","amount":1,"conversion_result":0`,
-		"/USD/JPY/15":                       `"rate":0.0000001,"last_updated":"*","amount":15,"conversion_result":0.000002`,
-		"/USD/JPY/25":                       `"rate":0.0000001,"last_updated":"*","amount":25,"conversion_result":0.000002`,
+		"/USD/JPY/1":                        `"rate":0.0000001,"last_updated":"*","amount":1,"conversion_result":0.0000001`,
+		"/USD/JPY/15":                       `"rate":0.0000001,"last_updated":"*","amount":15,"conversion_result":0.0000015`,
+		"/USD/JPY/25":                       `"rate":0.0000001,"last_updated":"*","amount":25,"conversion_result":0.0000025`,
 		"/USD/LKR/999999999999999.99999999": `"rate":304.718462,"last_updated":"*","amount":999999999999999.99999999,"conversion_result":304718461999999999.999997`,
 		"/USD/LKR-BUY/2":                    `"rate":300.1250,"last_updated":"*","amount":2,"conversion_result":600.25`,
 		"/JPY/USD/1":                        `"rate":10000000,"last_updated":"*","amount":1,"conversion_result":10000000`,
