@@ -398,7 +398,8 @@ func TestKeysOfFailures(t *testing.T) {
 		until  time.Duration
 		status int
 	}{"running": {time.Minute, 409}, "died": {-2 * time.Minute, 503}} {
-		if _, _, err := h.keys.claim(t.Context(), "acme", "development", key, []byte(`{"text":"a"}`), time.Now().Add(c.until)); err != nil {
+		_, _, err := h.keys.claim(t.Context(), "acme", "development", key, []byte(`{"text":"a"}`), time.Now().Add(c.until))
+		if err != nil {
 			t.Fatal(err)
 		}
 		expect("the repeat of a request that is "+key, key, c.status, 2)

@@ -26,14 +26,17 @@ func (p *tenant) drawing(t *testing.T, mode project.Mode) *tenant {
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).drawing(t, project.BYOK) // without credits: Manual (BYOK) is free
-	for path, want := range map[string]int{barcodes: 180, qrcodes: 256} {
-		a := request{path: path, body: `{"data":"Hello"}`, as: p.dev}.send(t)
-		if a == nil {
-			continue
-		}
-		size, err := png.DecodeConfig(bytes.NewReader(a.body))
-		if err != nil || a.status != 200 || size.Width != want || a.header.Get("Content-Length") != strconv.Itoa(len(a.body)) {
-			t.Errorf("%s: %d %v, %d pixels, %v", path, a.status, a.header, size.Width, err)
+	for body, warning := range map[string]string{`{"data":"x"}`: "", `{"data":"x","color":"ffff00"}`: "low-contrast"} {
+		for path, want := range map[string]int{barcodes: 92, qrcodes: 256} {
+			a := request{path: path, body: body, as: p.dev}.send(t)
+			if a == nil {
+				continue
+			}
+			size, err := png.DecodeConfig(bytes.NewReader(a.body))
+			length, warned := a.header.Get("Content-Length"), a.header.Get("X-SVC-Warnings")
+			if err != nil || a.status != 200 || size.Width != want || length != strconv.Itoa(len(a.body)) || warned != warning {
+				t.Errorf("%s: %d %v, %d pixels, %v", path, a.status, a.header, size.Width, err)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
@@ -40,5 +41,18 @@ func TestOwnRates(t *testing.T) {
 	}
 	if shown := svc[struct{ Source string }](t, "", "rates", "show", "--project", p.id); shown.Source != "openexchangerates" {
 		t.Errorf("%+v", shown)
+	}
+}
+
+// docs/decisions.md#rates-by-date: a query reaches the function through the gateway. functions/currency TestDate has every
+// rule.
+func TestRatesOfAWeekAgo(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{}.make(t).exchange(t, "openexchangerates", project.Managed)
+	path := currencies + "/pair/USD/LKR?date=" + time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)
+	a := request{method: "GET", path: path, as: p.dev}.do(t)
+	if a != nil && (!a.is(200, "") || !strings.Contains(string(a.body), `"rate":302.5854328,`)) {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }

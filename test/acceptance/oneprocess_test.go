@@ -190,6 +190,7 @@ var writes = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems
 // and no phase, and a refusal from memory costs one write (docs/decisions.md#phases).
 func TestPhasesAndWrites(t *testing.T) {
 	n := oneProcessStack(t)
+	const costCheck = `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","check_cost":true}`
 	limited := map[string]*tenant{"limited-byok": n.limited(t, project.BYOK), "limited-managed": n.limited(t, project.Managed)}
 	for _, c := range []struct {
 		name           string
@@ -212,10 +213,10 @@ func TestPhasesAndWrites(t *testing.T) {
 		{"free with a key: claim beside count; outcome", "byok", send, single(number(), "m"), "free", 200, 2, 3, 0, ""},
 		{"paid with a key: claim beside count, reserve, mark, outcome beside capture; remove", "managed", send, single(number(), "m"), "paid", 200, 4, 6, 1, ""},
 		{"cold: the project's query before", "race", balance, "{}", "", 200, 2, 1, 0, "GetItem Query"},
-		{"limits, free SMS: count beside recipient and units", "limited-byok", send, single(number(), "m"), "", 200, 1, 3, 0, ""},
-		{"limits, paid: count beside reserve and credits of the day, capture; remove", "limited-managed", barcodes, `{"data":"1"}`, "", 200, 2, 4, 1, ""},
-		{"limits, paid SMS: as paid SMS, and recipient and credits of the day beside", "limited-managed", send, single(number(), "m"), "", 200, 3, 6, 1, ""},
-		{"limits, a cost check: count", "limited-byok", send, `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","check_cost":true}`, "", 200, 1, 1, 0, ""},
+		{"limits, free SMS: recipient and units, too", "limited-byok", send, single(number(), "m"), "", 200, 1, 3, 0, ""},
+		{"limits, paid: credits of the day, too", "limited-managed", barcodes, `{"data":"1"}`, "", 200, 2, 4, 1, ""},
+		{"limits, paid SMS: recipient and credits, too", "limited-managed", send, single(number(), "m"), "", 200, 3, 6, 1, ""},
+		{"limits, cost check: count", "limited-byok", send, costCheck, "", 200, 1, 1, 0, ""},
 		{"limits, refused from memory: count", "limited-byok", send, single(number(), "m"), "", 429, 1, 1, 0, ""},
 	} {
 		p := limited[c.project]

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestExamples sends every example request of openapi.yaml: each succeeds. The code samples of the documentation page send
-// these requests; functions/docs/samples runs samples in each language.
+// TestExamples sends every example request of openapi.yaml: each succeeds. The code samples of the documentation page
+// send these requests; functions/docs/samples runs samples in each language.
 func TestExamples(t *testing.T) {
 	local(t) // they send
 	t.Parallel()
