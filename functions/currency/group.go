@@ -54,7 +54,7 @@ func (g *group) job(ctx context.Context, call *api.Call, data resultData) (*api.
 		},
 		Run: func(context.Context) (*api.Result, error) {
 			if set == nil {
-				return nil, api.ErrNoIntegration.WithCause(errors.New("no rates are stored yet"))
+				return nil, call.NoIntegration(errors.New("no rates are stored yet"))
 			}
 			return g.result(set, data)
 		},
@@ -95,7 +95,7 @@ func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Accoun
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, sources.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
-		return nil, api.ErrNoIntegration.WithCause(err)
+		return nil, call.NoIntegration(err)
 	case err != nil:
 		return nil, api.ErrInternal.WithCause(err)
 	}

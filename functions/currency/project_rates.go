@@ -55,7 +55,7 @@ func (g *group) projectJob(ctx context.Context, call *api.Call, data resultData)
 				failure = p.refresh(ctx)
 			}
 			if p.own.Set == nil {
-				return nil, api.ErrNoIntegration.WithCause(fmt.Errorf("no rates with the project's own key: %w", failure))
+				return nil, call.NoIntegration(fmt.Errorf("no rates with the project's own key: %w", failure))
 			}
 			result, err := g.result(p.own.Set, data)
 			if failure != nil && err == nil {
