@@ -41,6 +41,7 @@ const (
 	ReasonIntegrationIncomplete    Reason = "integration_incomplete"
 	ReasonUnitPriceMissing         Reason = "unit_price_missing"
 	ReasonBalanceUnavailable       Reason = "balance_unavailable"
+	ReasonDateNotStored            Reason = "date_not_stored"
 	ReasonMessageTooLong           Reason = "message_too_long"
 	ReasonBulkNeedsManual          Reason = "bulk_needs_manual"
 	ReasonTrialDestination         Reason = "trial_destination"

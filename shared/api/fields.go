@@ -24,8 +24,8 @@ func (o Object) Knows(names ...string) {
 // Means declares another name for a field, which is proposed where the field is absent.
 func (o Object) Means(other, field string) { o.fields[other] = field }
 
-// noteMisspelt notes a problem on unknown fields of the body's objects whose name is nearly that of a known field, or
-// another name of an absent field, on at most maxListProblems of an object (docs/decisions.md#misspelt-fields).
+// noteMisspelt notes a problem on unknown fields of the body's objects whose name is nearly that of a known field (within
+// an inner object, of an absent one) or another name of an absent field, on at most maxListProblems of an object (docs/decisions.md#misspelt-fields).
 // noteMisspelt returns the paths of all other unknown fields, which are ignored.
 func (n *notes) noteMisspelt() (ignored []string) {
 	for _, o := range n.objects {
@@ -44,7 +44,9 @@ func (n *notes) noteMisspelt() (ignored []string) {
 			case listed && o.present(field):
 				field = ""
 			case !listed && len(name) <= maxMisspelt:
-				field = nearest(name, known)
+				if field = nearest(name, known); o.path != "" && o.present(field) {
+					field = ""
+				}
 			}
 			if field == "" {
 				ignored = append(ignored, o.path+name)

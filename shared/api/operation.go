@@ -64,12 +64,13 @@ func (o *Operation[T]) price() string { return o.Price }
 type Input struct {
 	Object                       // the body
 	parameters map[string]string // of the path
+	query      url.Values
 }
 
 // ReadInput reads a body. Where the body is no object, ReadInput returns the fields before the fault and the reason.
 func ReadInput(body []byte, parameters map[string]string) (*Input, error) {
 	object, err := parseObject(body, "", newNotes())
-	return &Input{object, parameters}, err
+	return &Input{Object: object, parameters: parameters}, err
 }
 
 // Problems returns the messages about the fields that have been read.
@@ -77,6 +78,12 @@ func (in *Input) Problems() Problems { return in.problems }
 
 // Parameter returns a path parameter, decoded.
 func (in *Input) Parameter(name string) string { return in.parameters[name] }
+
+// Query returns a query parameter, and whether the request has it. Values of a repeated parameter are joined by a comma.
+func (in *Input) Query(name string) (value string, sent bool) {
+	values, sent := in.query[name]
+	return strings.Join(values, ","), sent
+}
 
 // Call is the authenticated request that Prepare reads.
 type Call struct {
@@ -170,6 +177,7 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 		in.problems.Add("body", err.Error())
 		return nil, errInvalid(in.notes)
 	}
+	in.query = state.request.URL.Query()
 	// A request that asks for privacy gets it, also where the field itself or another one is wrong.
 	if v, ok := in.members["privacy_mode"]; ok && v.Kind() != 'f' && v.Kind() != 'n' {
 		state.privacy = true
