@@ -362,7 +362,7 @@ func TestPrepareSend(t *testing.T) {
 				call.Project = c.project
 			}
 			job, err := b.prepareSend(t.Context(), call, c.request)
-			if want, ok := c.want.(*api.Error); ok != isError(err, want) || (err == nil) != (job != nil) || job != nil && !job.Irrevocable || b.vendors[0].calls != 0 {
+			if want, ok := errors.AsType[*api.Error](c.want); ok != isError(err, want) || (err == nil) != (job != nil) || job != nil && !job.Irrevocable || b.vendors[0].calls != 0 {
 				t.Errorf("%v with %d calls, want %v", err, b.vendors[0].calls, c.want)
 			}
 		})

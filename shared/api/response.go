@@ -132,7 +132,7 @@ func (state *requestState) warn(resp *response) {
 	if len(names) > 0 {
 		warning += `;names="` + strings.Join(names, " ") + `"`
 	}
-	if others := resp.header["X-SVC-Warnings"]; len(others) > 0 {
+	if others := resp.header["X-SVC-Warnings"]; len(others) > 0 { //nolint:staticcheck // the letter case of openapi.yaml
 		warning = others[0] + ", " + warning
 	}
 	resp.header["X-SVC-Warnings"] = []string{warning}
