@@ -39,6 +39,7 @@ import (
 	"svcapi/local/workdir"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 )
 
@@ -318,7 +319,7 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 	})
 	s.Projects, err = demo.Create(ctx, demo.Target{
 		Projects: s.Store, Credit: s.Credit, Secrets: secret.NewWriter(vault, s.Parameters["Stage"]),
-		Prices: s.Prices, Sandbox: s.SandboxURL,
+		Rates: rates.NewStore(db, table["Rates"]), Prices: s.Prices, Sandbox: s.SandboxURL,
 	})
 	return err
 }

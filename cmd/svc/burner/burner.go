@@ -13,26 +13,25 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/burner"
-	"svcapi/shared/project"
 )
 
 // Command returns "svc burner".
 func Command(a *app.App) *cobra.Command {
 	adds := operation{burner.Disposable, false, "added", "there already"}
 	return app.Group("burner", "Add disposable e-mail domains, and allow domains that are none",
-		adds.command(a, &cobra.Command{
+		adds.command(a, normalDomains, &cobra.Command{
 			Use:   "add PROJECT DOMAIN...",
 			Short: "Add domains and their subdomains to a project's own list",
 			Long: `Add domains and their subdomains to a project's own list of disposable domains. The
 service reads the project's own list before the global list.`,
 			Example: "  svc burner add acme throwaway.example",
 		}),
-		operation{burner.Disposable, true, "removed", "not on the list"}.command(a, &cobra.Command{
+		operation{burner.Disposable, true, "removed", "not on the list"}.command(a, normalDomains, &cobra.Command{
 			Use:     "remove PROJECT DOMAIN...",
 			Short:   "Remove domains from a project's own list; the global list does not change",
 			Example: "  svc burner remove acme throwaway.example",
 		}),
-		operation{burner.Allowed, false, "allowed", "allowed already"}.command(a, &cobra.Command{
+		operation{burner.Allowed, false, "allowed", "allowed already"}.command(a, normalDomains, &cobra.Command{
 			Use:   "allow DOMAIN...",
 			Short: "Allow domains and their subdomains: they are not disposable, whatever a list says",
 			Long: `Allow domains and their subdomains for one project or for the stage: they are not
@@ -42,11 +41,20 @@ change of the stage within ten minutes.`,
 			Example: `  svc burner allow example.com --project acme
   svc burner allow example.com`,
 		}),
-		operation{burner.Allowed, true, "denied", "not allowed before"}.command(a, &cobra.Command{
+		operation{burner.Allowed, true, "denied", "not allowed before"}.command(a, normalDomains, &cobra.Command{
 			Use:     "deny DOMAIN...",
 			Short:   "Take allowed domains back: the lists judge them again",
 			Example: "  svc burner deny example.com --project acme",
-		}), list(a), importFile(a, adds), a.Command(&cobra.Command{Use: "status", Short: "Show the age, the sources and the counts of the global list"}, nil, status))
+		}), list(a),
+		adds.command(a, func(args []string) ([]string, error) { return readDomains(a, args[0]) }, &cobra.Command{
+			Use:   "import PROJECT FILE",
+			Short: "Add the domains of a file, one a line, to a project's own list",
+			Long: `Add the domains of a file, one a line, to a project's own list. The command ignores
+empty lines and the text after a #; "-" is standard input. One line that is not a
+domain makes the command refuse the file. Listed domains stay on the list.`,
+			Example: "  svc burner import acme domains.txt",
+		}),
+		a.Command(&cobra.Command{Use: "status", Short: "Show the age, the sources and the counts of the global list"}, nil, status))
 }
 
 // operation is what a command does with its domains.
@@ -83,9 +91,33 @@ func normalDomains(texts []string) ([]string, error) {
 	return slices.Compact(domains), nil
 }
 
-// command completes a command that changes the judgement about the domains of its arguments. The project is the first
-// argument, or for allowed domains a flag.
-func (o operation) command(a *app.App, cmd *cobra.Command) *cobra.Command {
+// maxDomainFile bounds an imported file, in bytes.
+const maxDomainFile = 16 << 20
+
+// readDomains returns the domains of a file, one a line.
+func readDomains(a *app.App, file string) (domains []string, err error) {
+	text, err := a.Read(file, maxDomainFile)
+	if err != nil {
+		return nil, err
+	}
+	for n, line := range strings.Split(string(text), "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		normal, err := normalDomains([]string{line})
+		if err != nil {
+			return nil, app.Usagef("line %d: %s", n+1, err)
+		}
+		domains = append(domains, normal...)
+	}
+	slices.Sort(domains)
+	return slices.Compact(domains), nil
+}
+
+// command completes a command that changes the judgement about domains, which parse returns from the arguments. The project
+// is the first argument, or for allowed domains a flag.
+func (o operation) command(a *app.App, parse func(args []string) ([]string, error), cmd *cobra.Command) *cobra.Command {
 	var projectID string
 	var domains []string
 	if o.judgement == burner.Allowed {
@@ -95,7 +127,7 @@ func (o operation) command(a *app.App, cmd *cobra.Command) *cobra.Command {
 		if o.judgement != burner.Allowed {
 			projectID, args = args[0], args[1:]
 		}
-		domains, err = normalDomains(args)
+		domains, err = parse(args)
 		return err
 	}, func(ctx context.Context, s *app.Stack) error {
 		if o.judgement != burner.Allowed || cmd.Flags().Changed("project") {
@@ -186,38 +218,4 @@ func status(ctx context.Context, s *app.Stack) error {
 	return s.Print(o, app.Table{Rows: app.Rows("Fetched", app.Second(o.Fetched), "Age", o.Age(time.Now()).Round(time.Second).String(),
 		"Tried", app.Second(o.Tried), "Failure", cmp.Or(o.Failure, "none"), "Domains", s.Number(int64(o.Domains)),
 		"Added", s.Number(int64(o.Added)), "Removed", s.Number(int64(o.Removed)))}, sources)
-}
-
-// maxDomainFile bounds an imported file, in bytes.
-const maxDomainFile = 16 << 20
-
-func importFile(a *app.App, adds operation) *cobra.Command {
-	var file string
-	return a.ProjectCommand(&cobra.Command{
-		Use:   "import PROJECT FILE",
-		Short: "Add the domains of a file, one a line, to a project's own list",
-		Long: `Add the domains of a file, one a line, to a project's own list. The command ignores
-empty lines and the text after a #; "-" is standard input. One line that is not a
-domain makes the command refuse the file. Listed domains stay on the list.`,
-		Example: "  svc burner import acme domains.txt",
-	}, app.Bind(&file), func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		text, err := s.Read(file, maxDomainFile)
-		if err != nil {
-			return err
-		}
-		var domains []string
-		for n, line := range strings.Split(string(text), "\n") {
-			line, _, _ = strings.Cut(line, "#")
-			if line = strings.TrimSpace(line); line == "" {
-				continue
-			}
-			normal, err := normalDomains([]string{line})
-			if err != nil {
-				return app.Usagef("line %d: %s", n+1, err)
-			}
-			domains = append(domains, normal...)
-		}
-		slices.Sort(domains)
-		return adds.write(ctx, s, rec.ID, slices.Compact(domains))
-	})
 }
