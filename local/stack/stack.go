@@ -13,7 +13,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -265,22 +264,16 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 // as a day's list, and the other files have a few.
 func publishLists(s *sandbox.Server) error {
 	sources, _, err := lists.Sources()
-	if err != nil {
-		return err
-	}
 	domains := append(slices.Collect(disposable.Compiled().All), "new.disposable.example")
-	few, err := json.Marshal(domains[:1000])
 	for _, source := range sources {
 		for _, newest := range source.Newest {
-			format, address, _ := strings.Cut(newest, ":")
-			content := few
-			if format == "text" {
-				content = []byte(strings.Join(domains, "\n"))
+			format, address, _ := strings.Cut(newest, ":https://")
+			_, path, _ := strings.Cut(address, "/")
+			content := strings.Join(domains, "\n")
+			if format == "json" {
+				content = `["` + strings.Join(domains[:1000], `","`) + `"]`
 			}
-			at, failure := url.Parse(address)
-			if err = errors.Join(err, failure); err == nil {
-				s.SetFile(at.Path, content)
-			}
+			s.SetFile("/"+path, []byte(content))
 		}
 	}
 	return err
