@@ -228,7 +228,7 @@ func TestDifference(t *testing.T) {
 		"cut": {packed[:len(packed)/2], true}, "no gzip": {[]byte("x"), true}, "too large": {pack(strings.Repeat("x", maxText+1), nil, nil), true},
 	} {
 		if d, err := Read(c.packed); d != nil || (err != nil) != c.fails {
-			t.Errorf("%s: %v, %v", about, d, err)
+			t.Errorf("%s: a difference: %v, %v", about, d != nil, err)
 		}
 	}
 }
