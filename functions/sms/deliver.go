@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,8 @@ type outcome struct {
 	accepted bool  // by the vendor
 	err      error // why the message is not accepted
 	passed   error // the refusal of an earlier account; nil: none
+
+	reference string // of a call that the vendor may have accepted
 }
 
 func (o outcome) status() status {
@@ -89,17 +92,18 @@ var errUncounted = &upstream.Error{Class: upstream.NotSent, Detail: "the message
 // delivery is the sending of one request's messages.
 type delivery struct {
 	*group
-	count   func(context.Context, []*api.Message) // api.Job.Count
-	same    bool                                  // all messages have one text
-	key     string                                // names the request's sends, with the index of a send's first recipient
-	later   int                                   // accounts after the present one
-	slowest atomic.Int64                          // response of a vendor so far, in nanoseconds
+	count func(context.Context, []*api.Message) // api.Job.Count
+	same  bool                                  // all messages have one text
+	key   string                                // names the request's sends, with the index of a send's first recipient
+	references
+	later   int          // accounts after the present one
+	slowest atomic.Int64 // response of a vendor so far, in nanoseconds
 }
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
 // receives only the messages that the previous account has certainly not sent (docs/decisions.md#fail-over).
 func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest, count func(context.Context, []*api.Message)) {
-	d := &delivery{group: g, count: count, same: r.method == bulkSame, key: r.key}
+	d := &delivery{group: g, count: count, same: r.method == bulkSame, key: r.key, references: r.references}
 	left := make([]*recipient, len(r.recipients))
 	for i := range r.recipients {
 		left[i] = &r.recipients[i]
@@ -137,7 +141,9 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 			continue
 		}
 		s.calls.Go(func() {
-			record(batch, s.call(ctx, begin, batch))
+			o := s.call(ctx, begin, batch)
+			o.reference = s.reference(batch, o)
+			record(batch, o)
 			<-slots
 		})
 		if probing {
@@ -336,12 +342,27 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 	return o
 }
 
+// keyOf returns the key of the send to a recipient, or of the call whose first recipient this is.
+func (d *delivery) keyOf(p *recipient) string { return d.key + "/" + strconv.Itoa(p.index) }
+
+// reference returns the reference of a call that the vendor may have accepted, and "" for any other call.
+func (d *delivery) reference(batch []*recipient, o outcome) string {
+	if known := o.status(); known != accepted && known != uncertain {
+		return ""
+	}
+	send, _ := strings.CutPrefix(d.keyOf(batch[0]), d.scope)
+	ref := reference{vendor: o.vendor, send: send, ended: time.Now(), id: o.receipt.ID}
+	if len(batch) == 1 && ref.id == "" {
+		ref.number = d.hash(batch[0].To)
+	}
+	return d.seal(ref)
+}
+
 func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*recipient) (vendors.Receipt, error) {
 	var messages []vendors.Message
 	var to []string
 	for _, p := range batch {
-		key := d.key + "/" + strconv.Itoa(p.index)
-		messages = append(messages, vendors.Message{To: p.To, Text: p.text, Unicode: p.unicode, Key: key})
+		messages = append(messages, vendors.Message{To: p.To, Text: p.text, Unicode: p.unicode, Key: d.keyOf(p)})
 		to = append(to, p.To)
 	}
 	switch {

@@ -48,6 +48,7 @@ type sendRequest struct {
 	key        string // names the sends of the request at a vendor
 	checkCost  bool
 	recipients []recipient // in the order of the request
+	references
 }
 
 // recipient is one message of a request with its outcome.
@@ -69,9 +70,10 @@ type sendResult struct {
 
 // acceptance is provider_response after a send of one message.
 type acceptance struct {
-	Status string `json:"status"`
-	ID     string `json:"id"`
-	Vendor string `json:"vendor"`
+	Status    string `json:"status"`
+	ID        string `json:"id"`
+	Vendor    string `json:"vendor"`
+	Reference string `json:"reference,omitzero"`
 }
 
 // send returns the operation openapi.yaml#sendSms.
@@ -166,6 +168,9 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	if r.checkCost {
 		return g.estimate(accounts[0], r)
 	}
+	if r.references, err = newReferences(call.Project, call.Environment); err != nil {
+		return nil, api.ErrInternal.WithCause(err)
+	}
 	recipients := r.recipients
 	credits := call.Credits(requestedUnits(recipients))
 	messages := make([]*api.Message, len(recipients))
@@ -175,7 +180,7 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	job := &api.Job{Credits: credits, Irrevocable: true, Messages: messages}
 	job.Run = func(ctx context.Context) (*api.Result, error) {
 		id := cmp.Or(string(job.Reservation), call.RequestID)
-		r.key = strings.Join([]string{call.Project.ID, string(call.Environment), id}, "/")
+		r.key = r.scope + id
 		g.deliver(ctx, accounts, r, job.Count)
 		for i, m := range messages {
 			m.Unsent = recipients[i].status() == rejected || recipients[i].status() == notAttempted
@@ -186,12 +191,13 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		result := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
 		first := recipients[firstAccepted(recipients)]
 		if r.method == single {
-			result.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor}
+			result.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor, first.reference}
 		} else {
 			result.Provider = bulkAcceptance(recipients)
 		}
 		return &api.Result{
-			Data: result, Vendor: first.vendor, Attributes: summary(result.Units, recipients), Cause: cause(recipients),
+			Data: result, Vendor: first.vendor, VendorID: first.receipt.ID, Attributes: summary(result.Units, recipients),
+			Cause: cause(recipients),
 		}, nil
 	}
 	return job, nil
@@ -230,7 +236,7 @@ func failure(recipients []recipient) error {
 	o := decisive(recipients)
 	e := vendorError(sendErrors, o.vendor, o.err)
 	e.Cause = cause(recipients)
-	e.Uncertain = o.status() == uncertain
+	e.Uncertain, e.Reference = o.status() == uncertain, o.reference
 	e.Reached = slices.ContainsFunc(recipients, func(p recipient) bool { return upstream.ClassOf(p.err) != upstream.NotSent })
 	return e
 }
@@ -277,6 +283,8 @@ type bulkResult struct {
 	Vendor string `json:"vendor"`
 	Units  int    `json:"units"`
 	Reason string `json:"reason,omitzero"`
+
+	Reference string `json:"reference,omitzero"` // of the call that had the recipient
 }
 
 const (
@@ -299,6 +307,7 @@ type bulkCounts struct {
 type reducedBatch struct {
 	ID         string `json:"id"`
 	Vendor     string `json:"vendor"`
+	Reference  string `json:"reference"`
 	Recipients int    `json:"recipients"` // before the removal
 	vendors.Removed
 }
@@ -311,11 +320,11 @@ type bulkResponse struct {
 	Results []bulkResult   `json:"results"`
 }
 
-// bulkAcceptance returns the outcomes of all recipients. The status is accepted or partial. The ID is that of the vendor
-// where one call had all recipients, and else empty.
+// bulkAcceptance returns the outcomes of all recipients. The status is accepted or partial. The ID and
+// the reference are those of the call where one call had all recipients, and else empty.
 func bulkAcceptance(recipients []recipient) bulkResponse {
 	first := recipients[firstAccepted(recipients)]
-	response := bulkResponse{acceptance: acceptance{"accepted", first.receipt.ID, first.vendor}}
+	response := bulkResponse{acceptance: acceptance{"accepted", first.receipt.ID, first.vendor, first.reference}}
 	if counts := countByStatus(recipients); counts[accepted] < len(recipients) {
 		response.Status = "partial"
 		response.Counts = &bulkCounts{counts[accepted], counts[rejected], counts[uncertain], counts[notAttempted], counts[removed]}
@@ -324,12 +333,15 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 		if p.receipt.ID != first.receipt.ID {
 			response.ID = ""
 		}
-		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.Units}
+		if p.reference != first.reference {
+			response.Reference = ""
+		}
+		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.Units, Reference: p.reference}
 		if p.Refused {
 			result.Reason = recipientLimit
 		}
 		if r := p.receipt.Removed; r.Sum() > 0 {
-			response.Batches = append(response.Batches, reducedBatch{p.receipt.ID, p.vendor, p.size, r})
+			response.Batches = append(response.Batches, reducedBatch{p.receipt.ID, p.vendor, p.reference, p.size, r})
 		}
 		response.Results = append(response.Results, result)
 	}

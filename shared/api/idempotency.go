@@ -100,6 +100,7 @@ type outcome struct {
 	Code       string         `json:"code,omitzero"`
 	Reason     Reason         `json:"reason,omitzero"`
 	VendorCode string         `json:"vendor_code,omitzero"`
+	Reference  string         `json:"reference,omitzero"`
 	Message    string         `json:"message,omitzero"`
 }
 
@@ -107,7 +108,7 @@ func encodeOutcome(result *Result, failed *Error) ([]byte, error) {
 	if failed != nil {
 		return encode(outcome{
 			Status: failed.Status, Vendor: failed.Vendor, Code: failed.Code, Reason: failed.Reason, VendorCode: failed.VendorCode,
-			Message: failed.Message,
+			Reference: failed.Reference, Message: failed.Message,
 		})
 	}
 	data, err := encode(result.Data)
@@ -127,7 +128,7 @@ func replay(text []byte) (*Result, error) {
 		return &Result{Data: o.Data, Vendor: o.Vendor, replayed: true}, nil
 	}
 	return nil, &Error{
-		Status: o.Status, Code: o.Code, Reason: o.Reason, VendorCode: o.VendorCode, Message: o.Message, Vendor: o.Vendor,
+		Status: o.Status, Code: o.Code, Reason: o.Reason, VendorCode: o.VendorCode, Reference: o.Reference, Message: o.Message, Vendor: o.Vendor,
 		Header: http.Header{replayedHeader: {"true"}},
 	}
 }

@@ -130,6 +130,7 @@ type Result struct {
 	Header http.Header // further headers of the response, in the letter case of openapi.yaml
 
 	Vendor     string             // the vendor that did the work, for log and metrics
+	VendorID   string             // the vendor's ID of the work, for the ledger; empty: none
 	NotCharged bool               // a success that costs nothing (location of an unknown address)
 	Attributes []slog.Attr        // further attributes of the log entry
 	Cause      error              // the reason why a part of the work failed, for the log only; nil: no part failed

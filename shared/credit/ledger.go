@@ -38,6 +38,8 @@ type Entry struct {
 	RequestID   string
 	Environment string
 	Vendor      string
+	VendorID    string     // of the work
+	Reference   string     // of an uncertain send
 	At          time.Time  // of the entry; the key's time is the begin of the request
 	Actor       string     // author of an entry that no request wrote: "settle", or an operator's ARN
 	Reason      string     // of an operator's movement

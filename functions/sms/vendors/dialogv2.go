@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/time/rate"
 
 	"svcapi/shared/upstream"
 )
@@ -17,7 +18,7 @@ import (
 // dialogV2 is Dialog eSMS's v2 JSON interface, as clients of the vendor's documents v3.0 and v3.2 use it. A login
 // returns a token, which the adapter caches until shortly before its end, or until the vendor refuses the token.
 func dialogV2() Vendor {
-	tokens := newTokens()
+	tokens, checks := newTokens(), rate.NewLimiter(checksASecond, 1)
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "dialogv2", Title: "Dialog eSMS, v2", Endpoint: "https://e-sms.dialog.lk",
@@ -29,36 +30,45 @@ func dialogV2() Vendor {
 		},
 		Pace: 20, Concurrency: unpublished, Batch: 1000,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			return &dialogV2Adapter{session{caller{"dialogv2", c, a}, tokens}}
+			return &dialogV2Adapter{session{caller{"dialogv2", c, a}, tokens}, checks}
 		},
 	}
 }
 
-type dialogV2Adapter struct{ session }
+// checksASecond is the pace of an instance; the vendor permits 120 checks of transactions in a minute.
+const checksASecond = 2
+
+type dialogV2Adapter struct {
+	session
+	checks *rate.Limiter
+}
+
+// noCampaign is the code for a transaction ID under which the vendor has accepted nothing.
+const noCampaign = "103"
 
 // dialogV2Codes are the errCode values (interface v3.2, as two of its clients have them).
 var dialogV2Codes = map[string]documented{
-	"100": {tokenRefused, "token expired"},
-	"101": {upstream.Rejected, "invalid parameters"},
-	"102": {upstream.CredentialsRefused, "user unknown"},
-	"103": {upstream.Unusable, "no campaign for the transaction ID"}, // no response to a send
-	"104": {idUsed, "transaction ID used before"},
-	"105": {tokenRefused, "bad signature of the token"},
-	"106": {tokenRefused, "token missing"},
-	"107": {upstream.Rejected, "missing parameters"},
-	"108": {upstream.AccountRefused, "sender mask not active"},
-	"109": {upstream.Rejected, "no valid number left"},
-	"110": {upstream.AccountRefused, "not eligible for packages"},
-	"111": {upstream.AccountRefused, "package of the month used up"},
-	"112": {upstream.AccountRefused, "package balance"},
-	"113": {upstream.AccountRefused, "package in maintenance"},
-	"114": {upstream.AccountRefused, "wallet balance"},
-	"115": {upstream.CredentialsRefused, "wrong user or password"},
-	"116": {upstream.CredentialsRefused, "account locked after failed logins"},
-	"117": {upstream.TooFast, "too many requests"},
-	"118": {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
-	"119": {upstream.AccountRefused, "post-paid limit"},
-	"999": {upstream.Unusable, "internal error"},
+	"100":      {tokenRefused, "token expired"},
+	"101":      {upstream.Rejected, "invalid parameters"},
+	"102":      {upstream.CredentialsRefused, "user unknown"},
+	noCampaign: {upstream.Unusable, "no campaign for the transaction ID"}, // no response to a send
+	"104":      {idUsed, "transaction ID used before"},
+	"105":      {tokenRefused, "bad signature of the token"},
+	"106":      {tokenRefused, "token missing"},
+	"107":      {upstream.Rejected, "missing parameters"},
+	"108":      {upstream.AccountRefused, "sender mask not active"},
+	"109":      {upstream.Rejected, "no valid number left"},
+	"110":      {upstream.AccountRefused, "not eligible for packages"},
+	"111":      {upstream.AccountRefused, "package of the month used up"},
+	"112":      {upstream.AccountRefused, "package balance"},
+	"113":      {upstream.AccountRefused, "package in maintenance"},
+	"114":      {upstream.AccountRefused, "wallet balance"},
+	"115":      {upstream.CredentialsRefused, "wrong user or password"},
+	"116":      {upstream.CredentialsRefused, "account locked after failed logins"},
+	"117":      {upstream.TooFast, "too many requests"},
+	"118":      {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
+	"119":      {upstream.AccountRefused, "post-paid limit"},
+	"999":      {upstream.Unusable, "internal error"},
 }
 
 // idUsed is a class within this file only: an earlier call with the transaction ID was accepted.
@@ -156,6 +166,35 @@ func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, m Message) 
 		}
 		return Receipt{Status: text(response["status"]), ID: text(data["campaignId"]), Removed: removed}, nil
 	})
+}
+
+// dialogV2States are the states of a campaign. A completed campaign was handed to the network, delivered or not.
+var dialogV2States = map[string]State{"pending": StateAccepted, "running": StateAccepted, "completed": StateSent}
+
+type dialogCheck struct {
+	TransactionID uint64 `json:"transaction_id"`
+}
+
+// CheckStatus implements StatusChecker by the transaction ID, which needs no response to the send.
+func (a *dialogV2Adapter) CheckStatus(ctx context.Context, s PastSend) (Status, error) {
+	if err := a.checks.Wait(ctx); err != nil {
+		return Status{}, a.fail(upstream.TooFast, err.Error())
+	}
+	campaign, err := a.send(ctx, a.logIn, func(token string) (Receipt, error) {
+		response, err := a.post(ctx, "/api/v2/sms/check-transaction", token, dialogCheck{transaction(s.Key)}, false)
+		data, _ := members(response["data"])
+		return Receipt{Status: text(data["campaign status"])}, err
+	})
+	switch {
+	case upstream.CodeOf(err) == noCampaign:
+		return Status{State: StateNotFound, Word: noCampaign}, nil
+	case err == nil && campaign.Status == "":
+		err = a.fail(upstream.Unusable, "response without a campaign status")
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	return statusOf(dialogV2States, campaign.Status), nil
 }
 
 // count returns a number that is not negative, and 0 for any other value.

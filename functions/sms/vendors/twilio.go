@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -43,6 +45,16 @@ type twilioResponse struct {
 	ErrorCode int    `json:"error_code"` // of a message that will not be sent
 	Balance   string `json:"balance"`
 	Currency  string `json:"currency"`
+
+	Messages []twilioMessage `json:"messages"`
+	Next     string          `json:"next_page_uri"` // empty on the last page
+}
+
+// twilioMessage is a message of a list.
+type twilioMessage struct {
+	To      string `json:"to"`
+	Status  string `json:"status"`
+	Created string `json:"date_created"` // RFC 2822
 }
 
 type twilioError struct {
@@ -54,7 +66,7 @@ type twilioError struct {
 // 21211 (the number), 21608 (not verified on trial), 21610 (opted out), 21612 and 21614 (no route, no mobile).
 var twilioCodes = map[int]upstream.Class{
 	20003: upstream.CredentialsRefused, // authenticate
-	20404: upstream.CredentialsRefused, // the resource of the account is not found
+	20404: upstream.CredentialsRefused, // the account is not found; for a message CheckStatus reads the code
 	20429: upstream.TooFast,            // too many requests
 	21606: upstream.AccountRefused,     // the From number cannot be used
 	21611: upstream.TooFast,            // the queue of the From number is full
@@ -123,6 +135,65 @@ func (a *twilioAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 		return Receipt{}, a.withCode(a.fail(upstream.Rejected, "message "+response.Status), codeText(response.ErrorCode))
 	}
 	return Receipt{Status: response.Status, ID: response.SID}, nil
+}
+
+// twilioStates are the states of an outgoing message (twilio.com/docs/messaging/api/message-resource).
+var twilioStates = map[string]State{
+	"accepted": StateAccepted, "scheduled": StateAccepted, "queued": StateAccepted, "sending": StateAccepted,
+	"sent": StateSent, "delivered": StateDelivered, "read": StateDelivered,
+	"failed": StateFailed, "undelivered": StateFailed, "canceled": StateFailed,
+}
+
+// CheckStatus implements StatusChecker. Without its ID, CheckStatus searches for the message.
+func (a *twilioAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, error) {
+	if s.ID == "" {
+		return a.search(ctx, s)
+	}
+	message, err := a.call(ctx, http.MethodGet, "/Messages/"+url.PathEscape(s.ID)+".json", nil)
+	switch {
+	case upstream.CodeOf(err) == "20404":
+		return Status{State: StateNotFound, Word: "20404"}, nil
+	case err == nil && message.Status == "":
+		err = a.fail(upstream.Unusable, "response without status")
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	return statusOf(twilioStates, message.Status), nil
+}
+
+const (
+	// createdBefore is the longest time between the creation of a message and the end of its send, with a margin.
+	createdBefore = time.Minute
+	// createdAfter is the difference of the two clocks.
+	createdAfter = 15 * time.Second
+	// sentAfter is how long after the end of its send a message of the list was sent at most.
+	sentAfter = 10 * time.Minute
+)
+
+// search compares the messages that the account created during the send. Several such messages to the number, or more
+// messages than one page has, are inconclusive.
+func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) {
+	from := s.Ended.Add(-createdBefore).UTC()
+	query := url.Values{
+		"PageSize":  {"1000"},
+		"DateSent>": {from.Format(time.RFC3339)}, "DateSent<": {s.Ended.Add(sentAfter).UTC().Format(time.RFC3339)},
+	}
+	list, err := a.call(ctx, http.MethodGet, "/Messages.json?"+query.Encode(), nil)
+	if err != nil {
+		return Status{}, err
+	}
+	found := slices.DeleteFunc(list.Messages, func(m twilioMessage) bool {
+		created, err := time.Parse(time.RFC1123Z, m.Created)
+		return err != nil || created.Before(from) || created.After(s.Ended.Add(createdAfter)) || !s.IsTo(m.To)
+	})
+	switch {
+	case len(found) > 1 || list.Next != "":
+		return Status{State: StateUnknown, Reason: ReasonInconclusive}, nil
+	case len(found) == 0:
+		return Status{State: StateNotFound}, nil
+	}
+	return statusOf(twilioStates, found[0].Status), nil
 }
 
 // Balance implements Balancer.

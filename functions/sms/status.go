@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"svcapi/functions/sms/vendors"
+	"svcapi/shared/api"
+	"svcapi/shared/project"
+	"svcapi/shared/upstream"
+)
+
+// statusErrors are the responses to a failed status call (openapi.yaml#getSmsStatus).
+var statusErrors = map[upstream.Class]*api.Error{
+	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
+	upstream.NoResponse:         httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
+	upstream.TooFast:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider gets too many requests of the account: ask later."),
+	upstream.Unusable:           httpError(502, api.ReasonVendorResponseUnusable, "The SMS provider's response was unexpected."),
+	upstream.Rejected:           httpError(502, api.ReasonVendorRejected, "The SMS provider refused the request."),
+	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
+}
+
+var errNoReference = httpError(404, api.ReasonReferenceNotFound, "There is no such reference in this project and environment.")
+
+// The reasons of an unknown status for which no vendor is asked.
+const (
+	reasonNoStatus      = "vendor_has_no_status"
+	reasonNoIntegration = "integration_missing"
+)
+
+type statusResult struct {
+	Reference string        `json:"reference"`
+	Status    vendors.State `json:"status"`
+	Vendor    string        `json:"vendor"`
+	Word      *string       `json:"vendor_status"`
+	Reason    string        `json:"reason,omitzero"`
+	CheckedAt time.Time     `json:"checked_at"` // in UTC, to the second
+}
+
+// status returns the operation openapi.yaml#getSmsStatus, which asks the vendor of an earlier send for its state.
+func (g *group) status() api.Route {
+	return &api.Operation[string]{
+		Name: "sms_status", Method: "GET", Path: "/api/v1/sms/status/{reference}", Kind: project.SMS,
+		Decode:  func(in *api.Input) (string, error) { return in.Parameter("reference"), nil },
+		Prepare: g.prepareStatus,
+	}
+}
+
+func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) (*api.Job, error) {
+	references, err := newReferences(call.Project, call.Environment)
+	if err != nil {
+		return nil, api.ErrInternal.WithCause(err)
+	}
+	ref, ok := references.open(text)
+	if !ok {
+		return nil, errNoReference
+	}
+	var accounts []upstream.Account // empty: the project has no integration with the vendor any more
+	i := slices.IndexFunc(call.Integrations, func(in project.Integration) bool { return in.Vendor == ref.vendor })
+	if i >= 0 {
+		call.Integrations = call.Integrations[i : i+1]
+		if accounts, err = g.accounts(ctx, call); err != nil {
+			return nil, err
+		}
+	}
+	past := vendors.PastSend{Key: references.scope + ref.send, ID: ref.id, Ended: ref.ended}
+	past.IsTo = func(number string) bool { return references.hash(number) == ref.number }
+	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
+		found, err := g.checkStatus(ctx, accounts, past)
+		if err != nil {
+			return nil, vendorError(statusErrors, ref.vendor, err)
+		}
+		result := statusResult{
+			Reference: text, Status: found.State, Vendor: ref.vendor, Reason: found.Reason, CheckedAt: time.Now().UTC().Truncate(time.Second),
+		}
+		if found.Word != "" {
+			result.Word = &found.Word
+		}
+		return &api.Result{Data: result, Vendor: ref.vendor}, nil
+	}}, nil
+}
+
+// checkStatus asks the vendor of the account for the state of a send, where there is an account and the vendor has a state.
+func (g *group) checkStatus(ctx context.Context, accounts []upstream.Account, past vendors.PastSend) (vendors.Status, error) {
+	if len(accounts) == 0 {
+		return vendors.Status{State: vendors.StateUnknown, Reason: reasonNoIntegration}, nil
+	}
+	if _, ok := g.adapter(accounts[0]).(vendors.StatusChecker); !ok {
+		return vendors.Status{State: vendors.StateUnknown, Reason: reasonNoStatus}, nil
+	}
+	return upstream.Call(ctx, nil, g.secrets, accounts[0], func(a upstream.Account) (vendors.Status, error) {
+		return g.adapter(a).(vendors.StatusChecker).CheckStatus(ctx, past)
+	})
+}
