@@ -18,7 +18,7 @@ const masked = "***"
 // Call is one request as a vendor received it, with masked credentials.
 type Call struct {
 	Vendor    string            `json:"vendor"`
-	Operation string            `json:"operation"` // send, check_cost, balance, lookup, rates or login
+	Operation string            `json:"operation"` // send, check_cost, balance, status, lookup, rates or login
 	At        time.Time         `json:"at"`
 	To        []string          `json:"to"` // destinations or address, as received
 	Method    string            `json:"method"`

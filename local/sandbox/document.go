@@ -5,6 +5,7 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -37,7 +38,19 @@ type document struct {
 	name string
 	tokens
 	used sync.Map // the values of Once that the vendor has seen
+
+	mu   sync.Mutex
+	kept []keptMessage // the last accepted messages of the calls with Keep, oldest first
 }
+
+// keptMessage is a message that the vendor can report later.
+type keptMessage struct {
+	ID, To, From, Text string
+	At                 time.Time
+}
+
+// maxKept is how many messages a vendor keeps; at that number the vendor drops the older half.
+const maxKept = 10_000
 
 // documentedCall is one call of a vendor. A field of a JSON body has the name of its path: "a.b", "a[]" for the items
 // of a list, "a#" for a number and "a?" for a boolean. "@Name" is a header, and "/name" a part of the path.
@@ -51,6 +64,7 @@ type documentedCall struct {
 	Rules     []*rule           // in their order
 	Once      string            // the field whose value an accepted call uses up
 	Again     string            // the response to a used value
+	Keep      string            // the format of the ID of an accepted message that the vendor keeps; empty: the vendor keeps none
 	Responses map[Outcome]string
 }
 
@@ -86,6 +100,8 @@ type received struct {
 	valid    bool // the body is JSON, a form or empty
 	To       []string
 	Text     string
+	ID       string // of the message that the call makes, where the call has Keep
+	Name     string // of the response
 }
 
 // smsVendors returns the vendors of sms.yaml, each with a state of its own.
@@ -147,6 +163,10 @@ func (d *document) serve(pattern string, r *request) result {
 		in.To = append(in.To, split(list)...)
 	}
 	in.Text = in.Get(in.documentedCall.Text)
+	in.ID = strings.ReplaceAll(uuid.NewString(), "-", "")
+	if in.Keep != "" {
+		in.ID = fmt.Sprintf(in.Keep, in.ID)
+	}
 	res := result{operation: cmp.Or(in.Operation, "send"), to: in.To}
 	for _, rule := range in.Rules {
 		if !in.satisfies(rule) {
@@ -164,15 +184,48 @@ func (d *document) serve(pattern string, r *request) result {
 			return map[bool]*response{true: &again}[used]
 		}
 	}
+	if in.Keep != "" {
+		res.accept = func() *response { d.keep(in); return nil }
+	}
 	return res
 }
+
+// keep keeps the message of an accepted call.
+func (d *document) keep(in *received) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.kept) >= maxKept {
+		d.kept = slices.Clone(d.kept[maxKept/2:])
+	}
+	d.kept = append(d.kept, keptMessage{in.ID, in.To[0], cmp.Or(in.Get("From"), in.Get("sender_id")), in.Text, time.Now()})
+}
+
+// Kept returns the kept messages that the path's ID or the dates of the query select, oldest first.
+func (in *received) Kept() (selected []keptMessage) {
+	in.document.mu.Lock()
+	defer in.document.mu.Unlock()
+	from, _ := time.Parse(time.RFC3339, in.Get("DateSent>")) // the beginning of time without a date
+	to, err := time.Parse(time.RFC3339, in.Get("DateSent<"))
+	id, ofList := strings.TrimSuffix(in.Get("/id"), ".json"), in.Get("/id") == ""
+	for _, m := range in.document.kept {
+		if ofList && !m.At.Before(from) && (err != nil || !m.At.After(to)) || m.ID == id {
+			selected = append(selected, m)
+		}
+	}
+	return selected
+}
+
+// Word returns the last word of the response's name, the status of a message.
+func (in *received) Word() string { return in.Name[strings.LastIndexByte(in.Name, ' ')+1:] }
 
 // response returns a response of the document, or that of an acceptance where the document has none of the name.
 func (d *document) response(name string, in *received, source string) response {
 	s := d.Responses[name]
 	if s == nil {
-		s = d.Responses[in.Responses[Accepted]]
+		name = in.Responses[Accepted]
+		s = d.Responses[name]
 	}
+	in.Name = name
 	var body bytes.Buffer
 	if err := s.template.Execute(&body, in); err != nil {
 		panic(err)
@@ -288,6 +341,8 @@ var conditions = map[string]func(*received) bool{
 	"json":                        func(in *received) bool { return in.valid },
 	"never":                       func(*received) bool { return false },
 	"most":                        func(in *received) bool { return len(in.To) <= in.Most },
+	"used":                        func(in *received) bool { _, used := in.document.used.Load(in.Get("transaction_id#")); return used },
+	"kept":                        func(in *received) bool { return len(in.Kept()) > 0 },
 	"left":                        func(in *received) bool { return in.left() > 0 },
 	"GSM or type=unicode":         func(in *received) bool { return in.GSM() || in.Get("type") == "unicode" },
 	"From or MessagingServiceSid": func(in *received) bool { return in.Get("From")+in.Get("MessagingServiceSid") != "" },

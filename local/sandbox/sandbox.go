@@ -69,7 +69,7 @@ type request struct {
 
 // result describes a request and holds the vendor's response to each outcome.
 type result struct {
-	operation string    // send, check_cost, balance, lookup, rates or login
+	operation string    // send, check_cost, balance, status, lookup, rates or login
 	to        []string  // destinations or address, as received
 	problems  []problem // make the vendor refuse the request, whatever the outcome would be
 	// responses has at least Accepted, which also serves an outcome that is missing.
