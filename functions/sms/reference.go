@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"svcapi/functions/sms/vendors"
 	"svcapi/shared/project"
 )
 
@@ -53,4 +54,10 @@ func (r references) open(text string) (reference, bool) {
 	}
 	seconds, err := strconv.ParseInt(fields[2], 36, 64)
 	return reference{fields[0], fields[1], time.Unix(seconds, 0), fields[3], fields[4]}, err == nil
+}
+
+// past returns the send for its vendor.
+func (r references) past(ref reference) vendors.PastSend {
+	isTo := func(number string) bool { return r.hash(number) == ref.number }
+	return vendors.PastSend{Key: r.scope + ref.send, ID: ref.id, Ended: ref.ended, IsTo: isTo}
 }

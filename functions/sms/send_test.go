@@ -131,7 +131,7 @@ func TestBulkAcceptance(t *testing.T) {
 			units := 0
 			for i, result := range got.Results {
 				statuses = append(statuses, string(result.Status))
-				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1, ""}); result != want {
+				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1, "", ""}); result != want {
 					t.Errorf("result %d is %+v, want %+v", i, result, want)
 				}
 				if result.Status == accepted {

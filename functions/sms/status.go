@@ -64,10 +64,8 @@ func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) 
 			return nil, err
 		}
 	}
-	past := vendors.PastSend{Key: references.scope + ref.send, ID: ref.id, Ended: ref.ended}
-	past.IsTo = func(number string) bool { return references.hash(number) == ref.number }
 	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
-		found, err := g.checkStatus(ctx, accounts, past)
+		found, err := g.checkStatus(ctx, accounts, references.past(ref))
 		if err != nil {
 			return nil, vendorError(statusErrors, ref.vendor, err)
 		}
