@@ -46,10 +46,11 @@ func (r references) seal(ref reference) string {
 
 // open returns what a reference of this scope holds, and false for any other text.
 func (r references) open(text string) (reference, bool) {
-	sealed, _ := base64.RawURLEncoding.DecodeString(text) // the cipher refuses the bytes before a fault, too
+	sealed, _ := base64.RawURLEncoding.DecodeString(text)
 	plain, err := r.aead.Open(nil, nil, sealed, []byte(r.scope))
 	fields := strings.SplitN(string(plain), "\x00", 5)
-	if err != nil || len(fields) != 5 {
+	oneSpelling := base64.RawURLEncoding.EncodeToString(sealed) == text // the decoder accepts others
+	if err != nil || len(fields) != 5 || !oneSpelling {
 		return reference{}, false
 	}
 	seconds, err := strconv.ParseInt(fields[2], 36, 64)

@@ -49,7 +49,7 @@ func TestReferences(t *testing.T) {
 			}
 		}
 	}
-	for _, malformed := range []string{"", "A", "....", strings.Repeat("A", 200), own.seal(ref)[:50], "+" + own.seal(ref)} {
+	for _, malformed := range []string{"", "A", "....", strings.Repeat("A", 200), own.seal(ref)[:50], "+" + own.seal(ref), own.seal(ref) + "\n", own.seal(ref) + "A", own.seal(ref) + "="} {
 		if got, ok := own.open(malformed); ok {
 			t.Errorf("%q: %+v", malformed, got)
 		}

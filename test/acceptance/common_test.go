@@ -9,6 +9,7 @@ import (
 const (
 	send    = "/sms/send"
 	balance = "/sms/balance"
+	status  = "/sms/status/"
 )
 
 // docs/decisions.md#credentials: two secrets can be live during a rotation, and a new one works at once.
