@@ -3,6 +3,7 @@ package acceptance
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +24,12 @@ func TestSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	as := demoProject("managed").dev
-	fill := strings.NewReplacer("{base_url}", fixture.baseURL, "<API_KEY>", as.ID, "<API_SECRET>", as.Secret)
+	sent := request{path: send, body: single(number(), "m"), as: as}.do(t)
+	if sent == nil || !sent.is(200, "") {
+		t.Fatal("no send whose status can be asked for")
+	}
+	example := fmt.Sprint(fixture.spec.Components.Parameters["SmsReference"].Value.Example)
+	fill := strings.NewReplacer(example, sent.provider(t).Reference, "{base_url}", fixture.baseURL, "<API_KEY>", as.ID, "<API_SECRET>", as.Secret)
 	commands := map[string][]string{
 		"curl": {"sh", "-e", "sample"}, "JavaScript": {"node", "sample.mjs"},
 		"Python": {inRoot(t, ".local/venv/bin/python"), "sample"},
