@@ -58,3 +58,26 @@ func TestActive(t *testing.T) {
 		t.Error("an integration where there is none")
 	}
 }
+
+// docs/decisions.md#references: the key of a cipher belongs to one project and one purpose.
+func TestCipher(t *testing.T) {
+	own, other := &Project{hashKey: []byte("own")}, &Project{hashKey: []byte("other")}
+	cipher, err := own.Cipher("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := cipher.Seal(nil, nil, []byte("text"), nil)
+	for name, c := range map[string]struct {
+		p       *Project
+		purpose string
+		opens   bool
+	}{"own": {own, "a", true}, "another purpose": {own, "b", false}, "another project": {other, "a", false}} {
+		cipher, err := c.p.Cipher(c.purpose)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := cipher.Open(nil, nil, sealed, nil); (err == nil) != c.opens || c.opens && string(text) != "text" {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+}
