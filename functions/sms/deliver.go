@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -350,12 +349,11 @@ func (d *delivery) reference(batch []*recipient, o outcome) string {
 	if known := o.status(); known != accepted && known != uncertain {
 		return ""
 	}
-	send, _ := strings.CutPrefix(d.keyOf(batch[0]), d.scope)
-	ref := reference{vendor: o.vendor, send: send, ended: time.Now(), id: o.receipt.ID}
-	if len(batch) == 1 && ref.id == "" {
-		ref.number = d.hash(batch[0].To)
+	number := ""
+	if len(batch) == 1 {
+		number = batch[0].To
 	}
-	return d.seal(ref)
+	return d.seal(o.vendor, d.keyOf(batch[0]), o.receipt.ID, number)
 }
 
 func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*recipient) (vendors.Receipt, error) {

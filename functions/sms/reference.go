@@ -23,42 +23,32 @@ func newReferences(p *project.Project, env project.Environment) (references, err
 	return references{p.ID + "/" + string(env) + "/", aead, p.RecipientID}, err
 }
 
-// reference is what the reference of a send holds, which is encrypted.
-type reference struct {
-	vendor string
-	send   string    // the key of the send, without the scope
-	ended  time.Time // to the second
-	number string    // the keyed hash of the only recipient's number where the ID is not known
-	id     string    // the vendor's; empty: not known
-}
-
 // maxID is the longest vendor's ID in a reference. A reference has up to 200 characters.
 const maxID = 48
 
-func (r references) seal(ref reference) string {
-	if len(ref.id) > maxID {
-		ref.id = ""
+// seal returns the reference of a send that has just ended. number is that of its only recipient; empty: it has several.
+func (r references) seal(vendor, key, id, number string) string {
+	fields := []string{vendor, strings.TrimPrefix(key, r.scope), strconv.FormatInt(time.Now().Unix(), 36), "", ""}
+	switch {
+	case id != "" && len(id) <= maxID:
+		fields[4] = id
+	case number != "":
+		fields[3] = r.hash(number)
 	}
-	fields := []string{ref.vendor, ref.send, strconv.FormatInt(ref.ended.Unix(), 36), ref.number, ref.id}
 	sealed := r.aead.Seal(nil, nil, []byte(strings.Join(fields, "\x00")), []byte(r.scope))
 	return base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// open returns what a reference of this scope holds, and false for any other text.
-func (r references) open(text string) (reference, bool) {
+// open returns the send of a reference of this scope, and false for any other text.
+func (r references) open(text string) (vendor string, send vendors.PastSend, ok bool) {
 	sealed, _ := base64.RawURLEncoding.DecodeString(text)
-	plain, err := r.aead.Open(nil, nil, sealed, []byte(r.scope))
-	fields := strings.SplitN(string(plain), "\x00", 5)
 	oneSpelling := base64.RawURLEncoding.EncodeToString(sealed) == text // the decoder accepts others
-	if err != nil || len(fields) != 5 || !oneSpelling {
-		return reference{}, false
+	plain, err := r.aead.Open(nil, nil, sealed, []byte(r.scope))
+	if err != nil || !oneSpelling {
+		return "", send, false
 	}
-	seconds, err := strconv.ParseInt(fields[2], 36, 64)
-	return reference{fields[0], fields[1], time.Unix(seconds, 0), fields[3], fields[4]}, err == nil
-}
-
-// past returns the send for its vendor.
-func (r references) past(ref reference) vendors.PastSend {
-	isTo := func(number string) bool { return r.hash(number) == ref.number }
-	return vendors.PastSend{Key: r.scope + ref.send, ID: ref.id, Ended: ref.ended, IsTo: isTo}
+	fields := strings.SplitN(string(plain), "\x00", 5)
+	seconds, _ := strconv.ParseInt(fields[2], 36, 64) // seal has written it
+	isTo := func(number string) bool { return r.hash(number) == fields[3] }
+	return fields[0], vendors.PastSend{Key: r.scope + fields[1], ID: fields[4], Ended: time.Unix(seconds, 0), IsTo: isTo}, true
 }

@@ -47,40 +47,37 @@ func (g *group) status() api.Route {
 	}
 }
 
-func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) (*api.Job, error) {
+func (g *group) prepareStatus(ctx context.Context, call *api.Call, reference string) (*api.Job, error) {
 	references, err := newReferences(call.Project, call.Environment)
 	if err != nil {
 		return nil, api.ErrInternal.WithCause(err)
 	}
-	ref, ok := references.open(text)
+	vendor, send, ok := references.open(reference)
 	if !ok {
 		return nil, errNoReference
 	}
 	var accounts []upstream.Account // empty: the project has no integration with the vendor any more
-	i := slices.IndexFunc(call.Integrations, func(in project.Integration) bool { return in.Vendor == ref.vendor })
-	if i >= 0 {
+	if i := slices.IndexFunc(call.Integrations, func(in project.Integration) bool { return in.Vendor == vendor }); i >= 0 {
 		call.Integrations = call.Integrations[i : i+1]
 		if accounts, err = g.accounts(ctx, call); err != nil {
 			return nil, err
 		}
 	}
 	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
-		found, err := g.checkStatus(ctx, accounts, references.past(ref))
+		found, err := g.checkStatus(ctx, accounts, send)
 		if err != nil {
-			return nil, vendorError(statusErrors, ref.vendor, err)
+			return nil, vendorError(statusErrors, vendor, err)
 		}
-		result := statusResult{
-			Reference: text, Status: found.State, Vendor: ref.vendor, Reason: found.Reason, CheckedAt: time.Now().UTC().Truncate(time.Second),
+		result := statusResult{reference, found.State, vendor, &found.Word, found.Reason, time.Now().UTC().Truncate(time.Second)}
+		if found.Word == "" {
+			result.Word = nil
 		}
-		if found.Word != "" {
-			result.Word = &found.Word
-		}
-		return &api.Result{Data: result, Vendor: ref.vendor}, nil
+		return &api.Result{Data: result, Vendor: vendor}, nil
 	}}, nil
 }
 
 // checkStatus asks the vendor of the account for the state of a send, where there is an account and the vendor has a state.
-func (g *group) checkStatus(ctx context.Context, accounts []upstream.Account, past vendors.PastSend) (vendors.Status, error) {
+func (g *group) checkStatus(ctx context.Context, accounts []upstream.Account, send vendors.PastSend) (vendors.Status, error) {
 	if len(accounts) == 0 {
 		return vendors.Status{State: vendors.StateUnknown, Reason: reasonNoIntegration}, nil
 	}
@@ -88,6 +85,6 @@ func (g *group) checkStatus(ctx context.Context, accounts []upstream.Account, pa
 		return vendors.Status{State: vendors.StateUnknown, Reason: reasonNoStatus}, nil
 	}
 	return upstream.Call(ctx, nil, g.secrets, accounts[0], func(a upstream.Account) (vendors.Status, error) {
-		return g.adapter(a).(vendors.StatusChecker).CheckStatus(ctx, past)
+		return g.adapter(a).(vendors.StatusChecker).CheckStatus(ctx, send)
 	})
 }

@@ -45,12 +45,9 @@ type document struct {
 
 // keptMessage is a message that the vendor can report later.
 type keptMessage struct {
-	ID, To, From, Text string
-	At                 time.Time
+	ID, To, Text string
+	At           time.Time
 }
-
-// maxKept is how many messages a vendor keeps; at that number the vendor drops the older half.
-const maxKept = 10_000
 
 // documentedCall is one call of a vendor. A field of a JSON body has the name of its path: "a.b", "a[]" for the items
 // of a list, "a#" for a number and "a?" for a boolean. "@Name" is a header, and "/name" a part of the path.
@@ -118,6 +115,7 @@ func smsVendors() []vendor {
 			"id":    messageID,
 			"uuid":  func() string { return strings.ReplaceAll(uuid.NewString(), "-", "") },
 			"token": func(seconds int) string { return d.issue(time.Duration(seconds) * time.Second) },
+			"word":  func(name string) string { return name[strings.LastIndexByte(name, ' ')+1:] },
 			"json":  func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },
 		}
 		for _, s := range d.Responses {
@@ -163,10 +161,7 @@ func (d *document) serve(pattern string, r *request) result {
 		in.To = append(in.To, split(list)...)
 	}
 	in.Text = in.Get(in.documentedCall.Text)
-	in.ID = strings.ReplaceAll(uuid.NewString(), "-", "")
-	if in.Keep != "" {
-		in.ID = fmt.Sprintf(in.Keep, in.ID)
-	}
+	in.ID = fmt.Sprintf(cmp.Or(in.Keep, "%s"), strings.ReplaceAll(uuid.NewString(), "-", ""))
 	res := result{operation: cmp.Or(in.Operation, "send"), to: in.To}
 	for _, rule := range in.Rules {
 		if !in.satisfies(rule) {
@@ -185,19 +180,20 @@ func (d *document) serve(pattern string, r *request) result {
 		}
 	}
 	if in.Keep != "" {
-		res.accept = func() *response { d.keep(in); return nil }
+		res.accept = func() *response { return d.keep(in) }
 	}
 	return res
 }
 
-// keep keeps the message of an accepted call.
-func (d *document) keep(in *received) {
+// keep keeps the message of an accepted call. Of 10,000 messages keep drops the older half.
+func (d *document) keep(in *received) *response {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.kept) >= maxKept {
-		d.kept = slices.Clone(d.kept[maxKept/2:])
+	if len(d.kept) >= 10_000 {
+		d.kept = slices.Clone(d.kept[5_000:])
 	}
-	d.kept = append(d.kept, keptMessage{in.ID, in.To[0], cmp.Or(in.Get("From"), in.Get("sender_id")), in.Text, time.Now()})
+	d.kept = append(d.kept, keptMessage{in.ID, in.To[0], in.Text, time.Now()})
+	return nil
 }
 
 // Kept returns the kept messages that the path's ID or the dates of the query select, oldest first.
@@ -214,9 +210,6 @@ func (in *received) Kept() (selected []keptMessage) {
 	}
 	return selected
 }
-
-// Word returns the last word of the response's name, the status of a message.
-func (in *received) Word() string { return in.Name[strings.LastIndexByte(in.Name, ' ')+1:] }
 
 // response returns a response of the document, or that of an acceptance where the document has none of the name.
 func (d *document) response(name string, in *received, source string) response {

@@ -14,14 +14,11 @@ type Outcome struct {
 	Uncertain bool
 	// Vendor did the work, if any vendor did.
 	Vendor string
-	// VendorID is the vendor's ID of the work, if the vendor returned one. An ID of over 64 bytes is not stored.
+	// VendorID is the vendor's ID of the work, if any. An ID of over 64 bytes is not stored: one write pays for 1 KB.
 	VendorID string
 	// Reference is that of an uncertain send (docs/decisions.md#references).
 	Reference string
 }
-
-// maxVendorID keeps an entry within the 1 KB that one write pays for.
-const maxVendorID = 64
 
 // Mark writes the ledger entry which says that irrevocable work is about to begin. The project is charged for a
 // request that dies after Mark. On any error nothing may be sent; Mark has then released the reservation.
@@ -47,7 +44,7 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	defer cancel()
 	entry := newEntry(r, Captured)
 	entry.Uncertain, entry.Reference = o.Uncertain, o.Reference
-	if len(o.VendorID) <= maxVendorID {
+	if len(o.VendorID) <= 64 {
 		entry.VendorID = o.VendorID
 	}
 	if o.Vendor != "" {

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"crypto/cipher"
 	"slices"
 	"testing"
 )
@@ -61,23 +62,17 @@ func TestActive(t *testing.T) {
 
 // docs/decisions.md#references: the key of a cipher belongs to one project and one purpose.
 func TestCipher(t *testing.T) {
-	own, other := &Project{hashKey: []byte("own")}, &Project{hashKey: []byte("other")}
-	cipher, err := own.Cipher("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sealed := cipher.Seal(nil, nil, []byte("text"), nil)
-	for name, c := range map[string]struct {
-		p       *Project
-		purpose string
-		opens   bool
-	}{"own": {own, "a", true}, "another purpose": {own, "b", false}, "another project": {other, "a", false}} {
-		cipher, err := c.p.Cipher(c.purpose)
+	of := func(key, purpose string) cipher.AEAD {
+		c, err := (&Project{hashKey: []byte(key)}).Cipher(purpose)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, err := cipher.Open(nil, nil, sealed, nil); (err == nil) != c.opens || c.opens && string(text) != "text" {
-			t.Errorf("%s: %q, %v", name, text, err)
+		return c
+	}
+	sealed := of("own", "a").Seal(nil, nil, []byte("text"), nil)
+	for c, opens := range map[cipher.AEAD]bool{of("own", "a"): true, of("own", "b"): false, of("other", "a"): false} {
+		if text, err := c.Open(nil, nil, sealed, nil); (err == nil) != opens || opens && string(text) != "text" {
+			t.Errorf("%q, %v", text, err)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestSamples(t *testing.T) {
 	if sent == nil || !sent.is(200, "") {
 		t.Fatal("no send whose status can be asked for")
 	}
-	example := fmt.Sprint(fixture.spec.Components.Parameters["SmsReference"].Value.Example)
+	example := fmt.Sprint(fixture.spec.Components.Parameters["SmsSendReference"].Value.Example)
 	fill := strings.NewReplacer(example, sent.provider(t).Reference, "{base_url}", fixture.baseURL, "<API_KEY>", as.ID, "<API_SECRET>", as.Secret)
 	commands := map[string][]string{
 		"curl": {"sh", "-e", "sample"}, "JavaScript": {"node", "sample.mjs"},

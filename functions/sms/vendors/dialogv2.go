@@ -43,32 +43,29 @@ type dialogV2Adapter struct {
 	checks *rate.Limiter
 }
 
-// noCampaign is the code for a transaction ID under which the vendor has accepted nothing.
-const noCampaign = "103"
-
 // dialogV2Codes are the errCode values (interface v3.2, as two of its clients have them).
 var dialogV2Codes = map[string]documented{
-	"100":      {tokenRefused, "token expired"},
-	"101":      {upstream.Rejected, "invalid parameters"},
-	"102":      {upstream.CredentialsRefused, "user unknown"},
-	noCampaign: {upstream.Unusable, "no campaign for the transaction ID"}, // no response to a send
-	"104":      {idUsed, "transaction ID used before"},
-	"105":      {tokenRefused, "bad signature of the token"},
-	"106":      {tokenRefused, "token missing"},
-	"107":      {upstream.Rejected, "missing parameters"},
-	"108":      {upstream.AccountRefused, "sender mask not active"},
-	"109":      {upstream.Rejected, "no valid number left"},
-	"110":      {upstream.AccountRefused, "not eligible for packages"},
-	"111":      {upstream.AccountRefused, "package of the month used up"},
-	"112":      {upstream.AccountRefused, "package balance"},
-	"113":      {upstream.AccountRefused, "package in maintenance"},
-	"114":      {upstream.AccountRefused, "wallet balance"},
-	"115":      {upstream.CredentialsRefused, "wrong user or password"},
-	"116":      {upstream.CredentialsRefused, "account locked after failed logins"},
-	"117":      {upstream.TooFast, "too many requests"},
-	"118":      {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
-	"119":      {upstream.AccountRefused, "post-paid limit"},
-	"999":      {upstream.Unusable, "internal error"},
+	"100": {tokenRefused, "token expired"},
+	"101": {upstream.Rejected, "invalid parameters"},
+	"102": {upstream.CredentialsRefused, "user unknown"},
+	"103": {upstream.Unusable, "no campaign for the transaction ID"}, // no response to a send
+	"104": {idUsed, "transaction ID used before"},
+	"105": {tokenRefused, "bad signature of the token"},
+	"106": {tokenRefused, "token missing"},
+	"107": {upstream.Rejected, "missing parameters"},
+	"108": {upstream.AccountRefused, "sender mask not active"},
+	"109": {upstream.Rejected, "no valid number left"},
+	"110": {upstream.AccountRefused, "not eligible for packages"},
+	"111": {upstream.AccountRefused, "package of the month used up"},
+	"112": {upstream.AccountRefused, "package balance"},
+	"113": {upstream.AccountRefused, "package in maintenance"},
+	"114": {upstream.AccountRefused, "wallet balance"},
+	"115": {upstream.CredentialsRefused, "wrong user or password"},
+	"116": {upstream.CredentialsRefused, "account locked after failed logins"},
+	"117": {upstream.TooFast, "too many requests"},
+	"118": {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
+	"119": {upstream.AccountRefused, "post-paid limit"},
+	"999": {upstream.Unusable, "internal error"},
 }
 
 // idUsed is a class within this file only: an earlier call with the transaction ID was accepted.
@@ -171,30 +168,21 @@ func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, m Message) 
 // dialogV2States are the states of a campaign. A completed campaign was handed to the network, delivered or not.
 var dialogV2States = map[string]State{"pending": StateAccepted, "running": StateAccepted, "completed": StateSent}
 
-type dialogCheck struct {
-	TransactionID uint64 `json:"transaction_id"`
-}
-
 // CheckStatus implements StatusChecker by the transaction ID, which needs no response to the send.
 func (a *dialogV2Adapter) CheckStatus(ctx context.Context, s PastSend) (Status, error) {
 	if err := a.checks.Wait(ctx); err != nil {
 		return Status{}, a.fail(upstream.TooFast, err.Error())
 	}
 	campaign, err := a.send(ctx, a.logIn, func(token string) (Receipt, error) {
-		response, err := a.post(ctx, "/api/v2/sms/check-transaction", token, dialogCheck{transaction(s.Key)}, false)
+		body := map[string]uint64{"transaction_id": transaction(s.Key)}
+		response, err := a.post(ctx, "/api/v2/sms/check-transaction", token, body, false)
 		data, _ := members(response["data"])
 		return Receipt{Status: text(data["campaign status"])}, err
 	})
-	switch {
-	case upstream.CodeOf(err) == noCampaign:
-		return Status{State: StateNotFound, Word: noCampaign}, nil
-	case err == nil && campaign.Status == "":
-		err = a.fail(upstream.Unusable, "response without a campaign status")
+	if upstream.CodeOf(err) == "103" {
+		return Status{State: StateNotFound, Word: "103"}, nil
 	}
-	if err != nil {
-		return Status{}, err
-	}
-	return statusOf(dialogV2States, campaign.Status), nil
+	return a.status(dialogV2States, campaign.Status, err)
 }
 
 // count returns a number that is not negative, and 0 for any other value.

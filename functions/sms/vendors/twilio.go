@@ -150,50 +150,29 @@ func (a *twilioAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, er
 		return a.search(ctx, s)
 	}
 	message, err := a.call(ctx, http.MethodGet, "/Messages/"+url.PathEscape(s.ID)+".json", nil)
-	switch {
-	case upstream.CodeOf(err) == "20404":
+	if upstream.CodeOf(err) == "20404" {
 		return Status{State: StateNotFound, Word: "20404"}, nil
-	case err == nil && message.Status == "":
-		err = a.fail(upstream.Unusable, "response without status")
 	}
-	if err != nil {
-		return Status{}, err
-	}
-	return statusOf(twilioStates, message.Status), nil
+	return a.status(twilioStates, message.Status, err)
 }
 
-const (
-	// createdBefore is the longest time between the creation of a message and the end of its send, with a margin.
-	createdBefore = time.Minute
-	// createdAfter is the difference of the two clocks.
-	createdAfter = 15 * time.Second
-	// sentAfter is how long after the end of its send a message of the list was sent at most.
-	sentAfter = 10 * time.Minute
-)
-
-// search compares the messages that the account created during the send. Several such messages to the number, or more
-// messages than one page has, are inconclusive.
+// search compares the messages of the account that were created during the send, from a minute before its end to 15 seconds,
+// a difference of the clocks, after it. Several such messages to the number, or more than a page has, are inconclusive.
 func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) {
-	from := s.Ended.Add(-createdBefore).UTC()
-	query := url.Values{
-		"PageSize":  {"1000"},
-		"DateSent>": {from.Format(time.RFC3339)}, "DateSent<": {s.Ended.Add(sentAfter).UTC().Format(time.RFC3339)},
-	}
+	from, to := s.Ended.Add(-time.Minute).UTC(), s.Ended.Add(10*time.Minute).UTC()
+	query := url.Values{"PageSize": {"1000"}, "DateSent>": {from.Format(time.RFC3339)}, "DateSent<": {to.Format(time.RFC3339)}}
 	list, err := a.call(ctx, http.MethodGet, "/Messages.json?"+query.Encode(), nil)
-	if err != nil {
-		return Status{}, err
-	}
 	found := slices.DeleteFunc(list.Messages, func(m twilioMessage) bool {
 		created, err := time.Parse(time.RFC1123Z, m.Created)
-		return err != nil || created.Before(from) || created.After(s.Ended.Add(createdAfter)) || !s.IsTo(m.To)
+		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) || !s.IsTo(m.To)
 	})
 	switch {
-	case len(found) > 1 || list.Next != "":
+	case err == nil && (len(found) > 1 || list.Next != ""):
 		return Status{State: StateUnknown, Reason: ReasonInconclusive}, nil
-	case len(found) == 0:
+	case err == nil && len(found) == 0:
 		return Status{State: StateNotFound}, nil
 	}
-	return statusOf(twilioStates, found[0].Status), nil
+	return a.status(twilioStates, append(found, twilioMessage{})[0].Status, err)
 }
 
 // Balance implements Balancer.

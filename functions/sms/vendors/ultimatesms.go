@@ -106,19 +106,12 @@ func (a *ultimateAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, 
 	response, err := a.get(ctx, "/sms/"+url.PathEscape(s.ID))
 	if err == nil {
 		values, status := members(response.Body)
-		if word := text(values["message"]); status == "error" && strings.Contains(strings.ToLower(word), "not found") {
+		if status == "error" && strings.Contains(strings.ToLower(text(values["message"])), "not found") {
 			return Status{State: StateNotFound}, nil
 		}
 	}
 	data, err := a.read(response, err)
-	word := text(data["status"])
-	if err == nil && word == "" {
-		err = a.fail(upstream.Unusable, "response without status")
-	}
-	if err != nil {
-		return Status{}, err
-	}
-	return statusOf(ultimateStates, word), nil
+	return a.status(ultimateStates, text(data["status"]), err)
 }
 
 // Balance implements Balancer.

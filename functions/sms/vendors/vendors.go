@@ -93,14 +93,6 @@ type Status struct {
 	Reason string // of StateUnknown
 }
 
-// statusOf returns the status for a vendor's word in any case, by the vendor's table of states.
-func statusOf(states map[string]State, word string) Status {
-	if state := states[strings.ToLower(word)]; state != "" {
-		return Status{State: state, Word: word}
-	}
-	return Status{StateUnknown, word, ReasonWordUnknown}
-}
-
 // SameSender is an Adapter whose vendor accepts one message for many recipients in one call, for all of them or for
 // none. The acceptance names how many recipients the vendor has removed. SendSame ignores To of the message.
 type SameSender interface {
@@ -254,6 +246,19 @@ func (c caller) redacting(more secret.Values) caller {
 	maps.Copy(secrets, c.account.Secrets)
 	c.account.Secrets = secrets
 	return c
+}
+
+// status returns the state for a vendor's word in any case, by the vendor's table, or the error of the call or of no word.
+func (c caller) status(states map[string]State, word string, err error) (Status, error) {
+	switch state := states[strings.ToLower(word)]; {
+	case err != nil:
+		return Status{}, err
+	case word == "":
+		return Status{}, c.fail(upstream.Unusable, "response without a status")
+	case state != "":
+		return Status{State: state, Word: word}, nil
+	}
+	return Status{StateUnknown, word, ReasonWordUnknown}, nil
 }
 
 // balance returns a number that the vendor reports as the balance, or the error of the call or of another text.
