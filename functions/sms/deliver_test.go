@@ -206,8 +206,7 @@ func newFixture(chain ...*fakeVendor) *fixture {
 
 // bulk returns a request with a number of messages.
 func bulk(method string, messages int) sendRequest {
-	r := sendRequest{method: method}
-	r.references, _ = newReferences(&project.Project{ID: "p"}, project.Development)
+	r := sendRequest{method: method, references: newReferences(&project.Project{ID: "p"}, project.Development)}
 	for i := range messages {
 		text := "m"
 		if method == bulkDifferent {

@@ -18,9 +18,8 @@ type references struct {
 	hash  func(number string) string
 }
 
-func newReferences(p *project.Project, env project.Environment) (references, error) {
-	aead, err := p.Cipher("sms reference")
-	return references{p.ID + "/" + string(env) + "/", aead, p.RecipientID}, err
+func newReferences(p *project.Project, env project.Environment) references {
+	return references{p.ID + "/" + string(env) + "/", p.Cipher("sms reference"), p.RecipientID}
 }
 
 // maxID is the longest vendor's ID in a reference. A reference has up to 200 characters.

@@ -168,9 +168,7 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	if r.checkCost {
 		return g.estimate(accounts[0], r)
 	}
-	if r.references, err = newReferences(call.Project, call.Environment); err != nil {
-		return nil, api.ErrInternal.WithCause(err)
-	}
+	r.references = newReferences(call.Project, call.Environment)
 	recipients := r.recipients
 	credits := call.Credits(requestedUnits(recipients))
 	messages := make([]*api.Message, len(recipients))

@@ -23,11 +23,8 @@ var statusErrors = map[upstream.Class]*api.Error{
 
 var errNoReference = httpError(404, api.ReasonReferenceNotFound, "There is no such reference in this project and environment.")
 
-// The reasons of an unknown status for which no vendor is asked.
-const (
-	reasonNoStatus      = "vendor_has_no_status"
-	reasonNoIntegration = "integration_missing"
-)
+// reasonNoStatus is the reason of an unknown status for which no vendor is asked.
+const reasonNoStatus = "vendor_has_no_status"
 
 type statusResult struct {
 	Reference string        `json:"reference"`
@@ -48,23 +45,21 @@ func (g *group) status() api.Route {
 }
 
 func (g *group) prepareStatus(ctx context.Context, call *api.Call, reference string) (*api.Job, error) {
-	references, err := newReferences(call.Project, call.Environment)
-	if err != nil {
-		return nil, api.ErrInternal.WithCause(err)
-	}
-	vendor, send, ok := references.open(reference)
+	vendor, send, ok := newReferences(call.Project, call.Environment).open(reference)
 	if !ok {
 		return nil, errNoReference
 	}
-	var accounts []upstream.Account // empty: the project has no integration with the vendor any more
-	if i := slices.IndexFunc(call.Integrations, func(in project.Integration) bool { return in.Vendor == vendor }); i >= 0 {
-		call.Integrations = call.Integrations[i : i+1]
-		if accounts, err = g.accounts(ctx, call); err != nil {
-			return nil, err
-		}
+	i := slices.IndexFunc(call.Integrations, func(in project.Integration) bool { return in.Vendor == vendor })
+	if i < 0 {
+		return nil, api.ErrNoIntegration
+	}
+	call.Integrations = call.Integrations[i : i+1]
+	accounts, err := g.accounts(ctx, call)
+	if err != nil {
+		return nil, err
 	}
 	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
-		found, err := g.checkStatus(ctx, accounts, send)
+		found, err := g.checkStatus(ctx, accounts[0], send)
 		if err != nil {
 			return nil, vendorError(statusErrors, vendor, err)
 		}
@@ -76,15 +71,12 @@ func (g *group) prepareStatus(ctx context.Context, call *api.Call, reference str
 	}}, nil
 }
 
-// checkStatus asks the vendor of the account for the state of a send, where there is an account and the vendor has a state.
-func (g *group) checkStatus(ctx context.Context, accounts []upstream.Account, send vendors.PastSend) (vendors.Status, error) {
-	if len(accounts) == 0 {
-		return vendors.Status{State: vendors.StateUnknown, Reason: reasonNoIntegration}, nil
-	}
-	if _, ok := g.adapter(accounts[0]).(vendors.StatusChecker); !ok {
+// checkStatus asks the vendor of the account for the state of a send, where the vendor has a call for that.
+func (g *group) checkStatus(ctx context.Context, account upstream.Account, send vendors.PastSend) (vendors.Status, error) {
+	if _, ok := g.adapter(account).(vendors.StatusChecker); !ok {
 		return vendors.Status{State: vendors.StateUnknown, Reason: reasonNoStatus}, nil
 	}
-	return upstream.Call(ctx, nil, g.secrets, accounts[0], func(a upstream.Account) (vendors.Status, error) {
+	return upstream.Call(ctx, nil, g.secrets, account, func(a upstream.Account) (vendors.Status, error) {
 		return g.adapter(a).(vendors.StatusChecker).CheckStatus(ctx, send)
 	})
 }
