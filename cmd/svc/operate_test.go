@@ -197,6 +197,12 @@ func TestRefusals(t *testing.T) {
 		{args: "credit alert acme 5", exit: app.ExitRefused, errs: []string{"no such wallet"}},
 		{args: "secrets rotate sms quicksend --env both --untried --secrets -", stdin: `{"api_key":"new"}`, exit: app.ExitRefused, errs: []string{"no key"}},
 	})
+	call{args: strings.Replace(set, "--secrets - ", "--local", 1), typed: []string{"a", "k"}, exit: app.ExitRefused, beside: func() {
+		f.run(call{args: "integration set acme sms textlk --mode managed --incomplete"}) // of another operator
+	}}.run(t)
+	if fields, err := s.Secrets.Fields(t.Context(), "sms", "acme", "development", "quicksend"); err != nil || len(fields) > 0 {
+		t.Errorf("the refused command stored %v, %v", fields, err)
+	}
 }
 
 // TestDryRun: each command prints its first write with --dry-run. The fixture compares tables and secrets.
@@ -214,7 +220,7 @@ func TestDryRun(t *testing.T) {
 		{args: "project pause acme", out: []string{"write acme / project"}},
 		{args: "project limits acme --daily-units 5", out: []string{"write acme / project"}},
 		{args: "project trial acme on", out: []string{"write acme / project"}},
-		{args: "credential issue acme", out: []string{"write acme / credential#"}},
+		{args: "credential issue acme --env both", out: []string{"write acme / credential#.*\\n.*write acme / credential#"}},
 		{args: "credential rotate " + clientID, out: []string{"write acme / credential#"}},
 		{args: "credential revoke " + clientID, out: []string{"ask: Revoke"}},
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + f.stage + "/sms/acme/accounts"}},

@@ -117,6 +117,7 @@ type call struct {
 	stdin string
 	// typed are the lines of a terminal without echo; nil means that the input is no terminal.
 	typed  []string
+	beside func() // runs before each of these lines
 	exit   int
 	out    []string // patterns of standard output
 	errs   []string // patterns of standard error
@@ -134,6 +135,9 @@ func (c call) run(t *testing.T, flags ...string) (string, string) {
 		k.Hidden = func(context.Context) (string, error) {
 			if len(typed) == 0 {
 				return "", errors.New("asked more often than expected")
+			}
+			if c.beside != nil {
+				c.beside()
 			}
 			line := typed[0]
 			typed = typed[1:]

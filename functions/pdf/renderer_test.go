@@ -68,7 +68,7 @@ func silent(w http.ResponseWriter, r *http.Request) {
 }
 
 // docs/decisions.md#pdf-renderer: a renderer that dies is replaced once, a renderer without room is not asked again, and
-// a renderer that sends nothing is given up in time.
+// a renderer that sends nothing is given up in time. Each call has the project's tenant ID in the mode project, and else none.
 func TestRenderer(t *testing.T) {
 	pdf := event.Result{PDF: []byte(strings.Repeat("%PDF-1.4 ", 1000))}
 	whole := streamed(pdf, 1<<20, "")
@@ -95,49 +95,54 @@ func TestRenderer(t *testing.T) {
 		{"dies, then no room", []reply{broken, status(429, "TooManyRequestsException")}, "TooManyRequests"},
 		{"silent", []reply{silent}, "deadline"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			var calls atomic.Int64
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				n := int(calls.Add(1))
-				body, _ := io.ReadAll(r.Body)
-				e, err := event.Parse(body)
-				if until, ok := e.Until(); err != nil || !ok || time.Until(until) > 10*time.Second || r.URL.Path != "/2021-11-15/functions/render%3Alive/response-streaming-invocations" && r.URL.Path != "/2021-11-15/functions/render:live/response-streaming-invocations" {
-					t.Errorf("%s: %+v, %v", r.URL.Path, e, err)
+		for isolation, tenant := range map[string]string{sharedIsolation: "", projectIsolation: (&project.Project{ID: "p"}).TenantID()} {
+			t.Run(c.name+", "+isolation, func(t *testing.T) {
+				var calls atomic.Int64
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					n := int(calls.Add(1))
+					body, _ := io.ReadAll(r.Body)
+					e, err := event.Parse(body)
+					if until, ok := e.Until(); err != nil || !ok || time.Until(until) > 10*time.Second || r.URL.Path != "/2021-11-15/functions/render%3Alive/response-streaming-invocations" && r.URL.Path != "/2021-11-15/functions/render:live/response-streaming-invocations" {
+						t.Errorf("%s: %+v, %v", r.URL.Path, e, err)
+					}
+					if got := r.Header.Values("X-Amz-Tenant-Id"); strings.Join(got, ", ") != tenant || len(got) > 0 && tenant == "" {
+						t.Errorf("call %d has the tenant %q, want %q", n, got, tenant)
+					}
+					if n > len(c.replies) {
+						t.Errorf("call %d", n)
+						n = len(c.replies)
+					}
+					c.replies[n-1](w, r)
+				}))
+				defer server.Close()
+				ended := 0
+				r := newRenderer(aws.Config{
+					Region: "eu-west-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+				}, config{Renderer: "render:live", Isolation: isolation}, func(ctx context.Context, _ string, work func(context.Context) error) {
+					ended++
+					if err := work(ctx); err != nil && !strings.Contains(err.Error(), "Sandbox.Timedout") {
+						t.Error(err)
+					}
+				})
+				wait := 10 * time.Second
+				if c.name == "silent" {
+					wait = 500 * time.Millisecond
 				}
-				if n > len(c.replies) {
-					t.Errorf("call %d", n)
-					n = len(c.replies)
+				ctx, cancel := context.WithTimeout(t.Context(), wait)
+				defer cancel()
+				got, err := r.render(ctx, &project.Project{ID: "p"}, event.Event{MaxBytes: 1 << 20, HTML: []byte("x"), PageSize: "A4"})
+				switch {
+				case c.failure == "" && (err != nil || len(got.PDF) != len(pdf.PDF) && got.Rejection == nil || ended != 1):
+					t.Errorf("%d bytes, %v, %v", len(got.PDF), got.Rejection, err)
+				case c.failure != "" && (err == nil || !strings.Contains(err.Error(), c.failure) || ended != 0):
+					t.Errorf("got %v, want %s", err, c.failure)
+				case c.failure == "deadline" && !errors.Is(err, context.DeadlineExceeded):
+					t.Errorf("got %v", err)
 				}
-				c.replies[n-1](w, r)
-			}))
-			defer server.Close()
-			ended := 0
-			r := newRenderer(aws.Config{
-				Region: "eu-west-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
-			}, config{Renderer: "render:live"}, func(ctx context.Context, _ string, work func(context.Context) error) {
-				ended++
-				if err := work(ctx); err != nil && !strings.Contains(err.Error(), "Sandbox.Timedout") {
-					t.Error(err)
+				if int(calls.Load()) != len(c.replies) {
+					t.Errorf("%d calls, want %d", calls.Load(), len(c.replies))
 				}
 			})
-			wait := 10 * time.Second
-			if c.name == "silent" {
-				wait = 500 * time.Millisecond
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), wait)
-			defer cancel()
-			got, err := r.render(ctx, &project.Project{}, event.Event{MaxBytes: 1 << 20, HTML: []byte("x"), PageSize: "A4"})
-			switch {
-			case c.failure == "" && (err != nil || len(got.PDF) != len(pdf.PDF) && got.Rejection == nil || ended != 1):
-				t.Errorf("%d bytes, %v, %v", len(got.PDF), got.Rejection, err)
-			case c.failure != "" && (err == nil || !strings.Contains(err.Error(), c.failure) || ended != 0):
-				t.Errorf("got %v, want %s", err, c.failure)
-			case c.failure == "deadline" && !errors.Is(err, context.DeadlineExceeded):
-				t.Errorf("got %v", err)
-			}
-			if int(calls.Load()) != len(c.replies) {
-				t.Errorf("%d calls, want %d", calls.Load(), len(c.replies))
-			}
-		})
+		}
 	}
 }

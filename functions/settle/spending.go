@@ -172,7 +172,7 @@ func decodePage(b []byte) (p page, err error) {
 	return p, err
 }
 
-// spending compares the last hour where no run has done so, and logs each unusual project.
+// spending compares the last hour where no run has done so, and logs each unusual project. A count of 0 ends the alarm.
 func (s *Settler) spending(ctx context.Context) ([]telemetry.Metric, error) {
 	if s.Spending == nil {
 		return nil, nil
@@ -186,5 +186,5 @@ func (s *Settler) spending(ctx context.Context) ([]telemetry.Metric, error) {
 	if !compared && len(found) == 0 {
 		return nil, err
 	}
-	return []telemetry.Metric{{Name: "UnusualSpending", Unit: telemetry.Count, Value: float64(len(found)), SkipZero: true}}, err
+	return []telemetry.Metric{{Name: "UnusualSpending", Unit: telemetry.Count, Value: float64(len(found))}}, err
 }

@@ -211,6 +211,11 @@ func (h *Host) invoke(ctx context.Context, key poolKey, payload []byte, streams 
 func (h *Host) pool(key poolKey) (*pool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.find(key)
+}
+
+// find is pool for callers that hold the lock.
+func (h *Host) find(key poolKey) (*pool, error) {
 	base := h.pools[poolKey{function: key.function}]
 	switch {
 	case h.ending.Err() != nil:

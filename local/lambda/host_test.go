@@ -398,6 +398,10 @@ func TestEnqueue(t *testing.T) {
 	if err := host.Enqueue("Nothing", nil, report); err == nil {
 		t.Error("there is no such function")
 	}
+	isolated, _ := start(t, 1, func(f *template.Function) { f.Isolation = "PER_TENANT" })
+	if err := isolated.Enqueue("Probe", nil, func(lambda.Result, error) {}); err == nil || !strings.Contains(err.Error(), "no valid tenant ID") {
+		t.Errorf("no tenant ID: %v", err)
+	}
 	enqueue(`{"do":"sleep","n":60000}`)
 	host.Close() // waits for no report
 	if err := host.Enqueue("Probe", nil, report); !errors.Is(err, lambda.ErrClosed) {

@@ -22,16 +22,14 @@ const (
 )
 
 // Enqueue puts an event into the function's queue, as an asynchronous invocation does, and returns. report gets the
-// outcome of each run, and an error that wraps ErrDropped if the event is dropped.
+// outcome of each run, and an error that wraps ErrDropped if the event is dropped. Enqueue has no tenant ID, and refuses a
+// function with tenant isolation as Invoke does.
 func (h *Host) Enqueue(function string, payload []byte, report func(Result, error)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ending.Err() != nil {
-		return ErrClosed
-	}
-	pool := h.pools[poolKey{function: function}]
-	if pool == nil {
-		return fmt.Errorf("there is no function %s", function)
+	pool, err := h.find(poolKey{function: function})
+	if err != nil {
+		return err
 	}
 	h.queued.Go(func() {
 		deliver(h.ending, pool.function.Asynchronous, func() (Result, error) {

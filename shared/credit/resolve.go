@@ -118,14 +118,26 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 	if r.Verdict == VerdictRefunded {
 		entry.Key, entry.State, entry.Refunds = NewKey(r.At, "refund "+string(e.Key)), Refunded, e.Key
 		entry.Price, entry.RequestID, entry.Environment, entry.Vendor = e.Price, e.RequestID, e.Environment, e.Vendor
-		writes = append(writes, s.operatorPut(resolutions, project, entry), types.TransactWriteItem{Update: s.creditUpdate(project, e.Credits)})
+		writes = append(writes, s.operatorPut(resolutions, project, entry), types.TransactWriteItem{Update: s.creditUpdate(project, e.Credits)},
+			types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{ // a charge that a function has put on the list again
+				TableName:           &s.tables.Movements,
+				Key:                 operatorKey(project, refundKey(e.Key)),
+				ConditionExpression: aws.String("attribute_not_exists(pk)"),
+			}})
 	}
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
-	if reasons := cancellationReasons(err); len(reasons) == 4 && conditionFailed(reasons[3]) {
+	switch reasons := cancellationReasons(err); {
+	case len(reasons) != 5:
+	case conditionFailed(reasons[4]):
+		return fmt.Errorf("%w: by a refund", ErrResolved)
+	case conditionFailed(reasons[3]):
 		return walletRefused(project, Refunded, e.Credits, reasons[3])
 	}
 	return err
 }
+
+// refundKey returns the key of the movement that refunds a charge.
+func refundKey(charge Key) Key { return NewKey(charge.Time(), "refund "+string(charge)) }
 
 // RefundCharge refunds a charge: all of its credits, once, by an entry that names the charge. RefundCharge may be
 // repeated. RefundCharge returns ErrUncertain for an uncertain charge, which is to be resolved, and ErrResolved for a
@@ -143,7 +155,7 @@ func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, re
 		return nil, fmt.Errorf("%w: %s by %s", ErrResolved, VerdictRefunded, e.Resolution.Actor)
 	}
 	return e, s.Refund(ctx, Movement{
-		Project: project, ID: NewKey(charge.Time(), "refund "+string(charge)), Credits: e.Credits, Reason: reason,
+		Project: project, ID: refundKey(charge), Credits: e.Credits, Reason: reason,
 		Actor: actor, RequestID: e.RequestID, Price: e.Price, Refunds: charge,
 	})
 }

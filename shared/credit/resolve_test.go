@@ -268,4 +268,10 @@ func TestRefundCharge(t *testing.T) {
 		}
 		wantBalance(t, b.Store, balance)
 	}
+	// A function can put a refunded charge on the list again: no resolution refunds the charge a second time.
+	b.change("captured", "SET uncertain = :v", dynamo.Item{":v": dynamo.Text("p")})
+	if _, err := b.Resolve(t.Context(), "p", b.keys["captured"], by("anne", credit.VerdictRefunded)); !errors.Is(err, credit.ErrResolved) {
+		t.Errorf("a resolution after a refund: %v", err)
+	}
+	wantBalance(t, b.Store, balance)
 }

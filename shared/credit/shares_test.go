@@ -219,23 +219,29 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestUntil checks that Verify reads every day from the first day seen, of every wallet, and each partition that was seen.
-func TestUntil(t *testing.T) {
+// TestPartitions checks that the second read of a project reads each partition that was seen, and in each wallet the days on
+// which entries may have come: no more, whatever day a forged entry names.
+func TestPartitions(t *testing.T) {
 	now := time.Date(2026, 3, 3, 13, 0, 0, 0, time.FixedZone("", 14*60*60)) // 2 March, 23:00 UTC
-	for _, test := range []struct{ seen, want []string }{
-		{nil, []string{"p#2026-03-02", "p#1#2026-03-02"}},
-		{[]string{"p#2026-03-02", "p#2026-02-28", "p#2026-03-01", "p#unreadable", "p#5#2026-03-09"}, []string{
-			"p#2026-02-28", "p#2026-03-01", "p#2026-03-02", "p#1#2026-02-28", "p#1#2026-03-01", "p#1#2026-03-02", "p#unreadable", "p#5#2026-03-09",
-		}},
+	second := newAccount()
+	second.shards = map[string]int64{"p": 0, "p#1": 0}
+	recent := []string{"p", "p#2026-03-01", "p#2026-03-02", "p#1#2026-03-01", "p#1#2026-03-02"}
+	for _, test := range []struct {
+		from       entryTable
+		seen, more []string
+	}{
+		{requests, nil, recent},
+		{requests, []string{"p#0001-01-01", "p#2026-03-01", "p#unreadable", "p#5#2026-03-09"}, recent},
+		{movements, []string{"p", "p#1"}, []string{"p"}},
 	} {
 		for range 50 { // the order of a map
 			a := newAccount()
 			for _, pk := range test.seen {
-				a.partitions[pk] = true
+				a.partitions[test.from][pk] = true
 			}
-			slices.Sort(test.want)
-			if got := slices.Sorted(maps.Keys(a.until(now, []string{"p", "p#1"}))); !slices.Equal(got, test.want) {
-				t.Fatalf("seen %q: %q, want %q", test.seen, got, test.want)
+			want := slices.Compact(slices.Sorted(slices.Values(slices.Concat(test.seen, test.more))))
+			if got := slices.Sorted(maps.Keys(a.again(second, test.from, "p", now))); !slices.Equal(got, want) {
+				t.Fatalf("seen %q: %q, want %q", test.seen, got, want)
 			}
 		}
 	}

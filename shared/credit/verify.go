@@ -24,11 +24,11 @@ const (
 	Overdrawn   Damage = "overdrawn"   // the balance is below 0
 	NoWallet    Damage = "no wallet"   // the ledger has entries, and the project has no wallet
 	Unreadable  Damage = "unreadable"  // a wallet, reservation or entry that no version of the product wrote
-	Misplaced   Damage = "misplaced"   // an entry that is stored under another day than its own
+	Misplaced   Damage = "misplaced"   // an entry under another day or wallet than its own, or a shard that the wallet lacks
 	Overpaid    Damage = "overpaid"    // refunds of a charge that does not exist, or of more than was charged
 	Repeated    Damage = "repeated"    // a request that was charged in more than one shard
 	Mismatched  Damage = "mismatched"  // an entry that charged another amount than was reserved, or resolved
-	Unexplained Damage = "unexplained" // an entry without its author, or a resolution of a charge that excludes it
+	Unexplained Damage = "unexplained" // an entry without its author, on another list, or resolved where that cannot be
 	Forged      Damage = "forged"      // an entry in a table that has none of its state, or a refund without its resolution
 	Stuck       Damage = "stuck"       // a reservation or a mark that the settler should have finished
 	Busy        Damage = "busy"        // the wallet changed during all reads: verify the project again
@@ -51,12 +51,15 @@ type Verified struct {
 // stuckAfter is the age from which no reservation may be pending, captured ones included.
 const stuckAfter = 30 * time.Minute
 
+// skew is the difference of clocks up to which a reservation of the future is none that nothing would ever settle.
+const skew = 5 * time.Minute
+
 // account collects from one pass over the tables what belongs to one project.
 type account struct {
 	shards     map[string]int64 // balance of each shard of the wallet
+	inUse      int              // the number of shards that the wallet's first shard names
 	unread     bool             // a balance that is no number
 	beyond     bool             // an amount or a sum that no wallet has
-	partitions map[string]bool  // of the ledger, by hash key
 	sum        int64            // the credits that the entries add less those that they charge
 	granted    int64            // the credits that the shards of the wallet count as moved by operators
 	moved      int64            // the credits that operators moved
@@ -68,6 +71,7 @@ type account struct {
 	captured   map[Key]int64    // charges
 	marks      map[place]Entry  // in state sending
 	found      map[Finding]bool // findings of this pass
+	partitions map[entryTable]map[string]bool
 }
 
 // place identifies a reservation and its ledger entry.
@@ -157,11 +161,7 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 			a.addWallet(wallet, item)
 		}
 		for _, from := range entryTables {
-			partitions := map[string]bool{project: true}
-			if from == requests {
-				partitions = seen.until(time.Now(), append(slices.Collect(maps.Keys(start)), project))
-			}
-			for pk := range partitions {
+			for pk := range seen.again(a, from, project, time.Now()) {
 				err := s.query(ctx, from, partitionQuery(pk), func(item dynamo.Item) error {
 					a.addEntry(from, item)
 					return nil
@@ -191,19 +191,26 @@ func (s *Store) walletItem(ctx context.Context, project string) (dynamo.Item, er
 	return out.Item, nil
 }
 
-// until returns the partitions of the ledger that may hold entries: those that the account has seen, and every day of the
-// wallets from the first day that the account has seen.
-func (a *account) until(now time.Time, wallets []string) map[string]bool {
-	all, from := maps.Clone(a.partitions), now.UTC()
-	for pk := range a.partitions {
-		_, text := splitPartition(pk)
-		if day, err := time.Parse(time.DateOnly, text); err == nil && day.Before(from) {
-			from = day
+// again returns the partitions of a table that may hold entries when the wallet is read again: those that the account has
+// seen, in the ledger also those of today, of yesterday and of the days of both reads' reservations. The number is bounded
+// by what is stored, whatever days a forged entry names.
+func (a *account) again(second *account, from entryTable, project string, now time.Time) map[string]bool {
+	all, days := map[string]bool{project: true}, map[string]bool{}
+	maps.Copy(all, a.partitions[from])
+	if from != requests {
+		return all
+	}
+	for _, ago := range []int{0, -1} {
+		days[now.UTC().AddDate(0, 0, ago).Format(time.DateOnly)] = true
+	}
+	for _, pending := range []map[place]int64{a.pending, second.pending} {
+		for at := range pending {
+			days[at.key.Day()] = true
 		}
 	}
-	for day := from; !day.After(now); day = day.AddDate(0, 0, 1) {
-		for _, wallet := range wallets {
-			all[partition(wallet, day.Format(time.DateOnly))] = true
+	for wallet := range second.shards {
+		for day := range days {
+			all[partition(wallet, day)] = true
 		}
 	}
 	return all
@@ -211,7 +218,7 @@ func (a *account) until(now time.Time, wallets []string) map[string]bool {
 
 func newAccount() *account {
 	return &account{
-		shards: map[string]int64{}, partitions: map[string]bool{}, entries: map[place]Entry{}, pending: map[place]int64{},
+		shards: map[string]int64{}, partitions: map[entryTable]map[string]bool{requests: {}, movements: {}, resolutions: {}}, entries: map[place]Entry{}, pending: map[place]int64{},
 		refunds: map[Key]int64{}, captured: map[Key]int64{}, marks: map[place]Entry{}, found: map[Finding]bool{},
 		returned: map[Key]int64{}, resolved: map[Key]Entry{},
 	}
@@ -224,6 +231,9 @@ func (a *account) report(wallet string, damage Damage, key Key, format string, a
 
 // addWallet adds one shard of a wallet to the account.
 func (a *account) addWallet(wallet string, item dynamo.Item) {
+	if wallet == projectOf(wallet) {
+		a.inUse = shardsIn(item)
+	}
 	balance, err := dynamo.NumberOf(item["balance"])
 	if err != nil || item["pending"] != nil && pendingOf(item) == nil {
 		a.report(wallet, Unreadable, "", "the wallet has no balance, or no reservations that can be read")
@@ -253,9 +263,7 @@ var entryTables = []entryTable{movements, resolutions, requests}
 // addEntry adds an entry of a table to the account.
 func (a *account) addEntry(from entryTable, item dynamo.Item) {
 	wallet, day := walletOf(item)
-	if from == requests {
-		a.partitions[dynamo.TextOf(item["pk"])] = true
-	}
+	a.partitions[from][dynamo.TextOf(item["pk"])] = true
 	e, err := decodeEntry(item)
 	if _, keyErr := ParseKey(string(e.Key)); err != nil || keyErr != nil || e.State != Adjustment && e.Credits <= 0 {
 		a.report(wallet, Unreadable, Key(dynamo.TextOf(item["sk"])), "the entry cannot be read")
@@ -267,8 +275,14 @@ func (a *account) addEntry(from entryTable, item dynamo.Item) {
 	}
 	a.sum = a.plus(a.sum, effects[from][e.State]*e.Credits)
 	if from != requests {
+		if wallet != projectOf(wallet) || day != "" {
+			a.report(wallet, Misplaced, e.Key, "the entry is stored under %s", dynamo.TextOf(item["pk"]))
+		}
 		a.addOperators(from, e)
 		return
+	}
+	if listed := dynamo.TextOf(item["uncertain"]); e.Uncertain && listed != wallet {
+		a.report(wallet, Unexplained, e.Key, "the charge is on the list of %q", listed)
 	}
 	if e.Key.Day() != day {
 		a.report(wallet, Misplaced, e.Key, "the entry of %s is stored under %s", e.Key.Day(), day)
@@ -324,8 +338,11 @@ func (a *account) addOperators(from entryTable, e Entry) {
 // assess returns the findings once all items have been added.
 func (a *account) assess(project string, now time.Time) []Finding {
 	var held int64
-	for _, balance := range a.shards {
+	for wallet, balance := range a.shards {
 		held = a.plus(held, balance)
+		if _, shard, err := parseWallet(wallet); err != nil || shard > 0 && shard >= a.inUse {
+			a.report(project, Misplaced, "", "no request finds the %d credits of %s: the wallet has %d shards", balance, wallet, a.inUse)
+		}
 	}
 	for at, credits := range a.pending {
 		entry, written := a.entries[at]
@@ -336,12 +353,13 @@ func (a *account) assess(project string, now time.Time) []Finding {
 		} else {
 			held = a.plus(held, credits)
 		}
-		if age := now.Sub(at.key.Time()); age > stuckAfter {
+		if age := now.Sub(at.key.Time()); age > stuckAfter || age < -skew {
 			a.report(project, Stuck, at.key, "%d credits are reserved for %s", credits, age.Round(time.Minute))
 		}
 	}
 	for at := range a.marks {
-		if _, pending := a.pending[at]; !pending && now.Sub(at.key.Time()) > stuckAfter {
+		age := now.Sub(at.key.Time())
+		if _, pending := a.pending[at]; !pending && (age > stuckAfter || age < -skew) {
 			a.report(project, Stuck, at.key, "marked as about to be sent, and no reservation")
 		}
 	}

@@ -187,7 +187,22 @@ func TestVerify(t *testing.T) {
 			for shard := range 16 {
 				b.put(b.names.Wallets, dynamo.Item{"pk": text(fmt.Sprintf("p#%d", shard+1)), "balance": dynamo.Number(1 << 60)})
 			}
-		}, []credit.Damage{credit.Unbalanced}},
+		}, []credit.Damage{credit.Unbalanced, credit.Misplaced}},
+		{"credits that were moved to a shard that no request finds", func(b *books) {
+			b.put(b.names.Wallets, dynamo.Item{"pk": text("p#5"), "balance": dynamo.Number(5)})
+			b.wallet("SET balance = balance - :v", amount(5), nil)
+		}, []credit.Damage{credit.Misplaced}},
+		{"credits that are reserved in the future", func(b *books) {
+			ahead := credit.NewKey(now.Add(time.Hour), "ahead")
+			b.wallet("SET balance = balance - :v, pending.#k = :v", amount(5), named(ahead))
+		}, []credit.Damage{credit.Stuck}},
+		{"a mark of the future", func(b *books) {
+			b.put(b.names.Ledger, item("p", credit.NewKey(now.Add(time.Hour), "ahead"), credit.Sending, 1, nil))
+		}, []credit.Damage{credit.Stuck}},
+		{"an uncertain charge on another's list", func(b *books) {
+			b.uncertain("p", "open", "")
+			b.change("open", "SET uncertain = :v", dynamo.Item{":v": text("untouched")})
+		}, []credit.Damage{credit.Unexplained}},
 		{"a charge that was erased with its balance, which nothing finds", func(b *books) {
 			b.change("captured", "SET st = :v", dynamo.Item{":v": text(string(credit.Released))})
 			b.wallet("SET balance = balance + :v", amount(30), nil)
@@ -200,6 +215,10 @@ func TestVerify(t *testing.T) {
 		}, []credit.Damage{credit.Forged, credit.Unbalanced}},
 		{"a resolution of nothing", func(b *books) { b.put(b.names.Resolutions, operators(young, confirmed, 7, nil)) }, []credit.Damage{credit.Mismatched}},
 		{"a resolution among the movements", func(b *books) { b.put(b.names.Movements, operators(young, confirmed, 7, nil)) }, []credit.Damage{credit.Forged}},
+		{"a grant under a name that no command reads", func(b *books) {
+			b.put(b.names.Movements, operators(young, credit.Granted, 7, dynamo.Item{"pk": text("p#1")}))
+			b.wallet("SET balance = balance + :v, granted = granted + :v", amount(7), nil)
+		}, []credit.Damage{credit.Misplaced}},
 		{"a young mark", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Sending, 1, nil)) }, nil},
 		{"an old mark", func(b *books) { b.put(b.names.Ledger, item("p", old, credit.Sending, 1, nil)) }, []credit.Damage{credit.Stuck}},
 		{"an old mark with its reservation", func(b *books) {
@@ -211,7 +230,7 @@ func TestVerify(t *testing.T) {
 		{"a charge in a shard that the wallet does not name", func(b *books) { b.put(b.names.Ledger, item("p#5", young, credit.Captured, 1, nil)) }, []credit.Damage{credit.Unbalanced}},
 		{"credits in a shard that the wallet does not name", func(b *books) {
 			b.put(b.names.Wallets, dynamo.Item{"pk": text("p#5"), "balance": dynamo.Number(5), "pending": &types.AttributeValueMemberM{Value: dynamo.Item{}}})
-		}, []credit.Damage{credit.Unbalanced}},
+		}, []credit.Damage{credit.Unbalanced, credit.Misplaced}},
 		{"a charge of the day after tomorrow", func(b *books) {
 			b.put(b.names.Ledger, item("p", credit.NewKey(now.Add(48*time.Hour), "late"), credit.Captured, 1, nil))
 		}, []credit.Damage{credit.Unbalanced}},

@@ -167,35 +167,39 @@ func (s *Store) SetTrial(ctx context.Context, projectID string, trial bool, dest
 	return s.update(ctx, projectID, func(p *Project) error { p.Trial, p.TrialDestinations = trial, destinations; return nil })
 }
 
-// AddCredential stores a credential whose client ID and secrets the caller has chosen. IssueCredential is the usual way.
-func (s *Store) AddCredential(ctx context.Context, projectID string, c Credential) error {
-	if owner, ok := ParseClientID(c.ClientID); !ok || owner != projectID {
-		return fmt.Errorf("client ID %s: %w for project %s", c.ClientID, ErrInvalid, projectID)
-	}
-	if !slices.Contains(Environments(), c.Environment) {
-		return fmt.Errorf("environment %q: %w", c.Environment, ErrInvalid)
-	}
-	if n := len(c.Secrets); n == 0 || n > maxLive {
-		return fmt.Errorf("%d live secrets: %w", n, ErrInvalid)
-	}
-	return s.change(ctx, projectID, func(rec *Record) ([]item, error) {
-		if rec.Credential(c.ClientID) != nil {
-			return nil, fmt.Errorf("credential %s: %w", c.ClientID, ErrExists)
+// AddCredential stores credentials, all or none, usually those of NewCredential.
+func (s *Store) AddCredential(ctx context.Context, projectID string, credentials ...Credential) error {
+	return s.change(ctx, projectID, func(rec *Record) (items []item, err error) {
+		for _, c := range credentials {
+			if owner, ok := ParseClientID(c.ClientID); !ok || owner != projectID {
+				return nil, fmt.Errorf("client ID %s: %w for project %s", c.ClientID, ErrInvalid, projectID)
+			}
+			if !slices.Contains(Environments(), c.Environment) {
+				return nil, fmt.Errorf("environment %q: %w", c.Environment, ErrInvalid)
+			}
+			if n := len(c.Secrets); n == 0 || n > maxLive {
+				return nil, fmt.Errorf("%d live secrets: %w", n, ErrInvalid)
+			}
+			if rec.Credential(c.ClientID) != nil {
+				return nil, fmt.Errorf("credential %s: %w", c.ClientID, ErrExists)
+			}
+			items = append(items, credentialItem(projectID, &c))
 		}
-		return []item{credentialItem(projectID, &c)}, nil
+		return items, nil
 	})
 }
 
-// IssueCredential creates a credential. The secret is not stored and cannot be shown again.
+// NewCredential returns a credential for AddCredential, and its secret, which is not stored and cannot be shown again.
+func NewCredential(projectID string, env Environment) (c Credential, secret string) {
+	secret = newSecret()
+	digests := []SecretDigest{{Digest: DigestSecret(secret), Created: now()}}
+	return Credential{ClientID: newClientID(projectID), Environment: env, Active: true, Secrets: digests}, secret
+}
+
+// IssueCredential creates and stores a credential.
 func (s *Store) IssueCredential(ctx context.Context, projectID string, env Environment) (clientID, secret string, err error) {
-	clientID, secret = newClientID(projectID), newSecret()
-	err = s.AddCredential(ctx, projectID, Credential{
-		ClientID:    clientID,
-		Environment: env,
-		Active:      true,
-		Secrets:     []SecretDigest{{Digest: DigestSecret(secret), Created: now()}},
-	})
-	return clientID, secret, err
+	c, secret := NewCredential(projectID, env)
+	return c.ClientID, secret, s.AddCredential(ctx, projectID, c)
 }
 
 // RotateCredential adds a second live secret to a credential and returns that secret. RotateCredential returns ErrRotating

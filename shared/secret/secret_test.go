@@ -358,7 +358,7 @@ func TestWritersTogether(t *testing.T) {
 		{"a secret", nothing, nothing, false, "1", writers},
 		{"rolled back by hand", rollBack, nothing, false, "1", writers},
 		{"scheduled for deletion", deleteSecret, nothing, false, "", writers},
-		{"deleted beside the writes", nothing, deleteSecret, false, "any", writers},
+		{"deleted beside the writes", nothing, deleteSecret, false, "any", writers}, // a write can follow another's restoration
 		{"random tokens", nothing, nothing, true, "1", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -402,6 +402,46 @@ func TestWritersTogether(t *testing.T) {
 	}
 }
 
+// TestWriterRefused: Put repeats a refused write a bounded number of times. The accounts of a deleted secret do not return
+// with a write that succeeds, and the error names them where the write fails after the secret was restored.
+func TestWriterRefused(t *testing.T) {
+	name, value, ctx := Name("test", project.SMS, "acme"), aws.String(`{"development":{"old":{"a":"1"}}}`), t.Context()
+	overtaken, invalid, denied := &types.ResourceExistsException{}, &types.InvalidRequestException{}, &smithy.GenericAPIError{Code: "Denied"}
+	for _, c := range []struct {
+		value        *string // nil: the secret has none
+		deleted      bool
+		call         string
+		refusal      error
+		times, calls int    // how often the call is refused and made
+		err          string // the begin of the error
+	}{
+		{nil, false, "CreateSecret", nil, 0, 1, "secret " + name + " has no current version"},
+		{value, false, "PutSecretValue", overtaken, 99, 50, "write"},
+		{value, true, "RestoreSecret", denied, 1, 1, "write"},
+		{value, true, "PutSecretValue", denied, 1, 1, "secret " + name + " was restored"},
+		{value, true, "PutSecretValue", invalid, 99, 3, "secret " + name + " was restored"},
+		{value, true, "PutSecretValue", invalid, 1, 2, "<nil>"},
+	} {
+		b, calls := newFixture(t), 0
+		_, err := b.client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: &name, SecretString: c.value})
+		if c.deleted && err == nil {
+			_, err = b.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name})
+		}
+		writer := NewWriter(secretsmanager.New(b.client.Options(), initialize(func(in any) error {
+			if calls += strings.Count(fmt.Sprintf("%T", in), c.call); strings.Contains(fmt.Sprintf("%T", in), c.call) && calls <= c.times {
+				return c.refusal
+			}
+			return nil
+		})), "test")
+		putErr := writer.Put(ctx, project.SMS, "acme", Change{dev, "x", nil, map[string]string{"a": "2"}})
+		old, oldErr := b.Writer.Fields(ctx, project.SMS, "acme", dev, "old")
+		err = errors.Join(err, oldErr)
+		if !strings.HasPrefix(fmt.Sprint(putErr), c.err) || calls != c.calls || putErr == nil && len(old) > 0 || err != nil {
+			t.Errorf("%+v: %d calls, the old account has %v: %v, %v", c, calls, old, putErr, err)
+		}
+	}
+}
+
 // TestNothingShows: values appear in no error and in no text.
 func TestNothingShows(t *testing.T) {
 	b := newFixture(t)
@@ -424,21 +464,14 @@ func TestNothingShows(t *testing.T) {
 		}
 	}
 
-	for _, damaged := range []string{value, `["` + value + `"]`, `{"development":"` + value + `"}`, `{"v":{"api_key":"` + value + `"}}`, `{"development":{"v":{"api_key":7}}}`, `{"development":{"v":{"api_key":"` + value} {
-		_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-			Name: aws.String(Name("test", project.SMS, "damaged")), SecretString: &damaged,
-		})
-		if err != nil {
-			_, err = b.client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
-				SecretId: aws.String(Name("test", project.SMS, "damaged")), SecretString: &damaged,
-			})
-		}
-		if err != nil {
+	for n, damaged := range []string{value, `["` + value + `"]`, `{"development":"` + value + `"}`, `{"v":{"api_key":"` + value + `"}}`, `{"development":{"v":{"api_key":7}}}`, `{"development":{"v":{"api_key":"` + value} {
+		owner := fmt.Sprint("damaged", n)
+		in := &secretsmanager.CreateSecretInput{Name: aws.String(Name("test", project.SMS, owner)), SecretString: &damaged}
+		if _, err := b.client.CreateSecret(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		b.clock.Move(time.Hour)
-		_, readErr := b.Cache.Fields(t.Context(), project.SMS, "damaged", dev, "v")
-		putErr := b.Put(t.Context(), project.SMS, "damaged", Change{dev, "v", nil, map[string]string{"api_key": value}})
+		_, readErr := b.Cache.Fields(t.Context(), project.SMS, owner, dev, "v")
+		putErr := b.Put(t.Context(), project.SMS, owner, Change{dev, "v", nil, map[string]string{"api_key": value}})
 		for _, err := range []error{readErr, putErr} {
 			if !errors.Is(err, errFormat) || strings.Contains(err.Error(), value) {
 				t.Errorf("%s: %v", damaged, err)

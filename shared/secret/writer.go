@@ -83,33 +83,49 @@ func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string) (
 	return found == deleted, err
 }
 
-// attempts bounds the repeats of a write that other operators overtake; before each repeat one of their writes took
-// effect.
-const attempts = 50
+// tries are the largest numbers of attempts that end in an error of another operator's change, by its code. Before each
+// ResourceExistsException a write took effect. A deletion can refuse one attempt, and a restored secret the next one.
+var tries = map[string]int{"ResourceExistsException": 50, "InvalidRequestException": 3}
 
-// overtaken are the errors of a write whose secret has changed since the writer read it.
-var overtaken = []string{"ResourceExistsException", "ResourceNotFoundException", "InvalidRequestException"}
-
-// Put makes changes of one owner's accounts, all or none, and keeps what other operators change at the same time. Put
-// returns ErrChanged where another operator has changed the same fields. A secret that is scheduled for deletion is
-// restored with the changed accounts alone, unless two operators restore it at the same moment.
-func (w *Writer) Put(ctx context.Context, kind project.Kind, owner string, changes ...Change) error {
-	name := Name(w.stage, kind, owner)
-	for attempt := 1; ; attempt++ {
-		err := w.put(ctx, name, changes)
+// Repeat repeats a write, a bounded number of times, while changes of other operators cause its errors.
+func Repeat(write func() error) error {
+	for failed := map[string]int{}; ; {
+		err := write()
 		refused, ok := errors.AsType[smithy.APIError](err)
-		if !ok || !slices.Contains(overtaken, refused.ErrorCode()) || attempt == attempts {
+		if !ok {
+			return err
+		}
+		code := refused.ErrorCode()
+		if failed[code]++; failed[code] >= tries[code] {
 			return err
 		}
 	}
 }
 
+// seen is what earlier attempts of a Put have seen.
+type seen struct {
+	exists   bool   // the secret exists, perhaps without a value
+	deleted  string // the version whose accounts ended with the deletion of the secret
+	restored bool   // the Put has restored the secret
+}
+
+// Put makes changes of one owner's accounts, all or none, and keeps what other operators change at the same time. Put
+// returns ErrChanged where another operator has changed the same fields. A secret that is scheduled for deletion is
+// restored with the changed accounts alone, unless another operator writes between the restoration and the value.
+func (w *Writer) Put(ctx context.Context, kind project.Kind, owner string, changes ...Change) error {
+	name, before := Name(w.stage, kind, owner), seen{}
+	err := Repeat(func() error { return w.put(ctx, name, changes, &before) })
+	if err != nil && before.restored {
+		return fmt.Errorf("secret %s was restored, perhaps with its old accounts; delete it before a repeat: %w", name, err)
+	}
+	return err
+}
+
 // put makes one attempt. The write of the value fails where the version that put has read is not the newest.
-func (w *Writer) put(ctx context.Context, name string, changes []Change) error {
-	var current types.SecretVersionsListEntry
-	token := ""
+func (w *Writer) put(ctx context.Context, name string, changes []Change, before *seen) error {
+	current, token := types.SecretVersionsListEntry{}, ""
 	value, found, err := read(ctx, w.client, name, nil)
-	if err == nil && found != absent {
+	if err == nil && (found != absent || before.exists) {
 		if current, token, err = Next(ctx, w.client, name); err == nil {
 			value, found, err = read(ctx, w.client, name, current.VersionId) // the version that the token follows
 		}
@@ -117,7 +133,7 @@ func (w *Writer) put(ctx context.Context, name string, changes []Change) error {
 	if err != nil {
 		return err
 	}
-	if value == nil {
+	if value == nil || aws.ToString(current.VersionId) == before.deleted {
 		value = accounts{}
 	}
 	for _, c := range changes {
@@ -126,16 +142,20 @@ func (w *Writer) put(ctx context.Context, name string, changes []Change) error {
 		}
 	}
 	encoded, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("secret %s: %w", name, errFormat)
+	if err == nil {
+		err = w.write(ctx, name, found, token, string(encoded), before)
 	}
-	if err = w.write(ctx, name, found, token, string(encoded)); err != nil {
+	if err != nil {
+		before.exists = true // after each error that Repeat repeats
+		if _, scheduled := errors.AsType[*types.InvalidRequestException](err); scheduled {
+			before.deleted = aws.ToString(current.VersionId)
+		}
 		return fmt.Errorf("write secret %s: %w", name, err)
 	}
 	return nil
 }
 
-func (w *Writer) write(ctx context.Context, name string, found state, token, value string) (err error) {
+func (w *Writer) write(ctx context.Context, name string, found state, token, value string, before *seen) (err error) {
 	if found == absent {
 		in := &secretsmanager.CreateSecretInput{Name: &name, SecretString: &value}
 		if in.Description = aws.String("Accounts at vendors, written by svc."); w.Key != "" {
@@ -146,6 +166,7 @@ func (w *Writer) write(ctx context.Context, name string, found state, token, val
 	}
 	if found == deleted {
 		_, err = w.client.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: &name})
+		before.restored = err == nil
 	}
 	if err == nil {
 		_, err = w.client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{
@@ -178,13 +199,11 @@ func Next(
 		}
 	}
 	if current.VersionId == nil {
-		return current, "", fmt.Errorf("secret %s has no current version", name)
+		return current, "", fmt.Errorf("secret %s has no current version: delete the secret, or give it the value {}", name)
 	}
-	follow := func(id string) string {
-		sum := sha256.Sum256([]byte(id))
-		return hex.EncodeToString(sum[:])
-	}
-	for token = follow(aws.ToString(current.VersionId)); ids[token]; token = follow(token) {
+	for token = aws.ToString(current.VersionId); ids[token]; {
+		sum := sha256.Sum256([]byte(token))
+		token = hex.EncodeToString(sum[:])
 	}
 	return current, token, nil
 }

@@ -285,12 +285,16 @@ func TestRolesAgainstReality(t *testing.T) {
 	if findings := judge(functions, ideal); len(findings) > 0 {
 		t.Fatalf("an ideal run: %v", findings)
 	}
-	sms := lambda.AccessKeyID(template.Function{Folder: "sms"})
+	sms, settle := lambda.AccessKeyID(template.Function{Folder: "sms"}), lambda.AccessKeyID(template.Function{Folder: "settle"})
 	for _, more := range []deed{
 		{sms, "dynamodb:DeleteItem", "svc-local-wallets", "p"},
 		{sms, "dynamodb:Query", "svc-prod-projects", ""},
 		{sms, "secretsmanager:GetSecretValue", "svc/local/security/managed/development", ""},
-		{lambda.AccessKeyID(template.Function{Folder: "settle"}), "secretsmanager:GetSecretValue", "svc/local/sms/managed/development", ""},
+		{sms, "dynamodb:PutItem", "svc-local-movements", "p"},
+		{sms, "dynamodb:PutItem", "svc-local-resolutions", "p"},
+		{settle, "dynamodb:PutItem", "svc-local-movements", "p"},
+		{settle, "dynamodb:PutItem", "svc-local-resolutions", "p"},
+		{settle, "secretsmanager:GetSecretValue", "svc/local/sms/managed/development", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "pdf"}), "lambda:InvokeFunction", "svc-local-pdf-render-shared", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "pdfrender"}), "dynamodb:Query", "svc-local-projects", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "currency"}), "dynamodb:PutItem", "svc-local-rates", "stored"},

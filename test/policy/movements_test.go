@@ -18,9 +18,17 @@ var movementWrites = []string{
 	"UpdateTable", "DeleteTable", "RestoreTableFromBackup", "RestoreTableToPointInTime", "PutResourcePolicy",
 }
 
+// rightsIn are the types of IAM and DynamoDB whose rights the rules read. Any other type could give a role more.
+var rightsIn = []string{"AWS::IAM::Role", "AWS::IAM::ManagedPolicy", "AWS::DynamoDB::Table"}
+
 // movements: the role of no function can write a movement of any kind. The rule is stricter than IAM: a condition counts as
 // fulfilled, a denial as none, a reference as any text, NotAction and NotResource as everything.
 func movements(s *templateFile) (f findings) {
+	for _, r := range s.resources("") {
+		if regexp.MustCompile(`^AWS::(IAM|DynamoDB)::`).MatchString(r.kind) && !slices.Contains(rightsIn, r.kind) {
+			f.add("%s: no rule reads what a resource of the type %s permits", r.id, r.kind)
+		}
+	}
 	for _, function := range s.functions() {
 		role := s.resource(function.stem() + "Role")
 		statements := role.statements()

@@ -301,24 +301,38 @@ func TestCosts(t *testing.T) {
 		}
 		perMillion = append(perMillion, append(row, each))
 	}
-	fixed, idle := m.fixed()
+	fixed, idle, prod := m.fixed(t)
 	if idle > 15 {
-		t.Errorf("a month without a request costs %.2f $; most of it is metrics, see docs/decisions.md#log-lines", idle)
+		t.Errorf("a month without a request and a web ACL costs %.2f $; most of it is metrics, see docs/decisions.md#log-lines", idle)
 	}
 	computed(t, "docs/costs.md", map[string]string{
 		"operations": table(slices.Concat([]string{"Operation", "Writes", "Reads", "Own time"}, m.Regions, []string{"Each second of vendor"}), perMillion),
 		"fixed":      fixed, "project": m.project(), "storage": m.storage(), "flood": m.flood(t),
 	})
 	computed(t, "README.md", map[string]string{
-		"price": fmt.Sprintf("A month without a request costs %s $ in %s. A million requests of \"%s\" cost %s $. Your\n"+
-			"vendor's bill and response time come on top: [what it costs](docs/costs.md).\n", dollars(idle), m.Regions[0], m.Operations[0].Name, perMillion[0][4]),
+		"price": fmt.Sprintf("A month without a request costs %s $ in %s, and %s $ with the web ACL and the traces that samconfig.toml\n"+
+			"sets for prod. A million requests of \"%s\" cost %s $; the web ACL adds %s $ and tracing up to %s $. Your\n"+
+			"vendor's bill and response time come on top: [what it costs](docs/costs.md).\n", dollars(idle), m.Regions[0], dollars(prod),
+			m.Operations[0].Name, perMillion[0][4], dollars(m.price("acl_request", 0)*1e6), dollars(m.price("trace", 0)*1e6)),
 	})
 }
 
-// fixed returns the table of a month without a request and of a month in which everything occurs, and the price of the first.
-func (m *model) fixed() (text string, idle float64) {
-	settle, ratesync := m.runs["settle"], m.runs["ratesync"]
-	at := func(region int) (rows [][]string, idle, used float64) {
+// configured returns the value of a parameter in a stage of samconfig.toml.
+func configured(s *templateFile, stage, name string) string {
+	config, _ := os.ReadFile(root("samconfig.toml"))
+	if own := regexp.MustCompile(`"Stage=` + stage + `",.*"` + name + `=(\w+)"`).FindSubmatch(config); own != nil {
+		return string(own[1])
+	}
+	return s.doc.text("Parameters", name, "Default")
+}
+
+// fixed returns the table of a month without a request and of a month in which everything occurs, and the price of the first:
+// with the template's defaults, and in samconfig.toml's prod.
+func (m *model) fixed(t *testing.T) (text string, idle, prod float64) {
+	t.Helper()
+	s, settle, ratesync := current(t), m.runs["settle"], m.runs["ratesync"]
+	rules := len(s.doc.list("Resources", "Firewall", "Properties", "Rules"))
+	at := func(region int, stage string) (rows [][]string, idle, used float64) {
 		add := func(what string, count float64, price float64, inIdle, inUse float64) {
 			idle, used = idle+inIdle, used+inUse
 			rows = append(rows, []string{what, number(count), number(price), dollars(inIdle), dollars(inUse)})
@@ -341,44 +355,53 @@ func (m *model) fixed() (text string, idle float64) {
 		}
 		run("Runs of the settling function", settle, m.unit("settle_milliseconds"))
 		run("Runs of ratesync", ratesync, m.unit("ratesync_milliseconds"))
+		if configured(s, stage, "AddressRequestsPer5Minutes") != "0" {
+			each("Web ACL of prod", 1, "acl")
+			each("Its rules", rules, "acl_rule")
+		}
+		if configured(s, stage, "Tracing") == "Active" {
+			each("Traces of these runs in prod", int(settle+ratesync), "trace")
+		}
 		return rows, idle, used
 	}
-	rows, idle, used := at(0)
-	rows = append(rows, []string{"**Total**", "", "", "**" + dollars(idle) + "**", "**" + dollars(used) + "**"})
+	total := func(what string, idle, used float64) []string {
+		return []string{"**" + what + "**", "", "", "**" + dollars(idle) + "**", "**" + dollars(used) + "**"}
+	}
+	rows, idle, used := at(0, "dev")
+	inProd, prod, most := at(0, "prod")
+	rows = slices.Concat(rows, [][]string{total("Total, dev and staging", idle, used)}, inProd[len(rows):], [][]string{total("Total of prod, as samconfig.toml sets it", prod, most)})
 	text = table([]string{"A month, " + m.Regions[0], "Number", "$ each", "Nobody sends a request", "Everything occurs"}, rows)
 	for region := 1; region < len(m.Regions); region++ {
-		_, unused, used := at(region)
-		text += fmt.Sprintf("\nIn %s: %s and %s $.", m.Regions[region], dollars(unused), dollars(used))
+		_, unused, used := at(region, "dev")
+		_, least, most := at(region, "prod")
+		text += fmt.Sprintf("\nIn %s: %s and %s $; prod %s and %s $.", m.Regions[region], dollars(unused), dollars(used), dollars(least), dollars(most))
 	}
 	full := len(operations()) * 3 * 3 // each operation, with one outcome, and that with one vendor
 	return text + fmt.Sprintf(`
 
 At most %d of the custom metrics exist without a request. With `+"`MetricDetail=full`"+` each operation, outcome and vendor that
 occurs is three more metrics: from %d (%s $) with one vendor each to about 400 (%s $), and the gateway's counts by method,
-about 70 metrics more (%s $). Optional: your own KMS key %s $, a web ACL %s $ with %s $ for each of its rules and %s $ for a
-million requests.
+about 70 metrics more (%s $). Your own KMS key costs %s $. Prod's web ACL adds %s $ to a million requests, blocked ones
+included. Prod's `+"`Tracing=Active`"+` adds up to %s $ to a million requests: X-Ray records the first request of each second and %s %%
+of the others.
 `, m.idleMetrics, m.metrics+full, dollars(float64(m.metrics+full)*m.price("metric", 0)), dollars(400*m.price("metric", 0)),
-		dollars(70*m.price("metric", 0)), dollars(m.price("key", 0)), dollars(m.price("acl", 0)), dollars(m.price("acl_rule", 0)), dollars(m.price("acl_request", 0)*1e6)), idle
+		dollars(70*m.price("metric", 0)), dollars(m.price("key", 0)), dollars(m.price("acl_request", 0)*1e6), dollars(m.price("trace", 0)*1e6),
+		number(m.unit("traced_share")*100)), idle, prod
 }
 
 // flood is the table of what a day of requests without credentials costs in each stage of samconfig.toml: as many as the
-// throttles let through, to each route.
+// throttles let through, to each route. WAF bills what it and the throttles turn away, too.
 func (m *model) flood(t *testing.T) string {
 	t.Helper()
 	s := current(t)
 	settings, stages := s.doc.list("Resources", "ApiStage", "Properties", "MethodSettings"), []string{"dev", "staging", "prod"}
-	config, _ := os.ReadFile(root("samconfig.toml"))
 	set := func(stage, name string) float64 {
-		text := s.doc.text("Parameters", name, "Default")
-		if own := regexp.MustCompile(`"Stage=` + stage + `",.*"` + name + `=(\d+)"`).FindSubmatch(config); own != nil {
-			text = string(own[1])
-		}
-		value, _ := strconv.ParseFloat(text, 64)
+		value, _ := strconv.ParseFloat(configured(s, stage, name), 64)
 		return value
 	}
 	slow, _ := strconv.ParseFloat(show(at(settings[1], "ThrottlingRateLimit")), 64)
 	slow *= float64(len(settings) - 1)
-	milliseconds := m.unit("refused_milliseconds")
+	sent, milliseconds := m.quota("gateway_rate").Value, m.unit("refused_milliseconds")
 	refused := m.request(operationUnits{Reads: 1, Milliseconds: milliseconds, ResponseBytes: m.unit("refused_bytes")}, 0)
 	page := m.request(operationUnits{Milliseconds: milliseconds, ResponseBytes: m.unit("docs_bytes")}, 0)
 	head := []string{"$ a day, " + m.Regions[0]}
@@ -386,18 +409,24 @@ func (m *model) flood(t *testing.T) string {
 		{fmt.Sprintf("%d routes, refused with 401 or 404", len(s.routes()))}, {fmt.Sprintf("The documentation, %s files a second", number(slow))}, {"From one address alone"},
 	}
 	for _, stage := range stages {
-		rate, address, firewall := set(stage, "ApiRequestsPerSecond"), math.Inf(1), 0.0
+		rate, address, firewall, trace := set(stage, "ApiRequestsPerSecond"), math.Inf(1), 0.0, 0.0
 		if limit := set(stage, "AddressRequestsPer5Minutes"); limit > 0 {
 			address, firewall = limit/300, m.price("acl_request", 0)
 		}
+		if configured(s, stage, "Tracing") == "Active" {
+			trace = m.price("trace", 0)
+		}
 		head = append(head, fmt.Sprintf("%s: %s a second and route", stage, number(rate)))
-		all := min(rate*float64(len(s.routes())), m.quota("gateway_rate").Value)
+		all := min(rate*float64(len(s.routes())), sent)
 		pages := min(slow, address) // an address asks for what costs most
-		for i, sum := range []float64{all * (refused + firewall), slow * (page + firewall), pages*(page+firewall) + min(all, address-pages)*(refused+firewall)} {
+		for i, passed := range []struct{ refused, pages float64 }{{all, 0}, {0, slow}, {min(all, address-pages), pages}} {
+			traces := 1 + m.unit("traced_share")*(passed.refused+passed.pages-1)
+			sum := passed.refused*refused + passed.pages*page + sent*firewall + traces*trace
 			rows[i] = append(rows[i], dollars(sum*24*3600))
 		}
 	}
-	return table(head, rows)
+	return table(head, rows) + fmt.Sprintf("\nWith a web ACL %s $ of each row are WAF's, for %s requests a second that arrive.\n",
+		dollars(sent*m.price("acl_request", 0)*24*3600), number(sent))
 }
 
 // scanned is the price of reading all wallets once, in pages that are rounded up to 4 KB; half of it where a stale read will do.
@@ -460,7 +489,7 @@ func TestScale(t *testing.T) {
 	if math.Abs(share-100) > 1e-9 {
 		t.Errorf("the shares of the mix sum up to %v, want 100", share)
 	}
-	_, _ = m.fixed()
+	_, _, _ = m.fixed(t)
 	_, _, _ = m.project(), m.storage(), m.flood(t)
 	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates(), "projects": m.projects(), "sources": m.sources()})
 	known := slices.Concat(slices.Collect(maps.Keys(m.Units)), slices.Collect(maps.Keys(m.Quotas)), slices.Collect(maps.Keys(m.Prices)))

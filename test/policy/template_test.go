@@ -121,6 +121,7 @@ var facts = []fact{
 	{"AWS::Lambda::Alias", "FunctionVersion", "${{stem}FunctionVersion.Version}"},
 	{"AWS::Lambda::Version", "/DeletionPolicy", "Retain"},
 	{"\\w+CanaryAlarm", "AlarmName", "${AWS::StackName}-{folder}-canary-${{stem}FunctionVersion.Version}"},
+	{"PdfRenderCanaryAlarm", "AlarmName", "${AWS::StackName}-{folder}-${PdfIsolation}-canary-${{stem}FunctionVersion.Version}"}, // each mode has a version 1
 
 	// A scheduled run is repeated at most until the next one; Lambda waits one minute before the first retry, two before the second.
 	{"AWS::Scheduler::Schedule", "Name", "~\\$\\{AWS::StackName\\}-[a-z]+"},
@@ -142,6 +143,7 @@ var facts = []fact{
 	{"AWS::IAM::Role", "ManagedPolicyArns", "~\\[(\\$\\{RequestPolicy\\}, )?(\\$\\{ChargePolicy\\}, )?" + regexp.QuoteMeta(traced)},
 	{"PdfRenderRole|\\w+FunctionEvery\\w+Role", "ManagedPolicyArns", ""},
 	{"DeploymentRole", "ManagedPolicyArns", "[arn:${AWS::Partition}:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited]"},
+	{"AWS::IAM::ManagedPolicy", "Roles", ""},
 	{"TracePolicy", "/Condition", "Traces"},
 	{"KeyPolicy", "/Condition", "ReadsKey"},
 
@@ -152,11 +154,11 @@ var facts = []fact{
 	{"AWS::DynamoDB::Table", "DeletionProtectionEnabled", ""},
 	{"AWS::DynamoDB::Table", "SSESpecification", "HasKey ? {KMSMasterKeyId: ${KmsKeyArn}, SSEEnabled: true, SSEType: KMS} : -"},
 	{"AWS::DynamoDB::Table", "TimeToLiveSpecification", ""},
+	{"AWS::DynamoDB::Table", "ResourcePolicy", ""}, // it could give a role rights that the role does not show
 	{"AWS::DynamoDB::Table", "PointInTimeRecoverySpecification", "{PointInTimeRecoveryEnabled: true}"},
 	{"AWS::DynamoDB::Table", "/DeletionPolicy", "RetainExceptOnCreate"},
 	{"AWS::DynamoDB::Table", "/UpdateReplacePolicy", "Retain"},
 	{"Ledger", "GlobalSecondaryIndexes.0.Projection", "{ProjectionType: ALL}"},
-	{"Movements|Resolutions", "ResourcePolicy", ""}, // it could let a function's role write
 	{"Rates|Transient", "TimeToLiveSpecification", "{AttributeName: expires, Enabled: true}"},
 	{"Rates|Transient", "PointInTimeRecoverySpecification", ""},
 	{"Rates|Transient", "/DeletionPolicy", "Delete"},
@@ -608,7 +610,12 @@ func TestTemplateFindings(t *testing.T) {
 		{settle + "+", allow("dynamodb:D*", object{"Fn::Sub": "arn:${AWS::Partition}:dynamodb:*:*:table/svc-${Stage}-res*"}), "SettleRole may DeleteItem: refunding resolution"},
 		{settle + "+", object{"Fn::If": []any{"HasKey", allow("*", "*"), object{"Ref": "AWS::NoValue"}}}, "SettleRole may UpdateItem: grant"},
 		{"Resources SmsRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess", "SmsRole has a policy whose rights are not known"},
+		{"Resources SmsRights", object{"Type": "AWS::IAM::Policy"}, "SmsRights: no rule reads what a resource of the type AWS::IAM::Policy permits"},
+		{"Resources SmsRights", object{"Type": "AWS::IAM::RolePolicy"}, "SmsRights: no rule reads"},
+		{"Resources Copies", object{"Type": "AWS::DynamoDB::GlobalTable"}, "Copies: no rule reads"},
+		{"Resources ChargePolicy Properties Roles", []any{object{"Ref": "PdfRenderRole"}}, "ChargePolicy: Roles is"},
 		{"Resources Movements Properties ResourcePolicy", object{"PolicyDocument": object{}}, "Movements: ResourcePolicy is"},
+		{"Resources Wallets Properties ResourcePolicy", object{"PolicyDocument": object{}}, "Wallets: ResourcePolicy is"},
 		{"Resources Wallets Properties BillingMode", "PAY_PER_REQUESTS", `Wallets: BillingMode is "PAY_PER_REQUESTS"`},
 		{"Resources Api Properties SecurityPolicy", nil, "Api: SecurityPolicy is"},
 		{"Resources Api Properties SecurityPolicy", "TLS_1_0", "Api: SecurityPolicy is"},
@@ -617,6 +624,7 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources SmsCanaryAlarm Properties Metrics 2 MetricStat", nil, "SmsCanaryAlarm watches"},
 		{"Resources SettleCanaryAlarm Properties MetricName", "Throttles", "SettleCanaryAlarm watches"},
 		{"Resources SmsCanaryAlarm Properties AlarmDescription", "The new version of SMS fails: its deployment is rolled back", "SmsCanaryAlarm: AlarmDescription is"},
+		{"Resources PdfRenderCanaryAlarm Properties AlarmName", "${AWS::StackName}-pdfrender-canary-${PdfRenderFunctionVersion.Version}", "PdfRenderCanaryAlarm: AlarmName is"},
 		{"Resources PdfFunction", nil, "nothing is a PdfFunction"},
 		// docs/decisions.md#failed-runs: without a destination, the alarms have to count failed and throttled runs.
 		{"Resources ErrorsAlarm Properties Metrics 6 MetricStat", nil, "ErrorsAlarm watches"},

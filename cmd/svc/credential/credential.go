@@ -89,13 +89,14 @@ func issue(a *app.App) *cobra.Command {
 		Short:   "Create a client ID and its secret",
 		Example: "  svc credential issue acme --env production",
 	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		var added []project.Credential // in one transaction: svc shows all secrets or none
 		var issued []Issued
 		for _, env := range envs {
-			clientID, clientSecret, err := s.Projects.IssueCredential(ctx, rec.ID, env)
-			if err != nil {
-				return err
-			}
-			issued = append(issued, Issued{rec.ID, env, clientID, clientSecret})
+			c, clientSecret := project.NewCredential(rec.ID, env)
+			added, issued = append(added, c), append(issued, Issued{rec.ID, env, c.ClientID, clientSecret})
+		}
+		if err := s.Projects.AddCredential(ctx, rec.ID, added...); err != nil {
+			return err
 		}
 		return printIssued(s, func(i Issued) string { return request(ctx, s, rec, i) }, issued...)
 	})

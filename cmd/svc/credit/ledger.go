@@ -164,7 +164,8 @@ Grants, refunds, adjustments and resolutions count in the tables that no functio
 write; one that is in the ledger is reported as forged, and counts nothing.
 
 The command reads all wallets and entries, changes nothing, and may run while the
-service runs. Exit code 1 means that the command has found a difference.`,
+service runs. Exit code 1 means that the command has found a difference; docs/restore.md
+says what a person may repair.`,
 	}, nil, runVerify)
 }
 

@@ -211,7 +211,11 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 			return err
 		}
 	}
-	if err := rec.ValidateIntegrations(integrations...); err != nil {
+	rec, err := s.Load(ctx, rec.ID) // again: another operator may have changed the project while this one typed
+	if err == nil {
+		err = rec.ValidateIntegrations(integrations...)
+	}
+	if err != nil {
 		return err
 	}
 	// The secret is written first, so that an active integration always has a secret.

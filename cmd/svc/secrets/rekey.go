@@ -2,7 +2,6 @@ package secrets
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,8 +49,12 @@ func runRekey(ctx context.Context, s *app.Stack) error {
 		if at := entry.DeletedDate; at != nil {
 			f.Add(app.Warning, "secret", name, "it is scheduled for deletion on "+app.Second(*at)+", and keeps its key",
 				"Keep the old key until then: no restored secret can be read without it.")
-		} else if done, err := encrypt(ctx, s, entry, key); !f.Failed("secret", name, err) {
-			f.Add(app.OK, "secret", name, done, "")
+		} else {
+			var done string
+			err := secret.Repeat(func() (err error) { done, err = encrypt(ctx, s, entry, key); return err })
+			if !f.Failed("secret", name, err) {
+				f.Add(app.OK, "secret", name, done, "")
+			}
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -112,7 +115,6 @@ func listSecrets(ctx context.Context, s *app.Stack) (all []types.SecretListEntry
 
 // encrypt writes the value of a secret again with the key, and returns what was done. UpdateSecret with a key and no
 // value would keep the version readable with the old key, and leave a version alone that the caller may not encrypt.
-// Where another operator writes the secret meanwhile, encrypt begins again.
 func encrypt(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key string) (done string, err error) {
 	current, token, err := secret.Next(ctx, s.Vault, aws.ToString(entry.ARN))
 	switch {
@@ -128,9 +130,6 @@ func encrypt(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key
 		_, err = s.Vault.UpdateSecret(ctx, &secretsmanager.UpdateSecretInput{
 			SecretId: entry.ARN, KmsKeyId: &key, SecretString: value.SecretString, ClientRequestToken: &token,
 		})
-	}
-	if _, overtaken := errors.AsType[*types.ResourceExistsException](err); overtaken {
-		return encrypt(ctx, s, entry, key)
 	}
 	return "it was encrypted again", err
 }
