@@ -81,9 +81,6 @@ func codeText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// twilioUnsent are the statuses of a message that exists and will not be sent.
-var twilioUnsent = map[string]bool{"failed": true, "undelivered": true, "canceled": true}
-
 func (a *twilioAdapter) call(ctx context.Context, method, resource string, form url.Values) (twilioResponse, error) {
 	secrets := a.account.Secrets
 	user := cmp.Or(secrets["api_key_sid"], secrets["account_sid"])
@@ -131,7 +128,7 @@ func (a *twilioAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 		return Receipt{}, err
 	case response.SID == "" || response.Status == "":
 		return Receipt{}, a.fail(upstream.Unusable, "response without sid or status")
-	case twilioUnsent[response.Status]:
+	case twilioStates[response.Status] == StateFailed: // the message exists and will not be sent
 		return Receipt{}, a.withCode(a.fail(upstream.Rejected, "message "+response.Status), codeText(response.ErrorCode))
 	}
 	return Receipt{Status: response.Status, ID: response.SID}, nil
