@@ -32,10 +32,11 @@ type renderer struct {
 type afterResponse func(ctx context.Context, name string, work func(context.Context) error)
 
 func newRenderer(cfg aws.Config, c config, after afterResponse) *renderer {
-	return &renderer{function: c.Renderer, isolates: c.Isolation == projectIsolation, after: after, client: lambda.NewFromConfig(cfg, func(o *lambda.Options) {
+	client := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
 		o.HTTPClient = dynamo.Streaming()
 		o.Retryer = aws.NopRetryer{} // the method render decides which calls are repeated
-	})}
+	})
+	return &renderer{client: client, function: c.Renderer, isolates: c.Isolation == projectIsolation, after: after}
 }
 
 // render returns the result of a project's event. A renderer that dies is replaced once, while the time lasts: a render

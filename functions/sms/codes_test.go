@@ -48,7 +48,7 @@ func TestDocumentedCodes(t *testing.T) {
 	follows := map[upstream.Class]struct {
 		status  status // where no other account is left
 		charged bool
-		next    bool // the next account is asked
+		next    bool // the next account gets the message
 		failure string
 	}{
 		"":                          {accepted, true, false, ""},

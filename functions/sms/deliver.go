@@ -254,16 +254,23 @@ type sender struct {
 	suspected atomic.Bool // the vendor has refused the account, by words alone
 }
 
-// ready waits until the vendor's pace permits a send. The returned error is the reason why no send may begin.
+// ready waits until a further send may begin. The returned error is the reason why no send may begin. No running send
+// calls ready, because ready may wait for the running sends.
 func (s *sender) ready(ctx, begin context.Context) error {
-	err := s.limiter.Wait(begin)
+	err := s.paced(ctx, begin)
 	if s.suspected.Swap(false) && !s.accepted.Load() {
 		s.calls.Wait() // a running send may be accepted
 		if !s.accepted.Load() {
 			s.stop(errRefused)
-			err = errRefused
+			err = s.paced(ctx, begin)
 		}
 	}
+	return err
+}
+
+// paced waits until the vendor's pace permits a send. The returned error is the reason why no send may begin.
+func (s *sender) paced(ctx, begin context.Context) error {
+	err := s.limiter.Wait(begin)
 	if err == nil && !s.hasTimeForSend(ctx) {
 		err = errNoTime
 		s.stop(err)
@@ -295,7 +302,7 @@ func (s *sender) call(ctx, begin context.Context, batch []*recipient) outcome {
 		case <-time.After(pause):
 		case <-begin.Done():
 		}
-		if s.ready(ctx, begin) != nil {
+		if s.suspected.Load() && !s.accepted.Load() || s.paced(ctx, begin) != nil {
 			return last
 		}
 	}

@@ -329,6 +329,7 @@ func TestDeliver(t *testing.T) {
 		{"refuses without a next one", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused))}, bulkSame, 1000, 0, "a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
 		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0, "b not_attempted 100", []int{1, 1}, 2 * responseTime, "503 not_sent b"},
 		{"no funds without a next one", []*fakeVendor{paced(failsWith(upstream.AccountRefused))}, bulkSame, 1000, 0, "a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 account_refused a reached"},
+		{"too fast beside words", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), refusesByWords)), one(accepts)}, bulkSame, 2, 0, "b accepted 2", []int{2, 2}, 0, ""},
 		{"a bulk too fast", []*fakeVendor{one(inTurn(40, failsWith(upstream.TooFast), accepts)), one(accepts)}, bulkSame, 100, 0, "a accepted 100", []int{140, 0}, 0, ""},
 		{"batches too fast", []*fakeVendor{many(inTurn(2, accepts, failsWith(upstream.TooFast))), many(accepts)}, bulkSame, 1000, 0, "a accepted 200, b accepted 800", []int{22, 8}, 0, ""},
 		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0, "b uncertain 100", []int{1, 1}, responseTime + callTimeout, "503 no_response b reached uncertain"},

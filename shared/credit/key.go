@@ -27,7 +27,7 @@ func NewKey(at time.Time, requestID string) Key {
 	return Key(digits(at) + "-" + keyEncoding.EncodeToString(digest[:])[:keyDigest])
 }
 
-// digits returns the begin of all keys of that time.
+// digits returns the digits with which all keys of that time begin.
 func digits(at time.Time) string { return fmt.Sprintf("%0*d", keyDigits, at.UnixMicro()) }
 
 // ParseKey returns the key that a text is, or an error for a text that NewKey does not produce.

@@ -192,8 +192,8 @@ func (s *Store) walletItem(ctx context.Context, project string) (dynamo.Item, er
 }
 
 // again returns the partitions of a table that may hold entries when the wallet is read again: those that the account has
-// seen, in the ledger also those of today, of yesterday and of the days of both reads' reservations. The number is bounded
-// by what is stored, whatever days a forged entry names.
+// seen, in the ledger also those of today, of yesterday and of the days of both reads' reservations. A forged entry of a
+// distant day adds its own partition and no others.
 func (a *account) again(second *account, from entryTable, project string, now time.Time) map[string]bool {
 	all, days := map[string]bool{project: true}, map[string]bool{}
 	maps.Copy(all, a.partitions[from])

@@ -262,6 +262,11 @@ type Deployed struct {
 	Prices  credit.Prices
 }
 
+// KeptTables returns the short names of the tables that outlive the stack: those of projects and money.
+func KeptTables() []string {
+	return []string{"projects", "wallets", "ledger", "movements", "resolutions"}
+}
+
 // DescribeStack reads a stack from CloudFormation, and returns nil for a stack that does not exist.
 func DescribeStack(ctx context.Context, cfg aws.Config, name string) (*cloudformationtypes.Stack, error) {
 	out, err := cloudformation.NewFromConfig(cfg).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
@@ -278,12 +283,13 @@ func DescribeStack(ctx context.Context, cfg aws.Config, name string) (*cloudform
 // DeployedStack reads the stack of the stage from CloudFormation. A stack that does not exist is an error.
 func (s *Stack) DeployedStack(ctx context.Context) (*cloudformationtypes.Stack, error) {
 	stack, err := DescribeStack(ctx, s.AWS, s.StackName())
-	if err == nil && stack == nil {
-		err = fmt.Errorf("there is no stack %s (--stack names another)", s.StackName())
-	} else if err != nil {
-		err = fmt.Errorf("read the stack %s: %w", s.StackName(), err)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the stack %s: %w", s.StackName(), err)
+	case stack == nil:
+		return nil, fmt.Errorf("there is no stack %s (--stack names another)", s.StackName())
 	}
-	return stack, err
+	return stack, nil
 }
 
 // readDeployed reads the base URL and the prices of the stack.

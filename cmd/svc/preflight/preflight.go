@@ -271,7 +271,7 @@ func (f *flight) leftovers(ctx context.Context, p parameters) {
 	} else {
 		f.Add(app.OK, "stack", name, "it does not exist yet", "")
 	}
-	for _, short := range []string{"projects", "wallets", "ledger", "movements", "resolutions", "rates", "transient"} {
+	for _, short := range append(app.KeptTables(), "rates", "transient") {
 		name := f.Table(short)
 		_, err := within(ctx, callTime, "DynamoDB", func(ctx context.Context) (*dynamodb.DescribeTableOutput, error) {
 			return f.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})

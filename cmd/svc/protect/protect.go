@@ -39,13 +39,12 @@ func run(ctx context.Context, s *app.Stack) error {
 	}
 	var done []protected
 	t := app.Table{Header: []string{"TABLE", "DELETION PROTECTION", "RECOVERY"}}
-	tables := []string{"projects", "wallets", "ledger", "movements", "resolutions"} // the tables that outlive the stack
-	for _, short := range tables {                                                  // before the first write
+	for _, short := range app.KeptTables() { // before the first write
 		if _, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: new(s.Table(short))}); err != nil {
 			return fmt.Errorf("protect %s: %w", s.Table(short), err)
 		}
 	}
-	for _, short := range tables {
+	for _, short := range app.KeptTables() {
 		p := protected{Table: s.Table(short)}
 		if err := p.protect(ctx, s); err != nil {
 			return fmt.Errorf("protect %s: %w", p.Table, err)

@@ -105,6 +105,8 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	switch {
 	case status == "failed" && known:
 		return nil, c.refusal(failure.class, code, failure.meaning+": "+comment, response.Header)
+	case status == "failed" && code != "": // neither documented as a refusal nor as a doubt
+		return nil, c.refusal(upstream.Unusable, code, comment, nil)
 	case token != "" && response.Status == http.StatusUnauthorized:
 		return nil, c.fail(tokenRefused, comment)
 	}
@@ -115,10 +117,7 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	case "success":
 		return values, nil
 	case "failed":
-		if code == "" {
-			return nil, c.fail(upstream.Rejected, comment)
-		}
-		return nil, c.refusal(upstream.Unusable, code, comment, nil) // neither documented as a refusal nor as a doubt
+		return nil, c.fail(upstream.Rejected, comment)
 	}
 	return nil, c.fail(upstream.Unusable, string(response.Body))
 }
@@ -159,7 +158,11 @@ func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, m Message) 
 		data, _ := members(response["data"]) // an error changes nothing: the vendor has accepted the message
 		removed := Removed{count(data["duplicatesRemoved"]), count(data["invalidNumbers"]), count(data["mask_blocked_numbers"])}
 		if removed.Sum() >= len(to) {
-			return Receipt{}, a.fail(upstream.Rejected, fmt.Sprintf("the vendor has removed every recipient: %+v", removed))
+			class := upstream.Rejected
+			if len(to) > 1 { // no document says that the counts exclude each other
+				class = upstream.Unusable
+			}
+			return Receipt{}, a.fail(class, fmt.Sprintf("the vendor has removed every recipient: %+v", removed))
 		}
 		return Receipt{Status: text(response["status"]), ID: text(data["campaignId"]), Removed: removed}, nil
 	})
@@ -187,6 +190,8 @@ func (a *dialogV2Adapter) CheckStatus(ctx context.Context, s PastSend) (Status, 
 
 // count returns a number that is not negative, and 0 for any other value.
 func count(v jsontext.Value) int {
-	n, _ := strconv.ParseUint(text(v), 10, 16)
-	return int(n)
+	if n, err := strconv.ParseUint(text(v), 10, 16); err == nil {
+		return int(n)
+	}
+	return 0
 }

@@ -195,7 +195,10 @@ var keyWords = pattern.New(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|i
 // fundsWords are the refusals of an account without funds, known from third-party clients.
 var fundsWords = pattern.New(`(?i)\b(insufficient|not enough|low) (account )?(balance|credits?|funds)\b`)
 
-// messageWords show that a refusal is of one message, although the vendor says "not allowed".
+// ownWords are those keyWords that may also refuse one message.
+var ownWords = pattern.New(`(?i)^(unauthori[sz]ed|not allowed)$`)
+
+// messageWords show that a refusal by ownWords is of one message.
 var messageWords = pattern.New(`(?i)\b(recipient|number|destination|sender)s?\b`)
 
 // caller is the common part of the adapters: the account and the HTTP client.
@@ -289,7 +292,7 @@ func (c caller) byText(text string) error {
 		return c.fail(upstream.AccountRefused, text)
 	}
 	word := keyWords().FindString(text)
-	if word == "" || strings.EqualFold(word, "not allowed") && messageWords().MatchString(text) {
+	if word == "" || ownWords().MatchString(word) && messageWords().MatchString(text) {
 		return c.fail(upstream.Rejected, text)
 	}
 	err := c.fail(upstream.CredentialsRefused, text)

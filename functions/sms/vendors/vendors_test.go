@@ -160,6 +160,7 @@ func TestRefusalsByWords(t *testing.T) {
 		for words, class := range map[string]upstream.Class{
 			"Sending to this recipient is not allowed": upstream.Rejected,
 			"Number not allowed":                       upstream.Rejected,
+			"Unauthorized destination number":          upstream.Rejected,
 			"Unauthorized":                             upstream.CredentialsRefused,
 			"Invalid API key. Please contact support":  upstream.CredentialsRefused,
 			"You are not allowed to send messages":     upstream.CredentialsRefused,
