@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/upstream"
@@ -91,12 +92,13 @@ var errUncounted = &upstream.Error{Class: upstream.NotSent, Detail: "the message
 // delivery is the sending of one request's messages.
 type delivery struct {
 	*group
-	count func(context.Context, []*api.Message) // api.Job.Count
-	same  bool                                  // all messages have one text
-	key   string                                // names the request's sends, with the index of a send's first recipient
-	references
-	later   int          // accounts after the present one
-	slowest atomic.Int64 // response of a vendor so far, in nanoseconds
+	count   func(context.Context, []*api.Message) // api.Job.Count
+	same    bool                                  // all messages have one text
+	key     string                                // names the request's sends, with the index of a send's first recipient
+	later   int                                   // accounts after the present one
+	slowest atomic.Int64                          // response of a vendor so far, in nanoseconds
+
+	references reference.Sealer
 }
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
@@ -140,9 +142,7 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 			continue
 		}
 		s.calls.Go(func() {
-			o := s.call(ctx, begin, batch)
-			o.reference = s.reference(batch, o)
-			record(batch, o)
+			record(batch, s.call(ctx, begin, batch))
 			<-slots
 		})
 		if probing {
@@ -317,6 +317,7 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 			detail := fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack())
 			o.err = fmt.Errorf("%w: %w", api.ErrPanicked, &upstream.Error{Class: upstream.Unusable, Vendor: o.vendor, Detail: detail})
 		}
+		o.reference = s.reference(used, batch, o)
 	}()
 	started := time.Now()
 	o.receipt, o.err = upstream.Call(ctx, s.breakers, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
@@ -352,7 +353,7 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 func (d *delivery) keyOf(p *recipient) string { return d.key + "/" + strconv.Itoa(p.index) }
 
 // reference returns the reference of a call that the vendor may have accepted, and "" for any other call.
-func (d *delivery) reference(batch []*recipient, o outcome) string {
+func (d *delivery) reference(by upstream.Account, batch []*recipient, o outcome) string {
 	if known := o.status(); known != accepted && known != uncertain {
 		return ""
 	}
@@ -360,7 +361,7 @@ func (d *delivery) reference(batch []*recipient, o outcome) string {
 	if len(batch) == 1 {
 		number = batch[0].To
 	}
-	return d.seal(o.vendor, d.keyOf(batch[0]), o.receipt.ID, number)
+	return d.references.Seal(by, d.keyOf(batch[0]), o.receipt.ID, number)
 }
 
 func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*recipient) (vendors.Receipt, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
@@ -48,7 +49,7 @@ type sendRequest struct {
 	key        string // names the sends of the request at a vendor
 	checkCost  bool
 	recipients []recipient // in the order of the request
-	references
+	references reference.Sealer
 }
 
 // recipient is one message of a request with its outcome.
@@ -168,7 +169,7 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	if r.checkCost {
 		return g.estimate(accounts[0], r)
 	}
-	r.references = newReferences(call.Project, call.Environment)
+	r.references = reference.New(call.Project, call.Environment)
 	recipients := r.recipients
 	credits := call.Credits(requestedUnits(recipients))
 	messages := make([]*api.Message, len(recipients))
@@ -178,7 +179,7 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	job := &api.Job{Credits: credits, Irrevocable: true, Messages: messages}
 	job.Run = func(ctx context.Context) (*api.Result, error) {
 		id := cmp.Or(string(job.Reservation), call.RequestID)
-		r.key = r.scope + id
+		r.key = r.references.Scope + id
 		g.deliver(ctx, accounts, r, job.Count)
 		for i, m := range messages {
 			m.Unsent = recipients[i].status() == rejected || recipients[i].status() == notAttempted
@@ -186,17 +187,23 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		if err := failure(recipients); err != nil {
 			return nil, err
 		}
-		result := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
+		data := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
 		first := recipients[firstAccepted(recipients)]
-		if r.method == single {
-			result.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor, first.reference}
-		} else {
-			result.Provider = bulkAcceptance(recipients)
+		result := &api.Result{
+			Vendor: first.vendor, VendorID: first.receipt.ID, Attributes: summary(data.Units, recipients), Cause: cause(recipients),
 		}
-		return &api.Result{
-			Data: result, Vendor: first.vendor, VendorID: first.receipt.ID, Attributes: summary(result.Units, recipients),
-			Cause: cause(recipients),
-		}, nil
+		if r.method == single {
+			data.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor, first.reference}
+		} else {
+			bulk := bulkAcceptance(recipients)
+			data.Provider = bulk
+			result.Reduced = func() any {
+				data.Provider = bulk.withoutReferences()
+				return data
+			}
+		}
+		result.Data = data
+		return result, nil
 	}
 	return job, nil
 }
@@ -344,6 +351,15 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 		response.Results = append(response.Results, result)
 	}
 	return response
+}
+
+// withoutReferences returns a copy whose results have no references, which do not compress.
+func (b bulkResponse) withoutReferences() bulkResponse {
+	b.Results = slices.Clone(b.Results)
+	for i := range b.Results {
+		b.Results[i].Reference = ""
+	}
+	return b
 }
 
 func countByStatus(recipients []recipient) map[status]int {

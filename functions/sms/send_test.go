@@ -126,6 +126,7 @@ func TestBulkAcceptance(t *testing.T) {
 			r.add("0771234567", strings.Repeat("x", 307))
 			for i, o := range c.outcomes {
 				r.recipients[i].outcome = o
+				r.recipients[i].reference = "r"
 			}
 			got := bulkAcceptance(r.recipients)
 			if got.Status != c.status || got.ID != c.id || got.Vendor != c.vendor || len(got.Results) != len(c.outcomes) {
@@ -135,7 +136,7 @@ func TestBulkAcceptance(t *testing.T) {
 			units := 0
 			for i, result := range got.Results {
 				statuses = append(statuses, string(result.Status))
-				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1, "", ""}); result != want {
+				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1, "", "r"}); result != want {
 					t.Errorf("result %d is %+v, want %+v", i, result, want)
 				}
 				if result.Status == accepted {
@@ -148,6 +149,11 @@ func TestBulkAcceptance(t *testing.T) {
 			counts := map[string]int{}
 			for _, s := range statuses {
 				counts[s]++
+			}
+			for _, result := range got.withoutReferences().Results {
+				if result.Reference != "" || got.Results[0].Reference != "r" {
+					t.Errorf("%+v, reduced to %+v", got.Results[0], result)
+				}
 			}
 			want := &bulkCounts{counts["accepted"], counts["rejected"], counts["uncertain"], counts["not_attempted"], 0}
 			if c.status == "accepted" {

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
+	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
@@ -22,9 +24,6 @@ var statusErrors = map[upstream.Class]*api.Error{
 }
 
 var errNoReference = httpError(404, api.ReasonReferenceNotFound, "There is no such reference in this project and environment.")
-
-// reasonNoStatus is the reason of an unknown status for which no vendor is asked.
-const reasonNoStatus = "vendor_has_no_status"
 
 type statusResult struct {
 	Reference string        `json:"reference"`
@@ -44,8 +43,8 @@ func (g *group) status() api.Route {
 	}
 }
 
-func (g *group) prepareStatus(ctx context.Context, call *api.Call, reference string) (*api.Job, error) {
-	vendor, send, ok := newReferences(call.Project, call.Environment).open(reference)
+func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) (*api.Job, error) {
+	vendor, send, ok := reference.New(call.Project, call.Environment).Open(text)
 	if !ok {
 		return nil, errNoReference
 	}
@@ -59,24 +58,14 @@ func (g *group) prepareStatus(ctx context.Context, call *api.Call, reference str
 		return nil, err
 	}
 	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
-		found, err := g.checkStatus(ctx, accounts[0], send)
+		found, err := g.vendors.CheckStatus(ctx, g.client, g.secrets, accounts[0], send)
 		if err != nil {
 			return nil, vendorError(statusErrors, vendor, err)
 		}
-		result := statusResult{reference, found.State, vendor, &found.Word, found.Reason, time.Now().UTC().Truncate(time.Second)}
+		result := statusResult{text, found.State, vendor, &found.Word, found.Reason, cache.Clock{}.Now().UTC().Truncate(time.Second)}
 		if found.Word == "" {
 			result.Word = nil
 		}
 		return &api.Result{Data: result, Vendor: vendor}, nil
 	}}, nil
-}
-
-// checkStatus asks the vendor of the account for the state of a send, where the vendor has a call for that.
-func (g *group) checkStatus(ctx context.Context, account upstream.Account, send vendors.PastSend) (vendors.Status, error) {
-	if _, ok := g.adapter(account).(vendors.StatusChecker); !ok {
-		return vendors.Status{State: vendors.StateUnknown, Reason: reasonNoStatus}, nil
-	}
-	return upstream.Call(ctx, nil, g.secrets, account, func(a upstream.Account) (vendors.Status, error) {
-		return g.adapter(a).(vendors.StatusChecker).CheckStatus(ctx, send)
-	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"strings"
 	"testing"
@@ -11,49 +10,8 @@ import (
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
 	"svcapi/shared/api"
-	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
-
-// docs/decisions.md#references: a reference opens in its project and environment alone, unchanged, and reveals nothing.
-func TestReferences(t *testing.T) {
-	of := func(id string, env project.Environment) references {
-		return newReferences(&project.Project{ID: id}, env)
-	}
-	own, others := of("acme", project.Production), []references{of("acme", project.Development), of("acme2", project.Production)}
-	const number, request = "+94771234567", "7b6f3b0e-6d1c-4f0a-9a53-2c1f0d7b8a11/9999"
-	key, long := own.scope+request, strings.Repeat("i", maxID)
-	for id, want := range map[string]string{long: long, "": "", long + "i": ""} {
-		text := own.seal("ultimatesms", key, id, number)
-		vendor, send, ok := own.open(text)
-		if !ok || vendor != "ultimatesms" || send.Key != key || send.ID != want || time.Since(send.Ended).Abs() > time.Minute || len(text) > 200 {
-			t.Errorf("%s %+v %t, %d characters", vendor, send, ok, len(text))
-		}
-		if send.IsTo(number) != (want == "") || send.IsTo("+94771234568") {
-			t.Errorf("%+v knows another number, or not the own one", send)
-		}
-		sealed, _ := base64.RawURLEncoding.DecodeString(text)
-		if strings.Contains(string(sealed), request) || own.seal("ultimatesms", key, id, number) == text {
-			t.Errorf("%q is not encrypted", sealed)
-		}
-		malformed := []string{"", "A", "....", strings.Repeat("A", 200), text[:50], "+" + text, text + "\n", text + "A", text + "="}
-		for i := range sealed {
-			forged := append([]byte{}, sealed...)
-			forged[i] ^= 1
-			malformed = append(malformed, base64.RawURLEncoding.EncodeToString(forged))
-		}
-		for _, forged := range malformed {
-			if _, send, ok := own.open(forged); ok {
-				t.Errorf("%q: %+v", forged, send)
-			}
-		}
-		for _, other := range others {
-			if _, send, ok := other.open(text); ok {
-				t.Errorf("%s opens a reference of %s: %+v", other.scope, own.scope, send)
-			}
-		}
-	}
-}
 
 // docs/decisions.md#sms-status: what each documented word of a vendor means, after an accepted send and after a lost response.
 func TestDocumentedStatuses(t *testing.T) {
@@ -116,29 +74,35 @@ func statusAfter(t *testing.T, vendor, word string, lost int) string {
 	}
 	g, accounts := sandboxChain(s, vendor)
 	r := bulk(single, 1)
-	r.key = r.scope + "request"
+	r.key = r.references.Scope + "request"
 	for range max(lost, 1) {
 		g.deliver(t.Context(), accounts, r, func(context.Context, []*api.Message) {})
 	}
-	name, send, ok := r.open(r.recipients[0].reference)
+	name, send, ok := r.references.Open(r.recipients[0].reference)
 	if !ok || name != vendor || send.Key != r.key+"/0" || (send.ID == "") != (lost > 0) && vendor != "dialogv2" {
 		t.Fatalf("reference of %s %+v after %+v", name, send, r.recipients[0].outcome)
 	}
 	s.Forget()
-	got, err := g.checkStatus(t.Context(), accounts[0], send)
+	got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send)
 	var failed *upstream.Error
 	switch asked := len(s.Calls()) > 0; {
 	case errors.As(err, &failed):
 		return string(failed.Class)
-	case err != nil || asked == (got.Reason == reasonNoStatus || got.Reason == vendors.ReasonIDUnknown):
+	case err != nil || asked == (got.Reason == vendors.ReasonNoStatus || got.Reason == vendors.ReasonIDUnknown):
 		t.Errorf("%+v %v, vendor asked: %t", got, err, asked)
+	}
+	if found := got.State == vendors.StateNotFound; found && lost > 0 {
+		send.IsBy = func(upstream.Account) bool { return false }
+		if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send); err != nil || got.Reason != vendors.ReasonOtherAccount {
+			t.Errorf("another account: %+v, %v", got, err)
+		}
 	}
 	if vendor == "twilio" && word == "" && lost > 0 {
 		for name, other := range map[string]vendors.PastSend{
 			"five minutes before": {Ended: send.Ended.Add(-5 * time.Minute), IsTo: send.IsTo},
 			"another number":      {Ended: send.Ended, IsTo: func(string) bool { return false }},
 		} {
-			if got, err := g.checkStatus(t.Context(), accounts[0], other); err != nil || got.State != vendors.StateNotFound {
+			if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], other); err != nil || got.Reason != vendors.ReasonInconclusive {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
 		}

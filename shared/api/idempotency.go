@@ -77,19 +77,27 @@ func (state *requestState) endClaim(ctx context.Context, result *Result, failed 
 		}
 		return failed
 	}
-	outcome, err := encodeOutcome(result, e)
-	if err == nil {
-		err = state.claim.keep(ctx, outcome)
+	err := state.keep(ctx, result, e)
+	if errors.Is(err, errOutcomeTooLarge) && result.Reduced != nil {
+		err = state.keep(ctx, &Result{Data: result.Reduced(), Vendor: result.Vendor}, nil)
 	}
 	if errors.Is(err, errOutcomeTooLarge) {
-		outcome, _ = encodeOutcome(nil, errNotKept) // texts alone cannot fail
-		err = errors.Join(err, state.claim.keep(ctx, outcome))
+		err = errors.Join(err, state.keep(ctx, nil, errNotKept))
 	}
 	if err != nil {
 		state.note("outcome_not_kept", err)
 		state.metric("OutcomesNotKept")
 	}
 	return failed
+}
+
+// keep stores the outcome of the claim.
+func (state *requestState) keep(ctx context.Context, result *Result, failed *Error) error {
+	outcome, err := encodeOutcome(result, failed)
+	if err != nil {
+		return err
+	}
+	return state.claim.keep(ctx, outcome)
 }
 
 // outcome is the stored outcome of a request.

@@ -126,6 +126,8 @@ type Result struct {
 	Data  any    // the envelope's data
 	Meta  any    // the envelope's meta; nil: no meta
 	Media *Media // a body that is no JSON, in place of both
+	// Reduced returns the data for repeats where Data is too large to be kept; nil: such an outcome is not kept.
+	Reduced func() any
 
 	Header http.Header // further headers of the response, in the letter case of openapi.yaml
 

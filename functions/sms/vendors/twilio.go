@@ -154,7 +154,8 @@ func (a *twilioAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, er
 }
 
 // search compares the messages of the account that were created during the send, from a minute before its end to 15 seconds,
-// a difference of the clocks, after it. Several such messages to the number, or more than a page has, are inconclusive.
+// a difference of the clocks, after it. Any other number of them than one to the number is inconclusive, and so is more than
+// a page has: the list can lack a message, so that a search never proves its absence.
 func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) {
 	from, to := s.Ended.Add(-time.Minute).UTC(), s.Ended.Add(10*time.Minute).UTC()
 	query := url.Values{"PageSize": {"1000"}, "DateSent>": {from.Format(time.RFC3339)}, "DateSent<": {to.Format(time.RFC3339)}}
@@ -164,12 +165,12 @@ func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) 
 		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) || !s.IsTo(m.To)
 	})
 	switch {
-	case err == nil && (len(found) > 1 || list.Next != ""):
+	case err != nil:
+		return Status{}, err
+	case len(found) != 1 || list.Next != "":
 		return Status{State: StateUnknown, Reason: ReasonInconclusive}, nil
-	case err == nil && len(found) == 0:
-		return Status{State: StateNotFound}, nil
 	}
-	return a.status(twilioStates, append(found, twilioMessage{})[0].Status, err)
+	return a.status(twilioStates, found[0].Status, nil)
 }
 
 // Balance implements Balancer.

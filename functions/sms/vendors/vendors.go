@@ -53,46 +53,6 @@ type Balancer interface {
 	Balance(ctx context.Context) (string, error)
 }
 
-// StatusChecker is an Adapter whose vendor reports the state of an earlier send.
-type StatusChecker interface {
-	CheckStatus(ctx context.Context, s PastSend) (Status, error)
-}
-
-// PastSend is a send that has ended, accepted or uncertain.
-type PastSend struct {
-	Key   string                   // of the Message
-	ID    string                   // of the Receipt; empty: not known
-	Ended time.Time                // to the second
-	IsTo  func(number string) bool // reports whether +947XXXXXXXX is the number of the only recipient
-}
-
-// State is the state of a send at its vendor (openapi.yaml#SmsStatusResult).
-type State string
-
-// The states.
-const (
-	StateAccepted  State = "accepted" // and not sent yet
-	StateSent      State = "sent"
-	StateDelivered State = "delivered"
-	StateFailed    State = "failed"
-	StateNotFound  State = "not_found"
-	StateUnknown   State = "unknown"
-)
-
-// The reasons of StateUnknown that a vendor's result has.
-const (
-	ReasonIDUnknown    = "vendor_id_unknown"     // the vendor finds a message only by its ID
-	ReasonWordUnknown  = "vendor_status_unknown" // the word is not documented
-	ReasonInconclusive = "search_inconclusive"   // the vendor has several messages that can be the one
-)
-
-// Status is the state that a vendor reports.
-type Status struct {
-	State  State
-	Word   string // of the vendor, or its code; empty: the vendor has none
-	Reason string // of StateUnknown
-}
-
 // SameSender is an Adapter whose vendor accepts one message for many recipients in one call, for all of them or for
 // none. The acceptance names how many recipients the vendor has removed. SendSame ignores To of the message.
 type SameSender interface {
