@@ -8,7 +8,6 @@ import (
 	"iter"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -350,7 +349,7 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 }
 
 // keyOf returns the key of the send to a recipient, or of the call whose first recipient this is.
-func (d *delivery) keyOf(p *recipient) string { return d.key + "/" + strconv.Itoa(p.index) }
+func (d *delivery) keyOf(p *recipient) string { return reference.Key(d.key, p.index) }
 
 // reference returns the reference of a call that the vendor may have accepted, and "" for any other call.
 func (d *delivery) reference(by upstream.Account, batch []*recipient, o outcome) string {

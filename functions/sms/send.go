@@ -177,6 +177,13 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		messages[i] = &recipients[i].Message
 	}
 	job := &api.Job{Credits: credits, Irrevocable: true, Messages: messages}
+	if len(accounts) == 1 && len(recipients) == 1 {
+		job.Died = func() credit.Outcome {
+			key := reference.Key(r.references.Scope+string(job.Reservation), 0)
+			vendor := accounts[0].Integration.Vendor
+			return credit.Outcome{Vendor: vendor, Reference: r.references.Seal(accounts[0], key, "", recipients[0].To)}
+		}
+	}
 	job.Run = func(ctx context.Context) (*api.Result, error) {
 		id := cmp.Or(string(job.Reservation), call.RequestID)
 		r.key = r.references.Scope + id

@@ -102,6 +102,8 @@ type Job struct {
 	Credits int64
 	// Irrevocable work (a sent SMS) is marked in the ledger before Run, and stays charged if the request dies.
 	Irrevocable bool
+	// Died returns what the ledger says of irrevocable work if the request dies; nil: nothing.
+	Died func() credit.Outcome
 	// Reservation is the key of the reserved credits. The pipeline sets it before Run; empty: nothing is reserved.
 	Reservation credit.Key
 	// Messages are the messages of a send, which the project's limits count; nil: no send.

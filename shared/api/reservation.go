@@ -66,6 +66,9 @@ func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *cr
 	if r == nil || !job.Irrevocable {
 		return nil
 	}
+	if job.Died != nil {
+		r.Died = job.Died()
+	}
 	err := s.wallet.Mark(ctx, r)
 	if err != nil {
 		state.credits = 0

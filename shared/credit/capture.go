@@ -26,7 +26,9 @@ func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
 	r.marked = true
-	stored, err := s.put(timed, newEntry(r, Sending), "")
+	entry := newEntry(r, Sending)
+	entry.Vendor, entry.Reference = r.Died.Vendor, r.Died.Reference
+	stored, err := s.put(timed, entry, "")
 	switch {
 	case err == nil, stored == Sending: // an earlier attempt took effect
 		return nil
@@ -43,12 +45,9 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
 	entry := newEntry(r, Captured)
-	entry.Uncertain, entry.Reference = o.Uncertain, o.Reference
+	entry.Uncertain, entry.Vendor, entry.Reference = o.Uncertain, o.Vendor, o.Reference
 	if len(o.VendorID) <= 64 {
 		entry.VendorID = o.VendorID
-	}
-	if o.Vendor != "" {
-		entry.Vendor = o.Vendor
 	}
 	allowed := State("")
 	if r.Irrevocable {

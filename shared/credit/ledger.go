@@ -85,7 +85,7 @@ var errRefused = errors.New("the ledger entry was refused")
 func newEntry(r *Reservation, state State) Entry {
 	return Entry{
 		Key: r.Key, State: state, Credits: r.Credits, Price: r.Price,
-		RequestID: r.RequestID, Environment: r.Environment, Vendor: r.Vendor, At: time.Now(), Wallet: r.Wallet,
+		RequestID: r.RequestID, Environment: r.Environment, At: time.Now(), Wallet: r.Wallet,
 	}
 }
 
@@ -251,6 +251,23 @@ func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) 
 			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(wallet)},
 		}
 	})
+}
+
+// VisitUncertain calls visit for each charge of any project that is yet to be resolved, in any order, or with the error of an
+// entry that cannot be read. The newest charges may be missing, as in Uncertain.
+func (s *Store) VisitUncertain(ctx context.Context, visit func(project string, e Entry, err error)) error {
+	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &s.tables.Ledger, IndexName: aws.String("uncertain")})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("credit: read the uncertain charges: %w", err)
+		}
+		for _, item := range page.Items {
+			e, err := decodeEntry(item)
+			visit(projectOf(dynamo.TextOf(item["uncertain"])), e, err)
+		}
+	}
+	return nil
 }
 
 // queries returns the entries of all shards, in the order of their keys.

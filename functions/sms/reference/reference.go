@@ -26,6 +26,9 @@ func New(p *project.Project, env project.Environment) Sealer {
 	return Sealer{p.ID + "/" + string(env) + "/", p.Cipher("sms reference"), p.RecipientID}
 }
 
+// Key returns the key of a request's call whose first recipient has an index.
+func Key(request string, index int) string { return request + "/" + strconv.Itoa(index) }
+
 const (
 	maxID   = 48 // the longest vendor's ID in a reference. A reference has up to 200 characters.
 	account = 16 // characters of the hash of an account
