@@ -253,6 +253,22 @@ func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) 
 	})
 }
 
+// Resolved returns a project's charges that were uncertain and are resolved, oldest first.
+func (s *Store) Resolved(ctx context.Context, project string) (charges []Entry, err error) {
+	err = s.query(ctx, resolutions, partitionQuery(project), func(item dynamo.Item) error {
+		r, err := decodeEntry(item)
+		if err != nil || r.verdict() == unresolved { // the entry of a refund
+			return err
+		}
+		e, err := s.charge(ctx, project, r.Key)
+		if e != nil {
+			charges = append(charges, *e)
+		}
+		return err
+	})
+	return charges, err
+}
+
 // VisitUncertain calls visit for each charge of any project that is yet to be resolved, in any order, or with the error of an
 // entry that cannot be read. The newest charges may be missing, as in Uncertain.
 func (s *Store) VisitUncertain(ctx context.Context, visit func(project string, e Entry, err error)) error {

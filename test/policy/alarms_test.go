@@ -81,7 +81,7 @@ var ownMetrics = sync.OnceValue(func() map[string]ownMetric {
 				for _, name := range quotedName.FindAllStringSubmatch(by, -1) {
 					dimensions = append(dimensions, name[1])
 				}
-				scheduled := strings.Contains(path, "functions/settle/") || strings.Contains(path, "functions/ratesync/")
+				scheduled := strings.Contains(path, "functions/settle/") || strings.Contains(path, "functions/ratesync/") || strings.Contains(path, "functions/sms/resolve/")
 				metrics[names] = ownMetric{dimensions, scheduled && !bytes.Contains(match[0], []byte("SkipZero: true"))}
 			}
 			return err
@@ -106,7 +106,11 @@ var outcomes = sync.OnceValue(func() (names []string) {
 func alarms(s *templateFile) (f findings) {
 	every := map[string][]string{}
 	for _, function := range s.functions() {
-		for alarm, metric := range map[string]string{"ErrorsAlarm": "Errors Sum", "ThrottlesAlarm": "Throttles Sum", "SlowAlarm": "Duration p99"} {
+		shared := map[string]string{"ErrorsAlarm": "Errors Sum", "ThrottlesAlarm": "Throttles Sum", "SlowAlarm": "Duration p99"}
+		if function.id == resolverID { // which may take all of its time; UncertainSendsAlarm has its errors
+			shared = nil
+		}
+		for alarm, metric := range shared {
 			every[alarm] = append(every[alarm], "AWS/Lambda "+metric+" FunctionName=${"+function.id+"}")
 		}
 		// docs/decisions.md#canary: Lambda counts the errors of the other functions, which return them to Lambda.

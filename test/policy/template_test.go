@@ -78,6 +78,8 @@ var facts = []fact{
 	{"PdfFunction", "Timeout", "60"},
 	{"RatesyncFunction", "Timeout", "240"},
 	{"SettleFunction", "Timeout", "55"},
+	{"SmsResolveFunction", "Timeout", "110"},
+	{"SmsResolveFunction", "Environment.Variables.RESOLVE_PERIOD", "2m"}, // as its schedule
 	{"", "Parameters.SettleAfterSeconds.Default", "120"},
 	{"", "Parameters.SettleAfterSeconds.MinValue", "120"},
 	{"", "Parameters.SettleCapturedAfterSeconds.Default", "900"},
@@ -128,10 +130,13 @@ var facts = []fact{
 	{"AWS::Scheduler::Schedule", "Description", "~.+"},
 	{"SettleFunctionEveryMinute", "ScheduleExpression", "rate(1 minute)"},
 	{"RatesyncFunctionEveryHour", "ScheduleExpression", "rate(1 hour)"},
+	{"SmsResolveFunctionEveryTwoMinutes", "ScheduleExpression", "rate(2 minutes)"},
 	{"AWS::Lambda::EventInvokeConfig", "Qualifier", "live"},
 	{"AWS::Lambda::EventInvokeConfig", "DestinationConfig", "{}"}, // docs/decisions.md#failed-runs
 	{"SettleFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
 	{"SettleFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "60"},
+	{"SmsResolveFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
+	{"SmsResolveFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "120"},
 	{"RatesyncFunctionEventInvokeConfig", "MaximumRetryAttempts", "2"},
 	{"RatesyncFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "3000"},
 
@@ -193,7 +198,7 @@ var facts = []fact{
 	{"CreditsSpentAlarm", "watched", "[SVC/${Stage} Credits Sum]"},
 	{"LowWalletsAlarm", "watched", "[SVC/${Stage} DailyLimitsNear Sum, SVC/${Stage} LowWallets Maximum]"},
 	{"UnusualSpendingAlarm", "watched", "[SVC/${Stage} UnusualSpending Maximum]"},
-	{"UncertainSendsAlarm", "watched", "[SVC/${Stage} OutcomesNotKept Sum, SVC/${Stage} SettledUncertain Sum, SVC/${Stage} UncertainSends Sum]"},
+	{"UncertainSendsAlarm", "watched", "[AWS/Lambda Errors Sum FunctionName=${SmsResolveFunction}, SVC/${Stage} OutcomesNotKept Sum, SVC/${Stage} SettledUncertain Sum, SVC/${Stage} UncertainSends Sum]"},
 	{"UnsettledAlarm", "watched", "[SVC/${Stage} SettleFailed Sum, SVC/${Stage} SettleOldest Maximum, SVC/${Stage} UnsettledReservations Sum]"},
 	{"SettleSilentAlarm", "watched", "[SVC/${Stage} SettleFailed SampleCount]"},
 	{"RatesSilentAlarm", "watched", "[SVC/${Stage} RatesFailed SampleCount]"},
@@ -274,6 +279,11 @@ func properties(s *templateFile) (f findings) {
 // resources and conditions of each. The first row whose pattern is that of role and action counts. An action in no row is no
 // right of any role.
 var rights = []struct{ action, on string }{
+	{`SmsResolveRole dynamodb:Scan`, `\$\{Ledger\.Arn\}/index/uncertain`},
+	{`SmsResolveRole dynamodb:(GetItem|UpdateItem)`, `\$\{(Wallets|Ledger|Resolutions)\.Arn\}`}, // movements has the writes
+	{`SmsResolveRole dynamodb:PutItem`, `\$\{Resolutions\.Arn\}`},
+	{`SmsResolveRole dynamodb:ConditionCheckItem`, `\$\{Movements\.Arn\}`},
+	{`SmsResolveRole secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/sms/managed/\*`},
 	{`CurrencyRole dynamodb:(Put|Update)Item`, `\$\{Rates\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: project#\*\}\}`},
 	{`\w+ dynamodb:((BatchGet|Delete|Get|Put|Update)Item|Query|Scan)`, `\$\{(Projects|Wallets|Ledger|Rates|Transient)\.Arn\}`},
 	{`RatesyncRole secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/currency/managed/\*`},
@@ -589,6 +599,7 @@ func TestTemplateFindings(t *testing.T) {
 		statement  = "Resources SmsRole Properties Policies 0 PolicyDocument Statement 0 "
 		charge     = "Resources ChargePolicy Properties PolicyDocument Statement "
 		settle     = "Resources SettleRole Properties Policies 0 PolicyDocument Statement "
+		resolver   = "Resources SmsResolveRole Properties Policies 0 PolicyDocument Statement "
 		dashboards = "Resources Dashboard Properties DashboardBody Fn::Sub"
 	)
 	arn := func(id string) object { return object{"Fn::GetAtt": []any{id, "Arn"}} }
@@ -609,6 +620,9 @@ func TestTemplateFindings(t *testing.T) {
 		{charge + "+", object{"Effect": "Allow", "NotAction": "iam:*", "NotResource": arn("Projects")}, "SecurityRole may DeleteItem: grant"},
 		{settle + "+", allow("dynamodb:D*", object{"Fn::Sub": "arn:${AWS::Partition}:dynamodb:*:*:table/svc-${Stage}-res*"}), "SettleRole may DeleteItem: refunding resolution"},
 		{settle + "+", object{"Fn::If": []any{"HasKey", allow("*", "*"), object{"Ref": "AWS::NoValue"}}}, "SettleRole may UpdateItem: grant"},
+		{resolver + "8 Resource", arn("Movements"), "SmsResolveRole may PutItem: grant"},
+		{resolver + "8 Action", "dynamodb:UpdateItem", "SmsResolveRole may UpdateItem: confirmation"},
+		{"Resources SmsResolveFunction Properties Environment Variables RESOLVE_PERIOD", "1m", "RESOLVE_PERIOD is"},
 		{"Resources SmsRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess", "SmsRole has a policy whose rights are not known"},
 		{"Resources SmsRights", object{"Type": "AWS::IAM::Policy"}, "SmsRights: no rule reads what a resource of the type AWS::IAM::Policy permits"},
 		{"Resources SmsRights", object{"Type": "AWS::IAM::RolePolicy"}, "SmsRights: no rule reads"},

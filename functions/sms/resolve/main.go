@@ -32,7 +32,7 @@ func main() {
 		Client:   upstream.New(cfg.Upstream),
 		Secrets:  secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log), // no cache, because runs are far apart
 		Vendors:  vendors.NewTable(awsConfig),
-		Ages:     cfg.Ages(),
+		Ages:     cfg.Ages,
 		Now:      cache.Clock{}.Now,
 		Log:      log,
 	}

@@ -21,14 +21,6 @@ import (
 // actor is the author of the resolutions.
 const actor = "sms/resolve"
 
-// Ages are the ages of a send at which the vendor is asked: First, Absent, and each hour of the first day. A question is due in
-// the run of the Period in which the send reaches such an age, so that no question is stored.
-type Ages struct {
-	Period time.Duration // between two runs
-	First  time.Duration
-	Absent time.Duration // from then on a vendor that does not know the send will never send it
-}
-
 // due reports whether a question is due about a send of that age.
 func (a Ages) due(age time.Duration) bool {
 	since := func(at time.Duration) bool { return at <= age && age-a.Period < at }
@@ -50,7 +42,7 @@ type Resolver struct {
 
 // Report counts the results of one run.
 type Report struct {
-	Resolved map[credit.Verdict]int // by the run; "": those that stay uncertain
+	Resolved map[credit.Verdict]int // "": sends that stay uncertain
 	Failed   int                    // sends about which no vendor was asked, or whose resolution failed
 }
 
@@ -61,13 +53,7 @@ func (r *Resolver) Handle(ctx context.Context) error {
 	report, err := r.Run(run)
 	event := telemetry.Event{
 		Level: slog.LevelInfo, Message: "uncertain sends resolved",
-		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "sms_resolve"}},
-		Metrics: []telemetry.Metric{
-			{Name: "ResolvedConfirmed", Unit: telemetry.Count, Value: float64(report.Resolved[credit.VerdictConfirmed]), SkipZero: true},
-			{Name: "ResolvedRefunded", Unit: telemetry.Count, Value: float64(report.Resolved[credit.VerdictRefunded]), SkipZero: true},
-			{Name: "ResolveFailed", Unit: telemetry.Count, Value: float64(report.Failed), SkipZero: true},
-		},
-		Attributes: []slog.Attr{slog.Int("open", report.Resolved[""])},
+		Attributes: []slog.Attr{slog.Any("verdicts", report.Resolved), slog.Int("failed", report.Failed)},
 	}
 	if err != nil {
 		event.Level, event.Message = slog.LevelError, "uncertain sends not resolved"
