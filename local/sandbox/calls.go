@@ -25,6 +25,7 @@ type Call struct {
 	Path      string            `json:"path"` // below the vendor's name, with the query
 	Headers   map[string]string `json:"headers"`
 	Body      string            `json:"body"`
+	Accepted  bool              `json:"accepted"` // the vendor has carried the request out, whatever it responded
 }
 
 // Calls returns the requests received so far, oldest first.

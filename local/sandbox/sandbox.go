@@ -178,17 +178,21 @@ func (s *Server) handler(v vendor, mask *mask, serve func(*request) result) http
 			panic(http.ErrAbortHandler)
 		}
 		res := serve(&request{r, body})
-		s.record(mask.call(v, res, r, body, at))
-		if refusal := res.refusal(); refusal != nil {
+		call, refusal := mask.call(v, res, r, body, at), res.refusal()
+		var outcome Outcome
+		var delay time.Duration
+		if refusal == nil {
+			outcome, delay = s.decide(v.name, res.operation, res.to)
+			call.Accepted = slices.Contains(carriedOut, outcome)
+		}
+		if call.Accepted && res.accept != nil {
+			refusal = res.accept()
+			call.Accepted = refusal == nil
+		}
+		s.record(call)
+		if refusal != nil {
 			refusal.write(w)
 			return
-		}
-		outcome, delay := s.decide(v.name, res.operation, res.to)
-		if res.accept != nil && slices.Contains(carriedOut, outcome) {
-			if refusal := res.accept(); refusal != nil {
-				refusal.write(w)
-				return
-			}
 		}
 		deliver(w, r, res, outcome, delay)
 	}
