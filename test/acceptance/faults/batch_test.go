@@ -186,6 +186,7 @@ func (b *batch) aftermath() error {
 			break // else the verdict reports the rest
 		}
 	}
+	b.each(func(sched *schedule) { sched.calm.Store(true) })
 	ripen()
 	for range 20 { // the vendor takes two questions a second, of all batches
 		if err := b.resolve(atOnce, false); err != nil || !b.unresolved() {
