@@ -201,7 +201,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 		}
 	}
 	if p.dialog = !p.byok && rng.IntN(4) == 0; p.dialog {
-		p.outage, p.limit, p.perNumber, p.daily = 0.7, unlimited, 0, 0
+		p.outage, p.lateCopies, p.limit, p.perNumber, p.daily = 0.7, 0.9, unlimited, 0, 0
 	}
 	return p
 }
