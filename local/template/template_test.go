@@ -219,7 +219,7 @@ func TestProduct(t *testing.T) {
 
 // The folder of a function's code follows from its logical ID.
 func TestPackage(t *testing.T) {
-	for id, want := range map[string]string{"SmsFunction": "sms", "PdfRenderFunction": "pdf/render", "RatesyncFunction": "ratesync"} {
+	for id, want := range map[string]string{"SmsFunction": "sms", "PdfRenderFunction": "pdf/render", "SmsResolveFunction": "sms/resolve"} {
 		if got := template.Package(id); got != want {
 			t.Errorf("%s is built from %s, want %s", id, got, want)
 		}
