@@ -29,7 +29,7 @@ type entry struct {
 	Anchor                           template.URL // also the ID of the operation's element
 	Extension                        bool
 	Description                      template.HTML
-	Parameters                       map[string][]field // by their place: path, header
+	Parameters                       map[string][]field // by their place: path, query, header
 	Bodies                           []variant
 	Success                          response
 	Errors                           []response // those that few other operations have, too

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -50,7 +51,9 @@ func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) 
 	}
 	i := slices.IndexFunc(call.Integrations, func(in project.Integration) bool { return in.Vendor == vendor })
 	if i < 0 {
-		return nil, api.ErrNoIntegration
+		e := call.NoIntegration(nil)
+		e.Message = fmt.Sprintf("The project has no active sms integration with %s, the vendor of the send, in %s.", vendor, call.Environment)
+		return nil, e
 	}
 	call.Integrations = call.Integrations[i : i+1]
 	accounts, err := g.accounts(ctx, call)

@@ -36,6 +36,7 @@ func picture(t *testing.T, path, body string, as credential) (data []byte, width
 	h := a.header
 	id, err := uuid.Parse(h.Get("X-SVC-Request-ID"))
 	if a.status != 200 || err != nil || id.String() != h.Get("X-SVC-Request-ID") ||
+		(h.Get("X-SVC-Warnings") == "low-contrast") != strings.Contains(body, `"color":"f`) ||
 		h.Get("Content-Length") != strconv.Itoa(len(a.body)) || h.Get("Cache-Control") != "no-store" || h.Get("Content-Disposition") != "inline" {
 		t.Errorf("%s: %d %v %.200s", body, a.status, h, a.body)
 		return nil, 0, 0
@@ -83,6 +84,7 @@ func TestBarcode(t *testing.T) {
 		`"data":"Hello","width_factor":2.9,"quiet_zone":true,"text":null,"privacy_mode":false,"unknown":{"x":[1]}`: {220, 80},
 		`"data":"5901234123457","type":"EAN13","text":true,"width_factor":4,"quiet_zone":true,"format":"svg"`:      {452, 122},
 		`"data":"12345-6789","type":"POSTNET"`:                      {206, 80},
+		`"data":"Hello","color":"ffff00"`:                           {180, 80},
 		`"data":"` + strings.Repeat("x", 80) + `","width_factor":4`: {3660, 80},
 	})
 }
@@ -92,6 +94,7 @@ func TestQRCode(t *testing.T) {
 	pictures(t, qrcodes, map[string][2]int{
 		`"data":"x"`: {256, 256}, `"data":"x","size":333.0,"margin":10,"error_correction":"H"`: {333, 333},
 		`"data":"\ud83d\ude00 ශ්\u200dරී ලංකා\r\n\u0000","format":"svg","color":"#14213D","background":"fca311"`: {256, 256},
-		`"data":"` + strings.Repeat("x", 2953) + `","error_correction":"L","size":1024`:                          {1024, 1024},
+		`"data":"x","color":"fca311","background":"ffffff","dpi":72`:                                             {256, 256},
+		`"data":"` + strings.Repeat("7", 7089) + `","error_correction":"L","size":1024,"dpi":1200`:               {1024, 1024},
 	})
 }

@@ -114,13 +114,11 @@ func TestUnauthorized(t *testing.T) {
 		as  credential
 		env string
 	}{
-		"nothing":                   {},
 		"wrong secret":              {credential{p.dev.ID, p.prod.Secret}, ""},
 		"unknown client":            {credential{"svc_nobody_aaaaaaaa", p.dev.Secret}, ""},
 		"revoked":                   {revoked, ""},
 		"development in production": {p.dev, "production"},
 		"production in development": {p.prod, ""},
-		"unknown environment":       {p.dev, "staging"},
 	} {
 		a := ask(c.as, c.env)
 		if a == nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
@@ -108,13 +109,16 @@ func TestAmounts(t *testing.T) {
 	local(t)
 	t.Parallel()
 	p := exchanging(t)
+	week := time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)
 	for path, want := range map[string]figures{
-		"/pair/usd/%4CKR":          {Base: "USD", Target: "LKR", Rate: "304.718462"},
-		"/pair/USD/LKR-BUY":        {Base: "USD", Target: "LKR-BUY", Rate: "301.2175"},
-		"/pair/USD/LKR%2DSELL":     {Base: "USD", Target: "LKR-SELL", Rate: "308.7702"},
-		"/pair/JPY/LKR-CENTRAL":    {Base: "JPY", Target: "LKR-CENTRAL", Rate: "1.9682"},
-		"/pair/USD/LKR/0003.50":    {Base: "USD", Target: "LKR", Rate: "304.718462", Amount: "3.5", Result: "1066.514617"},
-		"/pair/USD/USD/0.00000001": {Base: "USD", Target: "USD", Rate: "1", Amount: "0.00000001", Result: "0"},
+		"/pair/usd/%4CKR":            {Base: "USD", Target: "LKR", Rate: "304.718462"},
+		"/pair/USD/LKR-BUY":          {Base: "USD", Target: "LKR-BUY", Rate: "301.2175"},
+		"/pair/USD/LKR%2DSELL":       {Base: "USD", Target: "LKR-SELL", Rate: "308.7702"},
+		"/pair/JPY/LKR-CENTRAL":      {Base: "JPY", Target: "LKR-CENTRAL", Rate: "1.9682"},
+		"/pair/USD/LKR/0003.50":      {Base: "USD", Target: "LKR", Rate: "304.718462", Amount: "3.5", Result: "1066.514617"},
+		"/pair/USD/USD/0.00000001":   {Base: "USD", Target: "USD", Rate: "1", Amount: "0.00000001", Result: "0.00000001"},
+		"/pair/VND/USD/1":            {Base: "VND", Target: "USD", Rate: "0.0000379567862", Amount: "1", Result: "0.0000379567862"},
+		"/pair/USD/LKR?date=" + week: {Base: "USD", Target: "LKR", Rate: "302.5854328"},
 	} {
 		got := look(t, p.dev, path)
 		updated := got.Updated

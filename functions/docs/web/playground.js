@@ -50,7 +50,7 @@ function fields(section, spec, operation, path, method) {
     inputs.push({ parameter, input });
     const optional = parameter.required ? "" : " (optional)";
     const row = [element("label", { for: input.id, textContent: parameter.name + optional }), input];
-    if (parameter.in === "path") section.append(...row);
+    if (parameter.in !== "header") section.append(...row);
     else headers.push(...row);
   }
   const examples = bodyExamples(spec, operation);
@@ -72,10 +72,13 @@ function fields(section, spec, operation, path, method) {
   section.append(...headers);
   return () => {
     const made = { method: method.toUpperCase(), path, headers: { "X-ENV": "development" }, body: null };
+    const query = new URLSearchParams();
     for (const { parameter, input } of inputs) {
       if (parameter.in === "path") made.path = made.path.replace(`{${parameter.name}}`, encodeURIComponent(input.value));
+      else if (parameter.in === "query" && input.value !== "") query.set(parameter.name, input.value);
       else if (input.value !== "") made.headers[parameter.name] = input.value;
     }
+    if (query.size > 0) made.path += `?${query}`;
     if (body) {
       made.headers["Content-Type"] = "application/json";
       made.body = forThePlayground(operation, body.value);
