@@ -12,29 +12,6 @@ const (
 	status  = "/sms/status/"
 )
 
-// docs/decisions.md#credentials: two secrets can be live during a rotation, and a new one works at once.
-func TestRotation(t *testing.T) {
-	t.Parallel()
-	p := plan{}.make(t)
-	works := func(secret string) bool {
-		a := request{path: balance, as: credential{p.dev.ID, secret}}.do(t)
-		return a != nil && a.status != 401
-	}
-	if !works(p.dev.Secret) {
-		t.Fatal("the first secret does not work")
-	}
-	forget()
-	second := remember(svc[credential](t, "", "credential", "rotate", p.dev.ID)).Secret
-	if !works(second) || !works(p.dev.Secret) {
-		t.Error("not both secrets work during a rotation")
-	}
-	svc[any](t, "", "credential", "rotate", p.dev.ID, "--finish")
-	forget()
-	if works(p.dev.Secret) || !works(second) {
-		t.Error("after the rotation the old secret works, or the new one does not")
-	}
-}
-
 // docs/decisions.md#rate-limit: 429 rate_limit_exceeded, never more than the limit in a window, per project and
 // environment, with Retry-After.
 func TestRateLimit(t *testing.T) {
@@ -81,20 +58,6 @@ func TestRateLimit(t *testing.T) {
 		if reset := a.header.Get("X-RateLimit-Reset"); (reset == "") != (c.limit == "") || c.want == 429 && reset != a.header.Get("Retry-After") {
 			t.Errorf("request %d: %v", i, a.header)
 		}
-	}
-}
-
-// docs/decisions.md#playground: a request whose Origin is the playground's counts as marked.
-func TestConfirmationByOrigin(t *testing.T) {
-	local(t)
-	t.Parallel()
-	p := plainProject(t)
-	header := map[string]string{"Origin": playgroundOrigin}
-	if a := (request{path: send, body: single("0771234567", "m"), as: p.dev, header: header}).do(t); a != nil && !a.is(428, "send_confirmation_required") {
-		t.Errorf("%d %s, want 428", a.status, a.body)
-	}
-	if a := (request{path: send, body: single("0771234567", "m"), as: p.dev, header: with(header, "X-Confirm-Send", "true")}).do(t); a != nil && a.status != 422 {
-		t.Errorf("confirmed: %d %s, want 422", a.status, a.body)
 	}
 }
 

@@ -136,6 +136,7 @@ func TestErrors(t *testing.T) {
 	other := key
 	other.body += " "
 	playground := map[string]string{"X-SVC-Client": "playground"}
+	origin := map[string]string{"Origin": playgroundOrigin}
 	at := func(path, body string, as *tenant) request { return request{path: path, body: body, as: as.dev} }
 	get := func(path string, as *tenant) request {
 		return request{method: "GET", path: currencies + path, as: as.dev}
@@ -151,11 +152,11 @@ func TestErrors(t *testing.T) {
 			"404 http_error route_not_found", "Currency operations are under /api/v1/utility/currency"},
 		{"no such method", request{method: "GET", path: send}, "405 http_error method_not_allowed", ""},
 		{"large body", request{path: send, body: large}, "413 http_error body_too_large", ""},
-		{"not confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: playground},
+		{"not confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: origin},
 			"428 send_confirmation_required", ""},
 		{"check_cost of a single send", request{path: send, body: `{"send_method":"single","to":"0771234567","message":"m","check_cost":true}`, as: p.dev, header: playground},
 			"428 send_confirmation_required", ""},
-		{"confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: with(playground, "X-Confirm-Send", "TRUE")},
+		{"confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: with(origin, "X-Confirm-Send", "TRUE")},
 			"422 provider_selection_failed", ""},
 		{"bulk on Managed", at(send, bulkSame(to[:1], "m"), managed), "403 forbidden bulk_needs_manual", ""},
 		{"another number on trial", at(send, single(to[0], "m"), trial), "403 forbidden trial_destination", ""},
