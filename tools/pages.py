@@ -215,7 +215,9 @@ def restore(machine, template):
     gateway = account.client("apigateway")
     stage = gateway.get_stage(restApiId=gateway.get_rest_apis()["items"][0]["id"], stageName="prod")
     want("throttle", stage["methodSettings"]["*/*"]["throttlingRateLimit"], 1000)
-    want("settler", account.client("lambda").get_function_concurrency(FunctionName=account.function("Settle")).get("ReservedConcurrentExecutions"), None)
+    for kind in "Settle", "SmsResolve":
+        reserved = account.client("lambda").get_function_concurrency(FunctionName=account.function(kind))
+        want(kind, reserved.get("ReservedConcurrentExecutions"), None)
     # The order before: svc doctor while the throttle is 0.
     doctor = "svc doctor --stage prod\n"
     wrong("svc doctor before the service is open", "HTTP 429", lambda: run(lambda text: text.replace(doctor, "").replace("aws lambda delete", doctor + "aws lambda delete")))

@@ -40,7 +40,7 @@ func TestUncertain(t *testing.T) {
 	first, second, third := f.uncertainSMS("acme", "r1"), f.uncertainSMS("acme", "r2"), f.uncertainSMS("other", "r3")
 	resolve := "sms uncertain resolve acme " + first
 	f.runAll([]call{
-		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .*:\d\d UTC +10,000 +0.01 +production +quicksend +r1\n`, second, `other +` + third}},
+		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .*:\d\d UTC +10,000 +0.01 +production +quicksend +r1 +-\n`, second, `other +` + third}},
 		{args: "sms uncertain list acme", out: []string{first, second}, absent: third},
 		{args: "sms uncertain list nobody", exit: app.ExitNotFound},
 		{args: "credit ledger acme --uncertain", out: []string{"uncertain", "r2"}},
@@ -57,6 +57,7 @@ func TestUncertain(t *testing.T) {
 		{args: resolve + " --confirm --reason again", exit: app.ExitRefused, errs: []string{"resolved already: refunded by local", "final"}},
 		{args: "sms uncertain resolve acme " + second + " --confirm --reason delivered", out: []string{`Resolution +confirmed`, `Balance +20,000 credits`}},
 		{args: "sms uncertain list", out: []string{third}, absent: "acme"},
+		{args: "sms uncertain list --all", out: []string{first + `.* r1 +refunded: vendor has no record of it, by local`, second + `.* r2 +confirmed: delivered, by local`, third}},
 		{args: "credit ledger acme --days 2", out: []string{
 			`captured +-10,000 .* r1 +refunded: vendor has no record of it, by local`,
 			`captured +-10,000 .* r2 +confirmed: delivered, by local`,

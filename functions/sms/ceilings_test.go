@@ -50,7 +50,9 @@ func TestCeilings(t *testing.T) {
 		_, different := adapter.(vendors.DifferentSender)
 		_, balance := adapter.(vendors.Balancer)
 		_, cost := adapter.(vendors.CostChecker)
-		if row := fmt.Sprintf("| %s | %s | %s | %s | %s | ", v.Name, yes[same], yes[different], yes[balance], yes[cost]); !strings.Contains(string(page), row) {
+		_, status := adapter.(vendors.StatusChecker)
+		row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s | ", v.Name, yes[same], yes[different], yes[balance], yes[cost], yes[status])
+		if !strings.Contains(string(page), row) {
 			t.Errorf("docs/sms.md lacks the row %s…", row)
 		}
 		pace, batch := "–", "1"

@@ -76,6 +76,16 @@ func TestDocumentedCodes(t *testing.T) {
 // sendThrough sends one message along a chain of the sandbox's vendors, in so little time that no pause fits.
 func sendThrough(t *testing.T, s *sandbox.Server, chain ...string) []recipient {
 	t.Helper()
+	g, accounts := sandboxChain(s, chain...)
+	ctx, cancel := context.WithTimeout(t.Context(), 2900*time.Millisecond)
+	defer cancel()
+	r := bulk(single, 1)
+	g.deliver(ctx, accounts, r, func(context.Context, []*api.Message) {})
+	return r.recipients
+}
+
+// sandboxChain returns a group and accounts of the sandbox's vendors.
+func sandboxChain(s *sandbox.Server, chain ...string) (*group, []upstream.Account) {
 	cfg := aws.Config{Region: "eu-west-1", BaseEndpoint: aws.String("http://127.0.0.1:1"), RetryMaxAttempts: 1}
 	g := &group{
 		client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), breakers: upstream.NewBreakers(), timeout: callTimeout,
@@ -88,9 +98,5 @@ func sendThrough(t *testing.T, s *sandbox.Server, chain ...string) []recipient {
 			Settings: map[string]string{"sender_id": "Demo"}, Secrets: sandbox.Accounts[name],
 		})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2900*time.Millisecond)
-	defer cancel()
-	r := bulk(single, 1)
-	g.deliver(ctx, accounts, r, func(context.Context, []*api.Message) {})
-	return r.recipients
+	return g, accounts
 }

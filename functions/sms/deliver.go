@@ -8,13 +8,13 @@ import (
 	"iter"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/upstream"
@@ -55,6 +55,8 @@ type outcome struct {
 	accepted bool  // by the vendor
 	err      error // why the message is not accepted
 	passed   error // the failure of another account, for the operator; nil: none
+
+	reference string // of a call that the vendor may have accepted
 }
 
 // then returns the outcome after a further attempt. An attempt without a call changes no outcome of a call. A refusal
@@ -112,12 +114,14 @@ type delivery struct {
 	key     string                                // names the request's sends, with the index of a send's first recipient
 	later   int                                   // accounts after the present one
 	slowest atomic.Int64                          // response of a vendor so far, in nanoseconds
+
+	references reference.Sealer
 }
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
 // receives only the messages that the previous account has certainly not sent (docs/decisions.md#fail-over).
 func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest, count func(context.Context, []*api.Message)) {
-	d := &delivery{group: g, count: count, same: r.method == bulkSame, key: r.key}
+	d := &delivery{group: g, count: count, same: r.method == bulkSame, key: r.key, references: r.references}
 	left := make([]*recipient, len(r.recipients))
 	for i := range r.recipients {
 		left[i] = &r.recipients[i]
@@ -322,6 +326,7 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 			detail := fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack())
 			o.err = fmt.Errorf("%w: %w", api.ErrPanicked, &upstream.Error{Class: upstream.Unusable, Vendor: o.vendor, Detail: detail})
 		}
+		o.reference = s.reference(used, batch, o)
 	}()
 	started := time.Now()
 	o.receipt, o.err = upstream.Call(ctx, s.breakers, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
@@ -353,12 +358,26 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 	return o
 }
 
+// keyOf returns the key of the send to a recipient, or of the call whose first recipient this is.
+func (d *delivery) keyOf(p *recipient) string { return reference.Key(d.key, p.index) }
+
+// reference returns the reference of a call that the vendor may have accepted, and "" for any other call.
+func (d *delivery) reference(by upstream.Account, batch []*recipient, o outcome) string {
+	if known := o.status(); known != accepted && known != uncertain {
+		return ""
+	}
+	number := ""
+	if len(batch) == 1 {
+		number = batch[0].To
+	}
+	return d.references.Seal(by, d.keyOf(batch[0]), o.receipt.ID, number)
+}
+
 func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*recipient) (vendors.Receipt, error) {
 	var messages []vendors.Message
 	var to []string
 	for _, p := range batch {
-		key := d.key + "/" + strconv.Itoa(p.index)
-		messages = append(messages, vendors.Message{To: p.To, Text: p.text, Unicode: p.unicode, Key: key})
+		messages = append(messages, vendors.Message{To: p.To, Text: p.text, Unicode: p.unicode, Key: d.keyOf(p)})
 		to = append(to, p.To)
 	}
 	switch {

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
 	"svcapi/shared/project"
@@ -206,7 +207,7 @@ func newFixture(chain ...*fakeVendor) *fixture {
 
 // bulk returns a request with a number of messages.
 func bulk(method string, messages int) sendRequest {
-	r := sendRequest{method: method}
+	r := sendRequest{method: method, references: reference.New(&project.Project{ID: "p"}, project.Development)}
 	for i := range messages {
 		text := "m"
 		if method == bulkDifferent {

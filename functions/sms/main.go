@@ -1,4 +1,4 @@
-// The function sms sends SMS and reports balances.
+// The function sms sends SMS, and reports balances and the states of earlier sends.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 				wallet:   s.Wallet(),
 				timeout:  c.Upstream.Timeout(),
 			}
-			return []api.Route{g.send(), g.balance()}, nil
+			return []api.Route{g.send(), g.balance(), g.status()}, nil
 		},
 	)
 }

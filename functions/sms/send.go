@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/api"
@@ -48,6 +49,7 @@ type sendRequest struct {
 	key        string // names the sends of the request at a vendor
 	checkCost  bool
 	recipients []recipient // in the order of the request
+	references reference.Sealer
 }
 
 // recipient is one message of a request with its outcome.
@@ -69,9 +71,10 @@ type sendResult struct {
 
 // acceptance is provider_response after a send of one message.
 type acceptance struct {
-	Status string `json:"status"`
-	ID     string `json:"id"`
-	Vendor string `json:"vendor"`
+	Status    string `json:"status"`
+	ID        string `json:"id"`
+	Vendor    string `json:"vendor"`
+	Reference string `json:"reference,omitzero"`
 }
 
 // send returns the operation openapi.yaml#sendSms.
@@ -197,6 +200,7 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	if r.checkCost {
 		return g.estimate(accounts[0], r)
 	}
+	r.references = reference.New(call.Project, call.Environment)
 	recipients := r.recipients
 	credits := call.Credits(requestedUnits(recipients))
 	messages := make([]*api.Message, len(recipients))
@@ -204,9 +208,16 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		messages[i] = &recipients[i].Message
 	}
 	job := &api.Job{Credits: credits, Irrevocable: true, Messages: messages}
+	if len(accounts) == 1 && len(recipients) == 1 {
+		job.Died = func() credit.Outcome {
+			key := reference.Key(r.references.Scope+string(job.Reservation), 0)
+			vendor := accounts[0].Integration.Vendor
+			return credit.Outcome{Vendor: vendor, Reference: r.references.Seal(accounts[0], key, "", recipients[0].To)}
+		}
+	}
 	job.Run = func(ctx context.Context) (*api.Result, error) {
 		id := cmp.Or(string(job.Reservation), call.RequestID)
-		r.key = strings.Join([]string{call.Project.ID, string(call.Environment), id}, "/")
+		r.key = r.references.Scope + id
 		g.deliver(ctx, accounts, r, job.Count)
 		for i, m := range messages {
 			m.Unsent = recipients[i].status() == rejected || recipients[i].status() == notAttempted
@@ -214,16 +225,23 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		if err := failure(recipients); err != nil {
 			return nil, err
 		}
-		result := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
+		data := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
 		first := recipients[firstAccepted(recipients)]
-		if r.method == single {
-			result.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor}
-		} else {
-			result.Provider = bulkAcceptance(recipients)
+		result := &api.Result{
+			Vendor: first.vendor, VendorID: first.receipt.ID, Attributes: summary(data.Units, recipients), Cause: cause(recipients),
 		}
-		return &api.Result{
-			Data: result, Vendor: first.vendor, Attributes: summary(result.Units, recipients), Cause: cause(recipients),
-		}, nil
+		if r.method == single {
+			data.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor, first.reference}
+		} else {
+			bulk := bulkAcceptance(recipients)
+			data.Provider = bulk
+			result.Reduced = func() any {
+				data.Provider = bulk.withoutReferences()
+				return data
+			}
+		}
+		result.Data = data
+		return result, nil
 	}
 	return job, nil
 }
@@ -261,7 +279,7 @@ func failure(recipients []recipient) error {
 	o := decisive(recipients)
 	e := vendorError(sendErrors, o.vendor, o.err)
 	e.Cause = cause(recipients)
-	e.Uncertain = o.status() == uncertain
+	e.Uncertain, e.Reference = o.status() == uncertain, o.reference
 	e.Reached = slices.ContainsFunc(recipients, func(p recipient) bool { return upstream.ClassOf(p.err) != upstream.NotSent })
 	return e
 }
@@ -308,6 +326,8 @@ type bulkResult struct {
 	Vendor string `json:"vendor"`
 	Units  int    `json:"units"`
 	Reason string `json:"reason,omitzero"`
+
+	Reference string `json:"reference,omitzero"` // of the call that had the recipient
 }
 
 const (
@@ -330,6 +350,7 @@ type bulkCounts struct {
 type reducedBatch struct {
 	ID         string `json:"id"`
 	Vendor     string `json:"vendor"`
+	Reference  string `json:"reference"`
 	Recipients int    `json:"recipients"` // before the removal
 	vendors.Removed
 }
@@ -342,11 +363,11 @@ type bulkResponse struct {
 	Results []bulkResult   `json:"results"`
 }
 
-// bulkAcceptance returns the outcomes of all recipients. The status is accepted or partial. The ID is that of the vendor
-// where one call had all recipients, and else empty.
+// bulkAcceptance returns the outcomes of all recipients. The status is accepted or partial. The ID and
+// the reference are those of the call where one call had all recipients, and else empty.
 func bulkAcceptance(recipients []recipient) bulkResponse {
 	first := recipients[firstAccepted(recipients)]
-	response := bulkResponse{acceptance: acceptance{"accepted", first.receipt.ID, first.vendor}}
+	response := bulkResponse{acceptance: acceptance{"accepted", first.receipt.ID, first.vendor, first.reference}}
 	if counts := countByStatus(recipients); counts[accepted] < len(recipients) {
 		response.Status = "partial"
 		response.Counts = &bulkCounts{counts[accepted], counts[rejected], counts[uncertain], counts[notAttempted], counts[removed]}
@@ -355,16 +376,28 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 		if p.receipt.ID != first.receipt.ID {
 			response.ID = ""
 		}
-		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.Units}
+		if p.reference != first.reference {
+			response.Reference = ""
+		}
+		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.Units, Reference: p.reference}
 		if p.Refused {
 			result.Reason = recipientLimit
 		}
 		if r := p.receipt.Removed; r.Sum() > 0 {
-			response.Batches = append(response.Batches, reducedBatch{p.receipt.ID, p.vendor, p.size, r})
+			response.Batches = append(response.Batches, reducedBatch{p.receipt.ID, p.vendor, p.reference, p.size, r})
 		}
 		response.Results = append(response.Results, result)
 	}
 	return response
+}
+
+// withoutReferences returns a copy whose results have no references, which do not compress.
+func (b bulkResponse) withoutReferences() bulkResponse {
+	b.Results = slices.Clone(b.Results)
+	for i := range b.Results {
+		b.Results[i].Reference = ""
+	}
+	return b
 }
 
 func countByStatus(recipients []recipient) map[status]int {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,9 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
+
+// referencePattern matches the member of a reference, which is random.
+var referencePattern = regexp.MustCompile(`,"reference":"[\w-]{50,200}"`)
 
 // of returns the outcome of a message after a call to vendor a.
 func of(class upstream.Class) outcome {
@@ -122,6 +126,7 @@ func TestBulkAcceptance(t *testing.T) {
 			r.add("0771234567", strings.Repeat("x", 307))
 			for i, o := range c.outcomes {
 				r.recipients[i].outcome = o
+				r.recipients[i].reference = "r"
 			}
 			got := bulkAcceptance(r.recipients)
 			if got.Status != c.status || got.ID != c.id || got.Vendor != c.vendor || len(got.Results) != len(c.outcomes) {
@@ -131,7 +136,7 @@ func TestBulkAcceptance(t *testing.T) {
 			units := 0
 			for i, result := range got.Results {
 				statuses = append(statuses, string(result.Status))
-				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1, ""}); result != want {
+				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1, "", "r"}); result != want {
 					t.Errorf("result %d is %+v, want %+v", i, result, want)
 				}
 				if result.Status == accepted {
@@ -144,6 +149,11 @@ func TestBulkAcceptance(t *testing.T) {
 			counts := map[string]int{}
 			for _, s := range statuses {
 				counts[s]++
+			}
+			for _, result := range got.withoutReferences().Results {
+				if result.Reference != "" || got.Results[0].Reference != "r" {
+					t.Errorf("%+v, reduced to %+v", got.Results[0], result)
+				}
 			}
 			want := &bulkCounts{counts["accepted"], counts["rejected"], counts["uncertain"], counts["not_attempted"], 0}
 			if c.status == "accepted" {
@@ -214,6 +224,7 @@ func TestSend(t *testing.T) {
 					return
 				}
 				data, err := json.Marshal(result.Data)
+				data = referencePattern.ReplaceAll(data, nil)
 				if err != nil || !strings.Contains(string(data), c.data) {
 					t.Errorf("%s, %v; want %s", data, err, c.data)
 				}
@@ -275,6 +286,7 @@ func TestRecipientLimit(t *testing.T) {
 					return
 				}
 				data, err := json.Marshal(result.Data)
+				data = referencePattern.ReplaceAll(data, nil)
 				if err != nil || !strings.Contains(string(data), c.data) || result.Cause != nil {
 					t.Errorf("%s, %v, %v; want %s", data, err, result.Cause, c.data)
 				}
@@ -312,13 +324,13 @@ func TestKeys(t *testing.T) {
 func TestRemoved(t *testing.T) {
 	r := bulk(bulkSame, 5)
 	o := acceptedBy("a", "1")
-	o.receipt.Removed = vendors.Removed{Duplicates: 1, Blocked: 1}
+	o.receipt.Removed, o.reference = vendors.Removed{Duplicates: 1, Blocked: 1}, "r1"
 	record([]*recipient{&r.recipients[0], &r.recipients[1], &r.recipients[2]}, o)
 	record([]*recipient{&r.recipients[3]}, acceptedBy("a", "2"))
 	record([]*recipient{&r.recipients[4]}, of(upstream.Rejected))
 	response := bulkAcceptance(r.recipients)
 	data, err := json.Marshal(response)
-	want := `"counts":{"accepted":2,"rejected":1,"uncertain":0,"not_attempted":0,"removed":2},"batches":[{"id":"1","vendor":"a","recipients":3,"duplicates_removed":1,"invalid_numbers":0,"mask_blocked_numbers":1}],"results":`
+	want := `"counts":{"accepted":2,"rejected":1,"uncertain":0,"not_attempted":0,"removed":2},"batches":[{"id":"1","vendor":"a","reference":"r1","recipients":3,"duplicates_removed":1,"invalid_numbers":0,"mask_blocked_numbers":1}],"results":[{"to":"+94770000000","status":"accepted","id":"1","vendor":"a","units":1,"reference":"r1"},`
 	if err != nil || !strings.Contains(string(data), want) || response.Status != "partial" || acceptedUnits(r.recipients) != 2 {
 		t.Errorf("%s, %d units, %v", data, acceptedUnits(r.recipients), err)
 	}

@@ -18,13 +18,14 @@ const masked = "***"
 // Call is one request as a vendor received it, with masked credentials.
 type Call struct {
 	Vendor    string            `json:"vendor"`
-	Operation string            `json:"operation"` // send, check_cost, balance, lookup, rates or login
+	Operation string            `json:"operation"` // send, check_cost, balance, status, lookup, rates or login
 	At        time.Time         `json:"at"`
 	To        []string          `json:"to"` // destinations or address, as received
 	Method    string            `json:"method"`
 	Path      string            `json:"path"` // below the vendor's name, with the query
 	Headers   map[string]string `json:"headers"`
 	Body      string            `json:"body"`
+	Accepted  bool              `json:"accepted"` // the vendor has carried the request out, whatever it responded
 }
 
 // Calls returns the requests received so far, oldest first.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -37,6 +38,15 @@ type document struct {
 	name string
 	tokens
 	used sync.Map // the values of Once that the vendor has seen
+
+	mu   sync.Mutex
+	kept []keptMessage // the last accepted messages of the calls with Keep, oldest first
+}
+
+// keptMessage is a message that the vendor can report later.
+type keptMessage struct {
+	ID, To, Text string
+	At           time.Time
 }
 
 // documentedCall is one call of a vendor. A field of a JSON body has the name of its path: "a.b", "a[]" for the items
@@ -52,6 +62,7 @@ type documentedCall struct {
 	Rules     []*rule           // in their order
 	Once      string            // the field whose value an accepted call uses up
 	Again     string            // the response to a used value
+	Keep      string            // the format of the ID of an accepted message that the vendor keeps; empty: the vendor keeps none
 	Responses map[Outcome]string
 }
 
@@ -88,6 +99,8 @@ type received struct {
 	valid    bool // the body is JSON, a form or empty
 	To       []string
 	Text     string
+	ID       string // of the message that the call makes, where the call has Keep
+	Name     string // of the response
 }
 
 // smsVendors returns the vendors of sms.yaml, each with a state of its own.
@@ -104,6 +117,7 @@ func smsVendors() []vendor {
 			"id":    messageID,
 			"uuid":  func() string { return strings.ReplaceAll(uuid.NewString(), "-", "") },
 			"token": func(seconds int) string { return d.issue(time.Duration(seconds) * time.Second) },
+			"word":  func(name string) string { return name[strings.LastIndexByte(name, ' ')+1:] },
 			"json":  func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },
 		}
 		for _, s := range d.Responses {
@@ -150,6 +164,7 @@ func (d *document) serve(pattern string, r *request) result {
 		in.To = split(strings.Join(in.To, ","))
 	}
 	in.Text = in.Get(in.documentedCall.Text)
+	in.ID = fmt.Sprintf(cmp.Or(in.Keep, "%s"), strings.ReplaceAll(uuid.NewString(), "-", ""))
 	res := result{operation: cmp.Or(in.Operation, "send"), to: in.To}
 	for _, rule := range in.Rules {
 		if !in.satisfies(rule) {
@@ -167,15 +182,46 @@ func (d *document) serve(pattern string, r *request) result {
 			return map[bool]*response{true: &again}[used]
 		}
 	}
+	if in.Keep != "" {
+		res.accept = func() *response { return d.keep(in) }
+	}
 	return res
+}
+
+// keep keeps the message of an accepted call. Of 10,000 messages keep drops the older half.
+func (d *document) keep(in *received) *response {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.kept) >= 10_000 {
+		d.kept = slices.Clone(d.kept[5_000:])
+	}
+	d.kept = append(d.kept, keptMessage{in.ID, in.To[0], in.Text, time.Now()})
+	return nil
+}
+
+// Kept returns the kept messages that the path's ID or the dates of the query select, oldest first.
+func (in *received) Kept() (selected []keptMessage) {
+	in.document.mu.Lock()
+	defer in.document.mu.Unlock()
+	from, _ := time.Parse(time.RFC3339, in.Get("DateSent>")) // the beginning of time without a date
+	to, err := time.Parse(time.RFC3339, in.Get("DateSent<"))
+	id, ofList := strings.TrimSuffix(in.Get("/id"), ".json"), in.Get("/id") == ""
+	for _, m := range in.document.kept {
+		if ofList && !m.At.Before(from) && (err != nil || !m.At.After(to)) || m.ID == id {
+			selected = append(selected, m)
+		}
+	}
+	return selected
 }
 
 // response returns a response of the document, or that of an acceptance where the document has none of the name.
 func (d *document) response(name string, in *received, source string) response {
 	s := d.Responses[name]
 	if s == nil {
-		s = d.Responses[in.Responses[Accepted]]
+		name = in.Responses[Accepted]
+		s = d.Responses[name]
 	}
+	in.Name = name
 	var body bytes.Buffer
 	if err := s.template.Execute(&body, in); err != nil {
 		panic(err)
@@ -310,6 +356,8 @@ var conditions = map[string]func(*received) bool{
 	"json":                        func(in *received) bool { return in.valid },
 	"never":                       func(*received) bool { return false },
 	"most":                        func(in *received) bool { return len(in.To) <= in.Most },
+	"used":                        func(in *received) bool { _, used := in.document.used.Load(in.Get("transaction_id#")); return used },
+	"kept":                        func(in *received) bool { return len(in.Kept()) > 0 },
 	"left":                        func(in *received) bool { return in.left() > 0 },
 	"GSM or type=unicode":         func(in *received) bool { return in.GSM() || in.Get("type") == "unicode" },
 	"From or MessagingServiceSid": func(in *received) bool { return in.Get("From")+in.Get("MessagingServiceSid") != "" },

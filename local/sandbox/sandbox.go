@@ -69,7 +69,7 @@ type request struct {
 
 // result describes a request and holds the vendor's response to each outcome.
 type result struct {
-	operation string    // send, check_cost, balance, lookup, rates or login
+	operation string    // send, check_cost, balance, status, lookup, rates or login
 	to        []string  // destinations or address, as received
 	problems  []problem // make the vendor refuse the request, whatever the outcome would be
 	// responses has at least Accepted, which also serves an outcome that is missing.
@@ -179,17 +179,21 @@ func (s *Server) handler(v vendor, mask *mask, serve func(*request) result) http
 			panic(http.ErrAbortHandler)
 		}
 		res := serve(&request{r, body})
-		s.record(mask.call(v, res, r, body, at))
-		if refusal := res.refusal(); refusal != nil {
+		call, refusal := mask.call(v, res, r, body, at), res.refusal()
+		var outcome Outcome
+		var delay time.Duration
+		if refusal == nil {
+			outcome, delay = s.decide(v.name, res.operation, res.to)
+			call.Accepted = slices.Contains(carriedOut, outcome)
+		}
+		if call.Accepted && res.accept != nil {
+			refusal = res.accept()
+			call.Accepted = refusal == nil
+		}
+		s.record(call)
+		if refusal != nil {
 			refusal.write(w)
 			return
-		}
-		outcome, delay := s.decide(v.name, res.operation, res.to)
-		if res.accept != nil && slices.Contains(carriedOut, outcome) {
-			if refusal := res.accept(); refusal != nil {
-				refusal.write(w)
-				return
-			}
 		}
 		deliver(w, r, res, outcome, delay)
 	}

@@ -238,6 +238,13 @@ func TestRequests(t *testing.T) {
 		{sample{"GET", "/twilio/2010-04-01/Accounts/ACother/Balance.json", twilioAuth, ""}, 404, "20404"},
 		{sample{"POST", sms, token, most + rest + `,"transaction_id":7}`}, 200, "success"},
 		{sample{"POST", sms, token, most + rest + `,"transaction_id":7}`}, 400, "used before"},
+		{sample{"POST", sms + "/check-transaction", token, `{"transaction_id":7}`}, 200, `"campaign status":"completed"`},
+		{sample{"POST", sms + "/check-transaction", token, `{"transaction_id":8}`}, 200, `"errCode":103`},
+		{sample{"POST", sms + "/check-transaction", token, `{"transaction_id":8}`}, 429, `"errCode":117`},
+		{sample{"GET", twilioPath + "/Messages/SM1.json", twilioAuth, ""}, 404, "20404"},
+		{sample{"GET", twilioPath + "/Messages.json?DateSent%3E=2999-01-01T00:00:00Z&PageSize=1000", twilioAuth, ""}, 200, `{"messages":[],`},
+		{sample{"GET", twilioPath + "/Messages.json?PageSize=1001", twilioAuth, ""}, 400, "Unknown parameter"},
+		{sample{"GET", "/textlk/api/v3/sms/unknown", bearer, ""}, 404, "Not found"},
 		{sample{"GET", "/maxmind/geoip/v2.1/city/8.8.8.8", basicAuth(MaxMindAccountID, "wrong"), ""}, 401, "AUTHORIZATION_INVALID"},
 		{sample{"POST", quick + "CHECK_BALANCE", quicksendAuth, "{}"}, 200, `1250.50`},
 		{sample{"GET", strings.Replace(notify, "send", "status", 1), "", ""}, 200, `{"status":"success","data":{"active":true,"acc_balance":3500.00}}`},
@@ -259,6 +266,8 @@ func TestRequests(t *testing.T) {
 			want = "lookup"
 		case strings.Contains(strings.ToLower(c.path), "balance") || strings.Contains(c.path, "status"):
 			want = "balance"
+		case c.method == "GET" && strings.Contains(c.path, "/Messages") || strings.HasSuffix(c.path, "check-transaction"):
+			want = "status"
 		case strings.Contains(c.path, "login"):
 			want = "login"
 		case strings.Contains(c.body, "check_cost"):
@@ -354,7 +363,7 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%s: source %q", name, source)
 		}
 	}
-	if paced["dialogv2"] != 20 || paced["aws"] != 40 { // AWS' rules are those of two calls
+	if paced["dialogv2"] != 22 || paced["aws"] != 40 { // 20 sends and 2 checks; AWS' rules are those of two calls
 		t.Errorf("paces %v", paced)
 	}
 }

@@ -220,7 +220,9 @@ func TestProduct(t *testing.T) {
 
 // The folder of a function's code follows from its logical ID.
 func TestPackage(t *testing.T) {
-	for id, want := range map[string]string{"SmsFunction": "sms", "PdfRenderFunction": "pdf/render", "SecurityListsyncFunction": "security/listsync"} {
+	for id, want := range map[string]string{
+		"SmsFunction": "sms", "PdfRenderFunction": "pdf/render", "SecurityListsyncFunction": "security/listsync", "SmsResolveFunction": "sms/resolve",
+	} {
 		if got := template.Package(id); got != want {
 			t.Errorf("%s is built from %s, want %s", id, got, want)
 		}

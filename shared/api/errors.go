@@ -50,6 +50,7 @@ const (
 	ReasonVendorResponseUnusable   Reason = "vendor_response_unusable"
 	ReasonVendorUnreachable        Reason = "vendor_unreachable"
 	ReasonOutcomeUncertain         Reason = "outcome_uncertain"
+	ReasonReferenceNotFound        Reason = "reference_not_found"
 	ReasonIdempotencyKeyReused     Reason = "idempotency_key_reused"
 	ReasonIdempotencyInProgress    Reason = "idempotency_in_progress"
 	ReasonIdempotencyNotKept       Reason = "idempotency_outcome_not_kept"
@@ -64,6 +65,7 @@ type Error struct {
 	Details    Problems    // of validation_failed
 	Amounts    Amounts     // further members of details
 	VendorCode string      // the vendor's own code of the failure; empty: the vendor has none
+	Reference  string      // of an uncertain send; empty: none
 	Header     http.Header // further headers of the response
 
 	Cause     error  // for the log only
@@ -91,13 +93,14 @@ type reasonDetails struct {
 	Reason     Reason `json:"reason"`
 	Vendor     string `json:"vendor,omitzero"`
 	VendorCode string `json:"vendor_code,omitzero"`
+	Reference  string `json:"reference,omitzero"`
 }
 
 // details returns error.details, or nil where the response has none. An http_error about a vendor names the vendor.
 func (e *Error) details() any {
 	switch {
 	case e.Code == CodeHTTPError && (strings.HasPrefix(string(e.Reason), "vendor_") || e.Reason == ReasonOutcomeUncertain):
-		return reasonDetails{e.Reason, e.Vendor, e.VendorCode}
+		return reasonDetails{e.Reason, e.Vendor, e.VendorCode, e.Reference}
 	case e.Reason != "":
 		return reasonDetails{Reason: e.Reason}
 	case e.Details != nil:

@@ -77,19 +77,27 @@ func (state *requestState) endClaim(ctx context.Context, result *Result, failed 
 		}
 		return failed
 	}
-	outcome, err := encodeOutcome(result, e)
-	if err == nil {
-		err = state.claim.keep(ctx, outcome)
+	err := state.keep(ctx, result, e)
+	if errors.Is(err, errOutcomeTooLarge) && result.Reduced != nil {
+		err = state.keep(ctx, &Result{Data: result.Reduced(), Vendor: result.Vendor}, nil)
 	}
 	if errors.Is(err, errOutcomeTooLarge) {
-		outcome, _ = encodeOutcome(nil, errNotKept) // texts alone cannot fail
-		err = errors.Join(err, state.claim.keep(ctx, outcome))
+		err = errors.Join(err, state.keep(ctx, nil, errNotKept))
 	}
 	if err != nil {
 		state.note("outcome_not_kept", err)
 		state.metric("OutcomesNotKept")
 	}
 	return failed
+}
+
+// keep stores the outcome of the claim.
+func (state *requestState) keep(ctx context.Context, result *Result, failed *Error) error {
+	outcome, err := encodeOutcome(result, failed)
+	if err != nil {
+		return err
+	}
+	return state.claim.keep(ctx, outcome)
 }
 
 // outcome is the stored outcome of a request.
@@ -100,6 +108,7 @@ type outcome struct {
 	Code       string         `json:"code,omitzero"`
 	Reason     Reason         `json:"reason,omitzero"`
 	VendorCode string         `json:"vendor_code,omitzero"`
+	Reference  string         `json:"reference,omitzero"`
 	Message    string         `json:"message,omitzero"`
 }
 
@@ -107,7 +116,7 @@ func encodeOutcome(result *Result, failed *Error) ([]byte, error) {
 	if failed != nil {
 		return encode(outcome{
 			Status: failed.Status, Vendor: failed.Vendor, Code: failed.Code, Reason: failed.Reason, VendorCode: failed.VendorCode,
-			Message: failed.Message,
+			Reference: failed.Reference, Message: failed.Message,
 		})
 	}
 	data, err := encode(result.Data)
@@ -127,7 +136,7 @@ func replay(text []byte) (*Result, error) {
 		return &Result{Data: o.Data, Vendor: o.Vendor, replayed: true}, nil
 	}
 	return nil, &Error{
-		Status: o.Status, Code: o.Code, Reason: o.Reason, VendorCode: o.VendorCode, Message: o.Message, Vendor: o.Vendor,
+		Status: o.Status, Code: o.Code, Reason: o.Reason, VendorCode: o.VendorCode, Reference: o.Reference, Message: o.Message, Vendor: o.Vendor,
 		Header: http.Header{replayedHeader: {"true"}},
 	}
 }

@@ -126,6 +126,8 @@ type Job struct {
 	Credits int64
 	// Irrevocable work (a sent SMS) is marked in the ledger before Run, and stays charged if the request dies.
 	Irrevocable bool
+	// Died returns what the ledger says of irrevocable work if the request dies; nil: nothing.
+	Died func() credit.Outcome
 	// Reservation is the key of the reserved credits. The pipeline sets it before Run; empty: nothing is reserved.
 	Reservation credit.Key
 	// Messages are the messages of a send, which the project's limits count; nil: no send.
@@ -150,10 +152,13 @@ type Result struct {
 	Data  any    // the envelope's data
 	Meta  any    // the envelope's meta; nil: no meta
 	Media *Media // a body that is no JSON, in place of both
+	// Reduced returns the data for repeats where Data is too large to be kept; nil: such an outcome is not kept.
+	Reduced func() any
 
 	Header http.Header // further headers of the response, in the letter case of openapi.yaml
 
 	Vendor     string             // the vendor that did the work, for log and metrics
+	VendorID   string             // the vendor's ID of the work, for the ledger; empty: none
 	NotCharged bool               // a success that costs nothing (location of an unknown address)
 	Attributes []slog.Attr        // further attributes of the log entry
 	Cause      error              // the reason why a part of the work failed, for the log only; nil: no part failed

@@ -68,6 +68,9 @@ func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *cr
 	if r == nil || !job.Irrevocable {
 		return nil
 	}
+	if job.Died != nil {
+		r.Died = job.Died()
+	}
 	err := s.wallet.Mark(ctx, r)
 	if err != nil {
 		state.credits = 0
@@ -94,10 +97,10 @@ func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *
 	var failed *Error
 	switch {
 	case err == nil && !result.NotCharged:
-		s.capture(ctx, state, r, credit.Outcome{Vendor: result.Vendor})
+		s.capture(ctx, state, r, credit.Outcome{Vendor: result.Vendor, VendorID: result.VendorID})
 	case errors.As(err, &failed) && failed.Uncertain:
 		state.metric("UncertainSends")
-		s.capture(ctx, state, r, credit.Outcome{Uncertain: true, Vendor: failed.Vendor})
+		s.capture(ctx, state, r, credit.Outcome{Uncertain: true, Vendor: failed.Vendor, Reference: failed.Reference})
 	default:
 		return s.release(ctx, state, r)
 	}

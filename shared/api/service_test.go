@@ -400,30 +400,40 @@ func TestLogLine(t *testing.T) {
 }
 
 // TestOutcomeTooLarge checks that a request whose outcome is too large to be stored succeeds and is charged once, and that a
-// repeat of its key gets 409 and the reason (docs/decisions.md#idempotency-size).
+// repeat of its key gets the reduced data where they fit, else 409 and the reason (docs/decisions.md#idempotency-size).
 func TestOutcomeTooLarge(t *testing.T) {
 	h := build(t)
 	large := make([]byte, 500_000)
 	_, _ = rand.Read(large) // random bytes do not compress
-	sends := 0
-	route := operation(true, func(context.Context) (*Result, error) {
-		sends++
-		return &Result{Data: large, Vendor: "v"}, nil
-	})
-	before := h.balance(t)
-	for _, want := range []int{200, 409, 409} {
-		status, envelope, header := h.call(t, route, "/test", `{"text":"a"}`, map[string]string{keyHeader: "k"})
-		if status != want || (header.Get(replayedHeader) == "true") != (want == 409) {
-			t.Errorf("got %d %v, want %d", status, header, want)
+	for _, c := range []struct {
+		key     string
+		reduced func() any
+		want    int // status of a repeat
+	}{
+		{"reduced", func() any { return "small" }, 200},
+		{"alone", nil, 409},
+		{"too-little", func() any { return large[1:] }, 409},
+	} {
+		sends := 0
+		route := operation(true, func(context.Context) (*Result, error) {
+			sends++
+			return &Result{Data: large, Reduced: c.reduced, Vendor: "v"}, nil
+		})
+		before := h.balance(t)
+		for i, want := range []int{200, c.want, c.want} {
+			status, envelope, header := h.call(t, route, "/test", `{"text":"a"}`, map[string]string{keyHeader: c.key})
+			if status != want || (header.Get(replayedHeader) == "true") != (i > 0) || want == 200 && (envelope["data"] == "small") != (i > 0) {
+				t.Errorf("%s: got %d %v, want %d", c.key, status, header, want)
+			}
+			if failure, _ := envelope["error"].(map[string]any); want == 409 && (failure["code"] != CodeHTTPError || failure["message"] != errNotKept.Message) {
+				t.Errorf("%s: got %v", c.key, failure)
+			}
 		}
-		if failure, _ := envelope["error"].(map[string]any); want == 409 && (failure["code"] != CodeHTTPError || failure["message"] != errNotKept.Message) {
-			t.Errorf("got %v", failure)
+		if charged := before - h.balance(t); charged != 10 || sends != 1 {
+			t.Errorf("%s: charged %d, sent %d times", c.key, charged, sends)
 		}
-	}
-	if charged := before - h.balance(t); charged != 10 || sends != 1 {
-		t.Errorf("charged %d, sent %d times", charged, sends)
-	}
-	if !strings.Contains(h.log.String(), "OutcomesNotKept") {
-		t.Error("no metric says that the outcome was not kept")
+		if strings.Contains(h.log.String(), "OutcomesNotKept") != (c.want == 409) {
+			t.Errorf("%s: the metric of outcomes that are not kept", c.key)
+		}
 	}
 }

@@ -14,6 +14,10 @@ type Outcome struct {
 	Uncertain bool
 	// Vendor did the work, if any vendor did.
 	Vendor string
+	// VendorID is the vendor's ID of the work, if any. An ID of over 64 bytes is not stored: one write pays for 1 KB.
+	VendorID string
+	// Reference is that of an uncertain send (docs/decisions.md#references).
+	Reference string
 }
 
 // Mark writes the ledger entry which says that irrevocable work is about to begin. The project is charged for a
@@ -22,7 +26,9 @@ func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
 	r.marked = true
-	stored, err := s.put(timed, newEntry(r, Sending), "")
+	entry := newEntry(r, Sending)
+	entry.Vendor, entry.Reference = r.Died.Vendor, r.Died.Reference
+	stored, err := s.put(timed, entry, "")
 	switch {
 	case err == nil, stored == Sending: // an earlier attempt took effect
 		return nil
@@ -39,9 +45,9 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
 	entry := newEntry(r, Captured)
-	entry.Uncertain = o.Uncertain
-	if o.Vendor != "" {
-		entry.Vendor = o.Vendor
+	entry.Uncertain, entry.Vendor, entry.Reference = o.Uncertain, o.Vendor, o.Reference
+	if len(o.VendorID) <= 64 {
+		entry.VendorID = o.VendorID
 	}
 	allowed := State("")
 	if r.Irrevocable {

@@ -41,7 +41,7 @@ func FuzzKey(f *testing.F) {
 func FuzzItems(f *testing.F) {
 	f.Add([]byte("captured"), int64(100), "sms", "request", "v", true, uint32(1))
 	f.Add(bytes.Repeat([]byte{0, 1, 9, 7, 2, 3, 4, 5}, 30), int64(-5), "", "\xff", "", false, uint32(0))
-	names := []string{"shards", "moves", "pk", "sk", "st", "cr", "op", "rid", "env", "ven", "ts", "by", "why", "uncertain", "of", "v", "balance", "pending"}
+	names := []string{"shards", "moves", "pk", "sk", "st", "cr", "op", "rid", "env", "ven", "vid", "ref", "ts", "by", "why", "uncertain", "of", "v", "balance", "pending"}
 	f.Fuzz(func(t *testing.T, data []byte, credits int64, operation, request, vendor string, uncertain bool, seconds uint32) {
 		strange := itemtest.Item(data, names...)
 		if e, err := decodeEntry(strange); err != nil && e != (Entry{}) {
@@ -55,7 +55,7 @@ func FuzzItems(f *testing.F) {
 		at := time.Unix(int64(seconds), 123_456_789).UTC()
 		want := Entry{
 			Key: NewKey(at, request), State: State("captured"), Credits: credits, Price: operation, RequestID: request, Environment: "development",
-			Wallet: "acme", Vendor: vendor, Uncertain: uncertain, At: at, Actor: operation, Reason: vendor,
+			Wallet: "acme", Vendor: vendor, VendorID: request, Reference: operation, Uncertain: uncertain, At: at, Actor: operation, Reason: vendor,
 		}
 		if got, err := decodeEntry(encodeEntry(entryKey("acme", want.Key), want)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)

@@ -16,7 +16,7 @@ import (
 //	         moves, the number of moves of credits between this shard and others;
 //	         on the first shard: alert credits, where an operator set an alert; shards, the number of shards;
 //	         granted, the sum of all operators' movements, signed
-//	ledger   pk wallet#day; sk key; st state; cr credits; op; rid; env; ven; ts; by actor; why;
+//	ledger   pk wallet#day; sk key; st state; cr credits; op; rid; env; ven; vid; ref; ts; by actor; why;
 //	         uncertain wallet, on uncertain entries only: the hash key of a sparse index
 //
 // No function may write the tables of what operators do (docs/decisions.md#operator-movements). Both have the
@@ -89,7 +89,7 @@ func encodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types
 	item["cr"] = dynamo.Number(e.Credits)
 	item["ts"] = dynamo.Text(e.At.UTC().Format(time.RFC3339Nano))
 	for name, value := range map[string]string{
-		"op": e.Price, "rid": e.RequestID, "env": e.Environment, "ven": e.Vendor, "by": e.Actor, "why": e.Reason, "of": string(e.Refunds),
+		"op": e.Price, "rid": e.RequestID, "env": e.Environment, "ven": e.Vendor, "vid": e.VendorID, "ref": e.Reference, "by": e.Actor, "why": e.Reason, "of": string(e.Refunds),
 	} {
 		if value != "" {
 			item[name] = dynamo.Text(value)
@@ -105,7 +105,7 @@ func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 	e := Entry{
 		Key: Key(dynamo.TextOf(item["sk"])), State: State(dynamo.TextOf(item["st"])),
 		Price: dynamo.TextOf(item["op"]), RequestID: dynamo.TextOf(item["rid"]), Environment: dynamo.TextOf(item["env"]),
-		Vendor: dynamo.TextOf(item["ven"]), Actor: dynamo.TextOf(item["by"]), Reason: dynamo.TextOf(item["why"]),
+		Vendor: dynamo.TextOf(item["ven"]), VendorID: dynamo.TextOf(item["vid"]), Reference: dynamo.TextOf(item["ref"]), Actor: dynamo.TextOf(item["by"]), Reason: dynamo.TextOf(item["why"]),
 		Uncertain: item["uncertain"] != nil, Refunds: Key(dynamo.TextOf(item["of"])),
 	}
 	e.Wallet, _ = walletOf(item)

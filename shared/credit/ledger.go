@@ -38,6 +38,8 @@ type Entry struct {
 	RequestID   string
 	Environment string
 	Vendor      string
+	VendorID    string     // of the work
+	Reference   string     // of an uncertain send
 	At          time.Time  // of the entry; the key's time is the begin of the request
 	Actor       string     // author of an entry that no request wrote: "settle", or an operator's ARN
 	Reason      string     // of an operator's movement
@@ -83,7 +85,7 @@ var errRefused = errors.New("the ledger entry was refused")
 func newEntry(r *Reservation, state State) Entry {
 	return Entry{
 		Key: r.Key, State: state, Credits: r.Credits, Price: r.Price,
-		RequestID: r.RequestID, Environment: r.Environment, Vendor: r.Vendor, At: time.Now(), Wallet: r.Wallet,
+		RequestID: r.RequestID, Environment: r.Environment, At: time.Now(), Wallet: r.Wallet,
 	}
 }
 
@@ -249,6 +251,39 @@ func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) 
 			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(wallet)},
 		}
 	})
+}
+
+// Resolved returns a project's charges that were uncertain and are resolved, oldest first.
+func (s *Store) Resolved(ctx context.Context, project string) (charges []Entry, err error) {
+	err = s.query(ctx, resolutions, partitionQuery(project), func(item dynamo.Item) error {
+		r, err := decodeEntry(item)
+		if err != nil || r.verdict() == unresolved { // the entry of a refund
+			return err
+		}
+		e, err := s.charge(ctx, project, r.Key)
+		if e != nil {
+			charges = append(charges, *e)
+		}
+		return err
+	})
+	return charges, err
+}
+
+// VisitUncertain calls visit for each charge of any project that is yet to be resolved, in any order, or with the error of an
+// entry that cannot be read. The newest charges may be missing, as in Uncertain.
+func (s *Store) VisitUncertain(ctx context.Context, visit func(project string, e Entry, err error)) error {
+	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &s.tables.Ledger, IndexName: aws.String("uncertain")})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("credit: read the uncertain charges: %w", err)
+		}
+		for _, item := range page.Items {
+			e, err := decodeEntry(item)
+			visit(projectOf(dynamo.TextOf(item["uncertain"])), e, err)
+		}
+	}
+	return nil
 }
 
 // queries returns the entries of all shards, in the order of their keys.

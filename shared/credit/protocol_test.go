@@ -204,26 +204,31 @@ func TestLostResponses(t *testing.T) {
 	}
 }
 
-// TestVendorOfEntry checks that an entry names the vendor that did the work, else the vendor that was about to be called.
+// TestVendorOfEntry checks that the mark, and so the charge of a dead request, has the vendor and the reference that the
+// request has given it, and that a capture has those of its own outcome.
 func TestVendorOfEntry(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
-	for _, test := range []struct{ about, did, want string }{
-		{"quicksend", "twilio", "twilio"}, {"quicksend", "", "quicksend"}, {"", "twilio", "twilio"}, {"", "", ""},
+	for end, want := range map[string]credit.Outcome{
+		"capture": {Uncertain: true, Vendor: "twilio", VendorID: "SM1", Reference: "own"}, "settle": {Uncertain: true, Vendor: "dialogv2", Reference: "died"},
 	} {
 		r := reservation(1, true)
-		r.Vendor = test.about
+		r.Died = credit.Outcome{Vendor: "dialogv2", Reference: "died"}
 		if err := take(t, store, r, "reserve", "mark"); err != nil {
 			t.Fatal(err)
 		}
-		if got := entry(t, store, r); got.Vendor != test.about {
-			t.Errorf("the mark names %q, want %q", got.Vendor, test.about)
+		var err error
+		if end == "settle" {
+			_, err = settle(t.Context(), store, r, true)
+		} else {
+			err = store.Capture(t.Context(), r, want)
 		}
-		if err := store.Capture(t.Context(), r, credit.Outcome{Vendor: test.did}); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got := entry(t, store, r); got.Vendor != test.want {
-			t.Errorf("the charge names %q, want %q", got.Vendor, test.want)
+		e := entry(t, store, r)
+		if got := (credit.Outcome{Uncertain: e.Uncertain, Vendor: e.Vendor, VendorID: e.VendorID, Reference: e.Reference}); got != want {
+			t.Errorf("%s: the charge has %+v, want %+v", end, got, want)
 		}
 	}
 }

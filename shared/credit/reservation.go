@@ -28,9 +28,8 @@ type Reservation struct {
 	// Irrevocable marks work that cannot be taken back once begun (SMS). Mark writes a ledger entry before the
 	// first byte leaves, and only a marked reservation can be captured.
 	Irrevocable bool
-	// Vendor names the vendor that the request is about to call. If the request dies, the ledger entry of the uncertain
-	// charge names this vendor.
-	Vendor string
+	// Died has the vendor and the reference of the uncertain charge if the request dies.
+	Died Outcome
 	// Attempts counts the attempts of Reserve that may have taken effect: the successful attempt, and each failed
 	// attempt that DynamoDB did not turn away. If Attempts is above 1, a late copy of an earlier attempt may still
 	// arrive: a delayed duplicate, which takes effect after its client has given up. Reserve sets the field.

@@ -3,6 +3,9 @@ package project
 
 import (
 	"cmp"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"slices"
@@ -86,7 +89,8 @@ type Project struct {
 	Shards            Shards    // for a project that is too busy for one item of DynamoDB
 	Created           time.Time // in UTC, to the second
 
-	// hashKey is the random key of the hashes that RecipientID and TenantID return. It never changes.
+	// hashKey is the random key of the hashes that RecipientID and TenantID return, from which Cipher derives others. It never
+	// changes.
 	hashKey []byte
 	// version counts the changes of the record. A change fails where the version has changed since the read.
 	version int64
@@ -111,6 +115,14 @@ func (p *Project) RecipientID(number string) string { return p.hash(number) }
 // TenantID returns the keyed hash of the project's ID, which is no phone number: 32 letters and digits that Lambda takes as a
 // tenant ID and writes into its logs (docs/decisions.md#pdf-isolation).
 func (p *Project) TenantID() string { return p.hash(p.ID) }
+
+// Cipher returns a cipher with a key of the project for one purpose (RFC 5869). Each encryption takes a random nonce.
+func (p *Project) Cipher(purpose string) cipher.AEAD {
+	key, _ := hkdf.Key(sha256.New, p.hashKey, nil, purpose, 32) // the length is valid
+	block, _ := aes.NewCipher(key)                              // so is the key's
+	aead, _ := cipher.NewGCMWithRandomNonce(block)
+	return aead
+}
 
 func (p *Project) hash(text string) string {
 	mac := hmac.New(sha256.New, p.hashKey)

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"crypto/cipher"
 	"slices"
 	"testing"
 )
@@ -56,5 +57,16 @@ func TestActive(t *testing.T) {
 	}
 	if rec.Active(Location, Development) != nil {
 		t.Error("an integration where there is none")
+	}
+}
+
+// docs/decisions.md#references: the key of a cipher belongs to one project and one purpose.
+func TestCipher(t *testing.T) {
+	of := func(key, purpose string) cipher.AEAD { return (&Project{hashKey: []byte(key)}).Cipher(purpose) }
+	sealed := of("own", "a").Seal(nil, nil, []byte("text"), nil)
+	for c, opens := range map[cipher.AEAD]bool{of("own", "a"): true, of("own", "b"): false, of("other", "a"): false} {
+		if text, err := c.Open(nil, nil, sealed, nil); (err == nil) != opens || opens && string(text) != "text" {
+			t.Errorf("%q, %v", text, err)
+		}
 	}
 }

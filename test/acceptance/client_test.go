@@ -64,6 +64,7 @@ type details struct {
 	Reason     string `json:"reason"`
 	Vendor     string `json:"vendor"`
 	VendorCode string `json:"vendor_code"`
+	Reference  string `json:"reference"`
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -88,11 +89,12 @@ func (a *response) fields() string {
 
 // provider decodes the provider_response.
 func (a *response) provider(t *testing.T) (p struct {
-	Status, ID, Vendor string
-	Counts             map[string]int
-	Results            []struct {
-		To, Status, ID, Vendor, Reason string
-		Units                          int
+	Status, ID, Vendor, Reference string
+
+	Counts  map[string]int
+	Results []struct {
+		To, Status, ID, Vendor, Reason, Reference string
+		Units                                     int
 	}
 }) {
 	t.Helper()
@@ -217,6 +219,9 @@ func (a *response) check(t *testing.T, r request) {
 			wrong("provider_response lacks", missing)
 		}
 	}
+	if a.Error.Details.Reason == "outcome_uncertain" && a.Error.Details.Vendor != "" && a.Error.Details.Reference == "" {
+		wrong("error.details lacks reference")
+	}
 	if failure, ok := envelope["error"].(map[string]any); ok && !explained(failure) {
 		wrong("the details do not fit the code")
 	}
@@ -246,6 +251,9 @@ func explained(failure map[string]any) bool {
 func lacking(result map[string]any) string {
 	response, _ := result["provider_response"].(map[string]any)
 	needed := []string{"status", "id", "vendor"}
+	if result["send_method"] == "single" {
+		needed = append(needed, "reference")
+	}
 	if result["send_method"] != "single" {
 		needed = append(needed, "results")
 	}

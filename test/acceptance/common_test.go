@@ -9,6 +9,7 @@ import (
 const (
 	send    = "/sms/send"
 	balance = "/sms/balance"
+	status  = "/sms/status/"
 )
 
 // docs/decisions.md#rate-limit: 429 rate_limit_exceeded, never more than the limit in a window, per project and

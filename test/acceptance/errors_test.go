@@ -21,7 +21,7 @@ func operations(t *testing.T, to, image string) []operation {
 	t.Helper()
 	document := object(map[string]any{"html": "<img src='" + image + "'>"})
 	all := []operation{
-		{"POST", send, single(to, "m"), true}, {"POST", balance, "{}", false}, {"POST", burner, email("a@example.com"), true},
+		{"POST", send, single(to, "m"), true}, {"POST", balance, "{}", false}, {"GET", status + "A", "", false}, {"POST", burner, email("a@example.com"), true},
 		{"POST", vpn, ip("112.134.0.1"), true}, {"POST", location, ip("112.134.0.1"), true}, {"POST", barcodes, `{"data":"12345"}`, true},
 		{"POST", qrcodes, `{"data":"12345"}`, true}, {"POST", pdfs, document, true}, {"POST", streamed, document, true},
 		{"GET", currencies + "/latest/USD", "", false}, {"GET", currencies + "/pair/USD/LKR", "", false},

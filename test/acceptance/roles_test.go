@@ -21,11 +21,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"svcapi/local/engine"
 	"svcapi/local/lambda"
 	"svcapi/local/sandbox"
 	"svcapi/local/template"
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
+	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 )
 
@@ -140,6 +145,8 @@ func deeds(key, action string, body []byte) []deed {
 		add(action, call.TableName, call.Key["pk"])
 	case call.Item != nil:
 		add(action, call.TableName, call.Item["pk"])
+	case call.IndexName != "":
+		add(action, call.TableName+"/index/"+call.IndexName, nil)
 	default:
 		add(action, call.TableName, nil)
 	}
@@ -273,6 +280,47 @@ func TestScheduledFunctions(t *testing.T) {
 	}
 }
 
+// docs/decisions.md#resolver: ten minutes after, a message that the vendor knows is confirmed, and another one refunded.
+func TestResolver(t *testing.T) {
+	local(t)
+	t.Parallel()
+	s := newSandbox(t)
+	p := plan{credits: 10 * perUnit(), integrations: []integration{{vendor: "dialogv2", mode: project.Managed, endpoint: s.URL + "/dialogv2"}}}.make(t)
+	to, store, db := numberBlock(2), fixture.stack.Credit, engine.Client(fixture.stack.DynamoDBURL)
+	if err := s.SetRules(sandbox.Rule{To: to[0], Outcome: sandbox.Closed}, sandbox.Rule{To: to[1], Outcome: "999"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range to {
+		if a := (request{path: send, body: single(number, "m"), as: p.dev}).do(t); a == nil || a.Error.Details.Reference == "" {
+			t.Fatalf("%+v", a)
+		}
+	}
+	uncertain, err := store.Uncertain(t.Context(), p.id)
+	if err != nil || len(uncertain) != 2 {
+		t.Fatalf("%+v, %v", uncertain, err)
+	}
+	for _, e := range uncertain {
+		_, err := db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: aws.String("svc-local-ledger"), UpdateExpression: aws.String("SET ts = :t"),
+			Key:                       dynamo.Item{"pk": dynamo.Text(e.Wallet + "#" + e.Key.Day()), "sk": dynamo.Text(string(e.Key))},
+			ExpressionAttributeValues: dynamo.Item{":t": dynamo.Text(e.At.Add(-10 * time.Minute).Format(time.RFC3339Nano))},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if result, err := fixture.stack.Invoke(t.Context(), "SmsResolveFunction", []byte("{}")); err != nil || result.FunctionError != "" {
+		t.Fatalf("%v %s", err, result.Payload)
+	}
+	resolved, err := store.Resolved(t.Context(), p.id)
+	if err != nil || len(resolved) != 2 || resolved[0].Resolution.Verdict != credit.VerdictConfirmed || resolved[1].Resolution.Verdict != credit.VerdictRefunded {
+		t.Errorf("%+v, %v", resolved, err)
+	}
+	if got := p.balance(t); got != 9*perUnit() {
+		t.Errorf("balance %d of %d", got, 10*perUnit())
+	}
+}
+
 // The comparison notices a call that no role allows, and a permission that no call uses.
 func TestRolesAgainstReality(t *testing.T) {
 	local(t)
@@ -282,7 +330,8 @@ func TestRolesAgainstReality(t *testing.T) {
 	ideal := map[deed]int{}
 	for _, f := range functions {
 		for _, p := range f.Permissions {
-			d := deed{key: lambda.AccessKeyID(f), action: p.Action, resource: path.Base(p.Resource)}
+			d := deed{key: lambda.AccessKeyID(f), action: p.Action}
+			_, d.resource, _ = strings.Cut(p.Resource, ":table/")
 			if strings.HasPrefix(p.Action, "logs:") {
 				continue
 			}
@@ -303,6 +352,7 @@ func TestRolesAgainstReality(t *testing.T) {
 		t.Fatalf("an ideal run: %v", findings)
 	}
 	sms, settle := lambda.AccessKeyID(template.Function{Folder: "sms"}), lambda.AccessKeyID(template.Function{Folder: "settle"})
+	resolver := lambda.AccessKeyID(template.Function{Folder: "smsresolve"})
 	for _, more := range []deed{
 		{sms, "dynamodb:DeleteItem", "svc-local-wallets", "p"},
 		{sms, "dynamodb:Query", "svc-prod-projects", ""},
@@ -311,6 +361,9 @@ func TestRolesAgainstReality(t *testing.T) {
 		{sms, "dynamodb:PutItem", "svc-local-resolutions", "p"},
 		{settle, "dynamodb:PutItem", "svc-local-movements", "p"},
 		{settle, "dynamodb:PutItem", "svc-local-resolutions", "p"},
+		{resolver, "dynamodb:PutItem", "svc-local-movements", "p"},
+		{resolver, "dynamodb:Scan", "svc-local-ledger", ""},
+		{resolver, "secretsmanager:GetSecretValue", "svc/local/sms/p/development", ""},
 		{settle, "secretsmanager:GetSecretValue", "svc/local/sms/managed/development", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "pdf"}), "lambda:InvokeFunction", "svc-local-pdf-render-shared", ""},
 		{lambda.AccessKeyID(template.Function{Folder: "pdfrender"}), "dynamodb:Query", "svc-local-projects", ""},

@@ -31,7 +31,10 @@ function check(string $name, bool $fine): void
 
 $sms = new Api\SMSApi($http, $configuration);
 $request = new Model\SmsSendRequest(['send_method' => 'single', 'to' => '0771234567', 'message' => 'Hello']);
-check('sendSms', $sms->sendSms($request)->getData()->getCreditsCharged() === 10000);
+$sent = $sms->sendSms($request)->getData();
+check('sendSms', $sent->getCreditsCharged() === 10000);
+$reference = $sent->getProviderResponse()->getReference();
+check('getSmsStatus', $sms->getSmsStatus($reference)->getData()->getReason() === 'vendor_has_no_status');
 check('getSmsBalance', $sms->getSmsBalance(body: new stdClass())->getData()->getSource() === 'service_wallet');
 $security = new Api\SecurityApi($http, $configuration);
 check('checkBurnerEmail', $security->checkBurnerEmail(new Model\BurnerEmailRequest(['email' => 'someone@mailinator.com']))->getData()->getIsDisposable());

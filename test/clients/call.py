@@ -7,7 +7,7 @@ from svc_api_client.api.currency import convert_pair_rate, get_latest_rates, get
 from svc_api_client.api.location import look_up_location
 from svc_api_client.api.qr_code import generate_qr_code
 from svc_api_client.api.security import check_burner_email, check_vpn
-from svc_api_client.api.sms import get_sms_balance, send_sms
+from svc_api_client.api.sms import get_sms_balance, get_sms_status, send_sms
 from svc_api_client.api.utilities import generate_barcode, generate_pdf, stream_pdf
 from svc_api_client.models import (
     BarcodeRequest,
@@ -38,6 +38,8 @@ def call(operation, *arguments, **named):
 
 r = call(send_sms, body=SmsSendSingle(send_method=SmsSendSingleSendMethod.SINGLE, to="0771234567", message="Hello"))
 check("sendSms", r.parsed.data.credits_charged == 10000, r)
+r = call(get_sms_status, r.parsed.data.provider_response.reference)
+check("getSmsStatus", r.parsed.data.reason == "vendor_has_no_status", r)
 r = call(get_sms_balance, body=GetSmsBalanceBody())
 check("getSmsBalance", r.parsed.data.source == "service_wallet", r)
 r = call(check_burner_email, body=BurnerEmailRequest(email="someone@mailinator.com"))

@@ -26,6 +26,9 @@ async function main() {
   check("sendSms", sms.data?.data.credits_charged === 10000, sms.response, sms.error);
   const balance = await client.POST("/sms/balance", { body: {} });
   check("getSmsBalance", balance.data?.data.source === "service_wallet", balance.response, balance.error);
+  const reference = sms.data?.data.provider_response.reference ?? "";
+  const status = await client.GET("/sms/status/{reference}", { params: { path: { reference } } });
+  check("getSmsStatus", status.data?.data.reason === "vendor_has_no_status", status.response, status.error);
   const email = await client.POST("/security/burner-email-shield", { body: { email: "someone@mailinator.com" } });
   check("checkBurnerEmail", email.data?.data.is_disposable, email.response, email.error);
   const vpn = await client.POST("/security/vpn-shield", { body: { ip: "8.8.8.8" } });

@@ -80,10 +80,13 @@ func forbidden(from, to string, test bool) string {
 	return ""
 }
 
-// isFunction reports whether a package is the program of a function: one for each folder, the renderer and the lists.
+// programs are the programs of functions beside those of the folders: the renderer, the lists and the resolver.
+var programs = []string{rendererPath, "functions/security/listsync", "functions/sms/resolve"}
+
+// isFunction reports whether a package is the program of a function.
 func isFunction(path string) bool {
 	_, function := layer(path)
-	return function != "" && path == "functions/"+function || path == rendererPath || path == "functions/security/listsync"
+	return function != "" && (path == "functions/"+function || slices.Contains(programs, path))
 }
 
 // rendererPath is the program of the function that runs the browser.

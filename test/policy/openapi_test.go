@@ -39,6 +39,7 @@ var (
 		"convertPairRate":   {"400 http_error", "400 invalid_currency_code", "422 validation_failed"},
 		"listCurrencyCodes": {},
 		"getSmsBalance":     {"422 http_error", "422 validation_failed", "503 http_error"},
+		"getSmsStatus":      {"404 http_error", "422 http_error", "502 http_error", "503 http_error"},
 		"checkBurnerEmail":  {"402 insufficient_funds", "422 validation_failed"},
 		"checkVpn":          {"402 insufficient_funds", "422 validation_failed", "503 service_unavailable"},
 		"lookUpLocation":    {"402 insufficient_funds", "422 validation_failed"},

@@ -330,7 +330,7 @@ func configured(s *templateFile, stage, name string) string {
 // with the template's defaults, and in samconfig.toml's prod.
 func (m *model) fixed(t *testing.T) (text string, idle, prod float64) {
 	t.Helper()
-	s, settle, ratesync, listsync := current(t), m.runs["settle"], m.runs["ratesync"], m.runs["securitylistsync"]
+	s, settle, ratesync, listsync, resolve := current(t), m.runs["settle"], m.runs["ratesync"], m.runs["securitylistsync"], m.runs["smsresolve"]
 	rules := len(s.doc.list("Resources", "Firewall", "Properties", "Rules"))
 	at := func(region int, stage string) (rows [][]string, idle, used float64) {
 		add := func(what string, count float64, price float64, inIdle, inUse float64) {
@@ -356,12 +356,13 @@ func (m *model) fixed(t *testing.T) (text string, idle, prod float64) {
 		run("Runs of the settling function", settle, m.unit("settle_milliseconds"))
 		run("Runs of ratesync", ratesync, m.unit("ratesync_milliseconds"))
 		run("Runs of listsync", listsync, m.unit("listsync_milliseconds"))
+		run("Runs of smsresolve", resolve, m.unit("smsresolve_milliseconds"))
 		if configured(s, stage, "AddressRequestsPer5Minutes") != "0" {
 			each("Web ACL of prod", 1, "acl")
 			each("Its rules", rules, "acl_rule")
 		}
 		if configured(s, stage, "Tracing") == "Active" {
-			each("Traces of these runs in prod", int(settle+ratesync+listsync), "trace")
+			each("Traces of these runs in prod", int(settle+ratesync+listsync+resolve), "trace")
 		}
 		return rows, idle, used
 	}

@@ -79,6 +79,8 @@ var facts = []fact{
 	{"RatesyncFunction", "Timeout", "240"},
 	{"SecurityListsyncFunction", "Timeout", "120"},
 	{"SettleFunction", "Timeout", "55"},
+	{"SmsResolveFunction", "Timeout", "110"},
+	{"SmsResolveFunction", "Environment.Variables.RESOLVE_PERIOD", "2m"}, // as its schedule
 	{"", "Parameters.SettleAfterSeconds.Default", "120"},
 	{"", "Parameters.SettleAfterSeconds.MinValue", "120"},
 	{"", "Parameters.SettleCapturedAfterSeconds.Default", "900"},
@@ -132,10 +134,13 @@ var facts = []fact{
 	{"SecurityListsyncFunctionEveryDay", "ScheduleExpression", "rate(1 day)"},
 	{"SecurityListsyncFunctionEveryDay", "State", "SyncsLists ? ENABLED : DISABLED"},
 	{"", "Parameters.DisposableLists.Default", "on"},
+	{"SmsResolveFunctionEveryTwoMinutes", "ScheduleExpression", "rate(2 minutes)"},
 	{"AWS::Lambda::EventInvokeConfig", "Qualifier", "live"},
 	{"AWS::Lambda::EventInvokeConfig", "DestinationConfig", "{}"}, // docs/decisions.md#failed-runs
 	{"SettleFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
 	{"SettleFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "60"},
+	{"SmsResolveFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
+	{"SmsResolveFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "120"},
 	{"RatesyncFunctionEventInvokeConfig", "MaximumRetryAttempts", "2"},
 	{"RatesyncFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "3000"},
 	{"SecurityListsyncFunctionEventInvokeConfig", "MaximumRetryAttempts", "2"},
@@ -184,11 +189,10 @@ var facts = []fact{
 	{"\\w+SilentAlarm", "Metrics.0.Expression", "FILL(runs, REPEAT) - FILL(runs, 0)"},
 	{"GatewayThrottledAlarm", "Metrics.0.Expression", "IF(count > ${ApiBurst}, unknown, 0)"},
 	// 80 % of 28 s; other time-outs are scaled to it.
-	{"(Scheduled)?SlowAlarm", "Threshold", "22400"},
+	{"SlowAlarm", "Threshold", "22400"},
 	{"SlowAlarm", "Metrics.1.Expression", "pdf * 28 / 60"},
-	{"ScheduledSlowAlarm", "Metrics.1.Expression", "ratesync * 28 / 240"},
-	{"ScheduledSlowAlarm", "Metrics.2.Expression", "listsync * 28 / 120"},
-	{"ScheduledSlowAlarm", "Metrics.3.Expression", "settle * 28 / 55"},
+	{"SlowAlarm", "Metrics.2.Expression", "ratesync * 28 / 240"},
+	{"SlowAlarm", "Metrics.3.Expression", "settle * 28 / 55"},
 
 	// What each alarm watches; stageAlarms has those of all functions and tables.
 	{"FailuresAlarm", "watched", "[" + outcome + "error]"},
@@ -200,7 +204,7 @@ var facts = []fact{
 	{"CreditsSpentAlarm", "watched", "[SVC/${Stage} Credits Sum]"},
 	{"LowWalletsAlarm", "watched", "[SVC/${Stage} DailyLimitsNear Sum, SVC/${Stage} LowWallets Maximum]"},
 	{"UnusualSpendingAlarm", "watched", "[SVC/${Stage} UnusualSpending Maximum]"},
-	{"UncertainSendsAlarm", "watched", "[SVC/${Stage} OutcomesNotKept Sum, SVC/${Stage} SettledUncertain Sum, SVC/${Stage} UncertainSends Sum]"},
+	{"UncertainSendsAlarm", "watched", "[AWS/Lambda Errors Sum FunctionName=${SmsResolveFunction}, SVC/${Stage} OutcomesNotKept Sum, SVC/${Stage} SettledUncertain Sum, SVC/${Stage} UncertainSends Sum]"},
 	{"UnsettledAlarm", "watched", "[SVC/${Stage} SettleFailed Sum, SVC/${Stage} SettleOldest Maximum, SVC/${Stage} UnsettledReservations Sum]"},
 	{"SettleSilentAlarm", "watched", "[SVC/${Stage} SettleFailed SampleCount]"},
 	{"RatesSilentAlarm", "watched", "[SVC/${Stage} RatesFailed SampleCount]"},
@@ -283,6 +287,11 @@ func properties(s *templateFile) (f findings) {
 // resources and conditions of each. The first row whose pattern is that of role and action counts. An action in no row is no
 // right of any role.
 var rights = []struct{ action, on string }{
+	{`SmsResolveRole dynamodb:Scan`, `\$\{Ledger\.Arn\}/index/uncertain`},
+	{`SmsResolveRole dynamodb:(GetItem|UpdateItem)`, `\$\{(Wallets|Ledger|Resolutions)\.Arn\}`}, // movements has the writes
+	{`SmsResolveRole dynamodb:PutItem`, `\$\{Resolutions\.Arn\}`},
+	{`SmsResolveRole dynamodb:ConditionCheckItem`, `\$\{Movements\.Arn\}`},
+	{`SmsResolveRole secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/sms/managed/\*`},
 	{`CurrencyRole dynamodb:(Put|Update)Item`, `\$\{Rates\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: project#\*\}\}`},
 	{`SecurityListsyncRole dynamodb:(Query|UpdateItem)`, `\$\{Projects\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: burner#\}\}`},
 	{`\w+ dynamodb:((BatchGet|Delete|Get|Put|Update)Item|Query|Scan)`, `\$\{(Projects|Wallets|Ledger|Rates|Transient)\.Arn\}`},
@@ -599,6 +608,7 @@ func TestTemplateFindings(t *testing.T) {
 		statement  = "Resources SmsRole Properties Policies 0 PolicyDocument Statement 0 "
 		charge     = "Resources ChargePolicy Properties PolicyDocument Statement "
 		settle     = "Resources SettleRole Properties Policies 0 PolicyDocument Statement "
+		resolver   = "Resources SmsResolveRole Properties Policies 0 PolicyDocument Statement "
 		dashboards = "Resources Dashboard Properties DashboardBody Fn::Sub"
 	)
 	arn := func(id string) object { return object{"Fn::GetAtt": []any{id, "Arn"}} }
@@ -619,6 +629,9 @@ func TestTemplateFindings(t *testing.T) {
 		{charge + "+", object{"Effect": "Allow", "NotAction": "iam:*", "NotResource": arn("Projects")}, "SecurityRole may DeleteItem: grant"},
 		{settle + "+", allow("dynamodb:D*", object{"Fn::Sub": "arn:${AWS::Partition}:dynamodb:*:*:table/svc-${Stage}-res*"}), "SettleRole may DeleteItem: refunding resolution"},
 		{settle + "+", object{"Fn::If": []any{"HasKey", allow("*", "*"), object{"Ref": "AWS::NoValue"}}}, "SettleRole may UpdateItem: grant"},
+		{resolver + "8 Resource", arn("Movements"), "SmsResolveRole may PutItem: grant"},
+		{resolver + "8 Action", "dynamodb:UpdateItem", "SmsResolveRole may UpdateItem: confirmation"},
+		{"Resources SmsResolveFunction Properties Environment Variables RESOLVE_PERIOD", "1m", "RESOLVE_PERIOD is"},
 		{"Resources SmsRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess", "SmsRole has a policy whose rights are not known"},
 		{"Resources SmsRights", object{"Type": "AWS::IAM::Policy"}, "SmsRights: no rule reads what a resource of the type AWS::IAM::Policy permits"},
 		{"Resources SmsRights", object{"Type": "AWS::IAM::RolePolicy"}, "SmsRights: no rule reads"},
@@ -681,9 +694,9 @@ func TestTemplateFindings(t *testing.T) {
 		{variables + "STAGE", "{{resolve:secretsmanager:svc/dev/sms}}", "a dynamic reference"},
 		{"Resources PdfRenderFunction Properties Environment Variables WALLETS_TABLE", "wallets", "PdfRenderFunction knows WALLETS_TABLE"},
 		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "ErrorsAlarm watches"},
-		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "ThrottlesAlarm watches"},
-		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "SlowAlarm watches"},
-		{"Resources RatesyncFunctionEveryHour", nil, "ScheduledErrorsAlarm watches"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for ErrorsAlarm, which takes 10"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for ThrottlesAlarm"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for SlowAlarm"},
 		{"Resources Faxes", object{"Type": "AWS::DynamoDB::Table"}, "TablesThrottledAlarm watches"},
 		{"Resources Faxes", object{"Type": "AWS::DynamoDB::Table"}, "12 metrics are too many for TablesThrottledAlarm"},
 		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: nowhere", "docs/runbook.md has no chapter nowhere"},
@@ -692,7 +705,7 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources FailuresAlarm Properties Dimensions 0 Value", "failed", "which no response has"},
 		{"Resources RatesAlarm Properties Metrics 1 ReturnData", true, "RatesAlarm returns 2 values"},
 		{"Resources RatesAlarm Properties Metrics 0 Expression", "MAX([old, failing])", "RatesAlarm has the metrics"},
-		{"Resources TablesThrottledAlarm Properties Metrics +", object{"MetricStat": object{}}, "TablesThrottledAlarm watches 11 metrics"},
+		{"Resources ErrorsAlarm Properties Metrics +", object{"MetricStat": object{}}, "ErrorsAlarm watches 11 metrics"},
 		{dashboards, "{", "the dashboard is no JSON"},
 		{dashboards, `{"widgets": [{"x": 20, "y": 1, "width": 8, "height": 1}]}`, "a widget at 20, 1 overlaps another or is outside"},
 		{dashboards, `{"widgets": []}`, "the dashboard does not ask"},

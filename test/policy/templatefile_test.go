@@ -42,6 +42,12 @@ type resource struct {
 // rendererID is the function that runs the browser.
 const rendererID = "PdfRenderFunction"
 
+// resolverID is the function that resolves uncertain sends.
+const resolverID = "SmsResolveFunction"
+
+// ownAlarms are the scheduled functions whose work has an alarm of its own, UncertainSendsAlarm and ListsAlarm.
+var ownAlarms = []string{resolverID, "SecurityListsyncFunction"}
+
 // translate runs SAM's translator with parameters such as PriceSms=1.
 func translate(parameters ...string) (string, error) {
 	cmd := exec.Command(".local/venv/bin/python", append([]string{"tools/translate.py", "template.yaml"}, parameters...)...)

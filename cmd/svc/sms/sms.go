@@ -22,7 +22,7 @@ import (
 // Command returns "svc sms".
 func Command(a *app.App) *cobra.Command {
 	return app.Group("sms", "Resolve SMS with an uncertain outcome, test integrations",
-		app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until an operator resolves them", list(a), resolve(a)),
+		app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until the vendor or an operator resolves them", list(a), resolve(a)),
 		test(a))
 }
 
@@ -35,12 +35,18 @@ type Uncertain struct {
 	Environment string     `json:"environment"`
 	Vendor      string     `json:"vendor"`
 	RequestID   string     `json:"request_id"`
+
+	Resolution *command.ResolutionView `json:"resolution,omitzero"` // nil: none yet
 }
 
 func list(a *app.App) *cobra.Command {
 	var projectID string // empty for all projects
-	return a.Command(&cobra.Command{
+	var resolved bool
+	cmd := a.Command(&cobra.Command{
 		Use: "list [PROJECT]", Short: "List the uncertain SMS of one project or of all projects",
+		Long: `List the uncertain SMS of one project or of all projects. The service itself asks the
+vendor after 2, 10 and 60 minutes and then hourly for a day, and resolves what the
+vendor knows for certain: --all shows these, too, with the vendor's words.`,
 	}, app.Bind(&projectID), func(ctx context.Context, s *app.Stack) error {
 		ids, err := s.ProjectIDs(ctx, projectID)
 		if err != nil {
@@ -49,19 +55,34 @@ func list(a *app.App) *cobra.Command {
 		var all []Uncertain
 		for _, id := range ids {
 			entries, err := s.Credits.Uncertain(ctx, id)
+			if err == nil && resolved {
+				var more []credit.Entry
+				more, err = s.Credits.Resolved(ctx, id)
+				entries = append(entries, more...)
+			}
 			if err != nil {
 				return err
 			}
 			for _, e := range entries {
-				all = append(all, Uncertain{id, e.Key, e.Key.Time(), e.Credits, e.Environment, e.Vendor, e.RequestID})
+				v := Uncertain{id, e.Key, e.Key.Time(), e.Credits, e.Environment, e.Vendor, e.RequestID, nil}
+				if r := command.ResolutionView(e.Resolution); r.Verdict != "" {
+					v.Resolution = &r
+				}
+				all = append(all, v)
 			}
 		}
-		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST"}
+		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST", "RESOLUTION"}
 		return app.PrintList(s.App, app.Table{Header: header, Empty: "No SMS is uncertain."}, all, func(v Uncertain) (Uncertain, []string) {
 			credits, dollars := s.Number(v.Credits), app.Dollars(v.Credits)
-			return v, []string{v.ProjectID, string(v.ID), s.Time(v.Began), credits, dollars, v.Environment, v.Vendor, v.RequestID}
+			resolution := ""
+			if r := v.Resolution; r != nil {
+				resolution = fmt.Sprintf("%s: %s, by %s", r.Verdict, r.Reason, r.Actor)
+			}
+			return v, []string{v.ProjectID, string(v.ID), s.Time(v.Began), credits, dollars, v.Environment, v.Vendor, v.RequestID, resolution}
 		})
 	})
+	cmd.Flags().BoolVar(&resolved, "all", false, "also those that are resolved")
+	return cmd
 }
 
 func resolve(a *app.App) *cobra.Command {

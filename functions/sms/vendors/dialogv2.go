@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/time/rate"
 
 	"svcapi/shared/upstream"
 )
@@ -17,7 +18,7 @@ import (
 // dialogV2 is Dialog eSMS's v2 JSON interface, as clients of the vendor's documents v3.0 and v3.2 use it. A login
 // returns a token, which the adapter caches until shortly before its end, or until the vendor refuses the token.
 func dialogV2() Vendor {
-	tokens := newTokens()
+	tokens, checks := newTokens(), rate.NewLimiter(checksASecond, 1)
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "dialogv2", Title: "Dialog eSMS, v2", Endpoint: "https://e-sms.dialog.lk",
@@ -29,12 +30,18 @@ func dialogV2() Vendor {
 		},
 		Pace: 20, Concurrency: unpublished, Batch: 1000,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			return &dialogV2Adapter{session{caller{"dialogv2", c, a}, tokens}}
+			return &dialogV2Adapter{session{caller{"dialogv2", c, a}, tokens}, checks}
 		},
 	}
 }
 
-type dialogV2Adapter struct{ session }
+// checksASecond is the pace of an instance; the vendor permits 120 checks of transactions in a minute.
+const checksASecond = 2
+
+type dialogV2Adapter struct {
+	session
+	checks *rate.Limiter
+}
 
 // dialogV2Codes are the errCode values (interface v3.2, as two of its clients have them).
 var dialogV2Codes = map[string]documented{
@@ -159,6 +166,26 @@ func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, m Message) 
 		}
 		return Receipt{Status: text(response["status"]), ID: text(data["campaignId"]), Removed: removed}, nil
 	})
+}
+
+// dialogV2States are the states of a campaign. A completed campaign was handed to the network, delivered or not.
+var dialogV2States = map[string]State{"pending": StateAccepted, "running": StateAccepted, "completed": StateSent}
+
+// CheckStatus implements StatusChecker by the transaction ID, which needs no response to the send.
+func (a *dialogV2Adapter) CheckStatus(ctx context.Context, s PastSend) (Status, error) {
+	if err := a.checks.Wait(ctx); err != nil {
+		return Status{}, a.fail(upstream.TooFast, err.Error())
+	}
+	campaign, err := a.send(ctx, a.logIn, func(token string) (Receipt, error) {
+		body := map[string]uint64{"transaction_id": transaction(s.Key)}
+		response, err := a.post(ctx, "/api/v2/sms/check-transaction", token, body, false)
+		data, _ := members(response["data"])
+		return Receipt{Status: text(data["campaign status"])}, err
+	})
+	if upstream.CodeOf(err) == "103" {
+		return Status{State: StateNotFound, Word: "103"}, nil
+	}
+	return a.status(dialogV2States, campaign.Status, err)
 }
 
 // count returns a number that is not negative, and 0 for any other value.

@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -43,6 +45,16 @@ type twilioResponse struct {
 	ErrorCode int    `json:"error_code"` // of a message that will not be sent
 	Balance   string `json:"balance"`
 	Currency  string `json:"currency"`
+
+	Messages []twilioMessage `json:"messages"`
+	Next     string          `json:"next_page_uri"` // empty on the last page
+}
+
+// twilioMessage is a message of a list.
+type twilioMessage struct {
+	To      string `json:"to"`
+	Status  string `json:"status"`
+	Created string `json:"date_created"` // RFC 2822
 }
 
 type twilioError struct {
@@ -54,7 +66,7 @@ type twilioError struct {
 // 21211 (the number), 21608 (not verified on trial), 21610 (opted out), 21612 and 21614 (no route, no mobile).
 var twilioCodes = map[int]upstream.Class{
 	20003: upstream.CredentialsRefused, // authenticate
-	20404: upstream.CredentialsRefused, // the resource of the account is not found
+	20404: upstream.CredentialsRefused, // the account is not found; for a message CheckStatus reads the code
 	20429: upstream.TooFast,            // too many requests
 	21606: upstream.AccountRefused,     // the From number cannot be used
 	21611: upstream.TooFast,            // the queue of the From number is full
@@ -68,9 +80,6 @@ func codeText(code int) string {
 	}
 	return strconv.Itoa(code)
 }
-
-// twilioUnsent are the statuses of a message that exists and will not be sent.
-var twilioUnsent = map[string]bool{"failed": true, "undelivered": true, "canceled": true}
 
 func (a *twilioAdapter) call(ctx context.Context, method, resource string, form url.Values) (twilioResponse, error) {
 	secrets := a.account.Secrets
@@ -119,10 +128,49 @@ func (a *twilioAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 		return Receipt{}, err
 	case response.SID == "" || response.Status == "":
 		return Receipt{}, a.fail(upstream.Unusable, "response without sid or status")
-	case twilioUnsent[response.Status]:
+	case twilioStates[response.Status] == StateFailed: // the message exists and will not be sent
 		return Receipt{}, a.withCode(a.fail(upstream.Rejected, "message "+response.Status), codeText(response.ErrorCode))
 	}
 	return Receipt{Status: response.Status, ID: response.SID}, nil
+}
+
+// twilioStates are the states of an outgoing message (twilio.com/docs/messaging/api/message-resource).
+var twilioStates = map[string]State{
+	"accepted": StateAccepted, "scheduled": StateAccepted, "queued": StateAccepted, "sending": StateAccepted,
+	"sent": StateSent, "delivered": StateDelivered, "read": StateDelivered,
+	"failed": StateFailed, "undelivered": StateFailed, "canceled": StateFailed,
+}
+
+// CheckStatus implements StatusChecker. Without its ID, CheckStatus searches for the message.
+func (a *twilioAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, error) {
+	if s.ID == "" {
+		return a.search(ctx, s)
+	}
+	message, err := a.call(ctx, http.MethodGet, "/Messages/"+url.PathEscape(s.ID)+".json", nil)
+	if upstream.CodeOf(err) == "20404" {
+		return Status{State: StateNotFound, Word: "20404"}, nil
+	}
+	return a.status(twilioStates, message.Status, err)
+}
+
+// search compares the messages of the account that were created during the send, from a minute before its end to 15 seconds,
+// a difference of the clocks, after it. Any other number of them than one to the number is inconclusive, and so is more than
+// a page has: the list can lack a message, so that a search never proves its absence.
+func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) {
+	from, to := s.Ended.Add(-time.Minute).UTC(), s.Ended.Add(10*time.Minute).UTC()
+	query := url.Values{"PageSize": {"1000"}, "DateSent>": {from.Format(time.RFC3339)}, "DateSent<": {to.Format(time.RFC3339)}}
+	list, err := a.call(ctx, http.MethodGet, "/Messages.json?"+query.Encode(), nil)
+	found := slices.DeleteFunc(list.Messages, func(m twilioMessage) bool {
+		created, err := time.Parse(time.RFC1123Z, m.Created)
+		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) || !s.IsTo(m.To)
+	})
+	switch {
+	case err != nil:
+		return Status{}, err
+	case len(found) != 1 || list.Next != "":
+		return Status{State: StateUnknown, Reason: ReasonInconclusive}, nil
+	}
+	return a.status(twilioStates, found[0].Status, nil)
 }
 
 // Balance implements Balancer.

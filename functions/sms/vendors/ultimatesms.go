@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -84,12 +85,38 @@ func (a *ultimateAdapter) SendSame(ctx context.Context, to []string, m Message) 
 	return Receipt{Status: cmp.Or(text(data["status"]), "success"), ID: text(data["uid"])}, nil
 }
 
-// Balance implements Balancer.
-func (a *ultimateAdapter) Balance(ctx context.Context) (string, error) {
-	data, err := a.read(a.do(ctx, &upstream.Request{Method: http.MethodGet, URL: a.base + "/balance", Header: http.Header{
+func (a *ultimateAdapter) get(ctx context.Context, path string) (*upstream.Response, error) {
+	return a.do(ctx, &upstream.Request{Method: http.MethodGet, URL: a.base + path, Header: http.Header{
 		"Authorization": {"Bearer " + a.account.Secrets["api_token"]},
 		"Content-Type":  {"application/json"}, "Accept": {"application/json"},
-	}}))
+	}})
+}
+
+// ultimateStates are the states of a message in lower case (clients of several installations).
+var ultimateStates = map[string]State{
+	"accepted": StateAccepted, "queued": StateAccepted, "pending": StateAccepted, "enroute": StateSent, "sent": StateSent,
+	"delivered": StateDelivered, "undelivered": StateFailed, "failed": StateFailed, "rejected": StateFailed, "expired": StateFailed,
+}
+
+// CheckStatus implements StatusChecker. The vendor finds a message by its ID alone.
+func (a *ultimateAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, error) {
+	if s.ID == "" {
+		return Status{State: StateUnknown, Reason: ReasonIDUnknown}, nil
+	}
+	response, err := a.get(ctx, "/sms/"+url.PathEscape(s.ID))
+	if err == nil {
+		values, status := members(response.Body)
+		if status == "error" && strings.Contains(strings.ToLower(text(values["message"])), "not found") {
+			return Status{State: StateNotFound}, nil
+		}
+	}
+	data, err := a.read(response, err)
+	return a.status(ultimateStates, text(data["status"]), err)
+}
+
+// Balance implements Balancer.
+func (a *ultimateAdapter) Balance(ctx context.Context) (string, error) {
+	data, err := a.read(a.get(ctx, "/balance"))
 	if err != nil {
 		return "", err
 	}

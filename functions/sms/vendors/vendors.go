@@ -214,6 +214,19 @@ func (c caller) redacting(more secret.Values) caller {
 	return c
 }
 
+// status returns the state for a vendor's word in any case, by the vendor's table, or the error of the call or of no word.
+func (c caller) status(states map[string]State, word string, err error) (Status, error) {
+	switch state := states[strings.ToLower(word)]; {
+	case err != nil:
+		return Status{}, err
+	case word == "":
+		return Status{}, c.fail(upstream.Unusable, "response without a status")
+	case state != "":
+		return Status{State: state, Word: word}, nil
+	}
+	return Status{StateUnknown, word, ReasonWordUnknown}, nil
+}
+
 // balance returns a number that the vendor reports as the balance, or the error of the call or of another text.
 func (c caller) balance(number string, err error) (string, error) {
 	switch {

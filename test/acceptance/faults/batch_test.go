@@ -103,14 +103,19 @@ func (r *fixture) newBatch(seeds []uint64) (*batch, error) {
 // atWork is how many schedules of a batch run at the same time.
 const atWork = 16
 
-// live runs the schedules, with a settler among them.
+// live runs the schedules, with a settler and a resolver among them.
 func (b *batch) live() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var settling errgroup.Group
 	settling.Go(func() error {
-		for ctx.Err() == nil {
+		for runs := 0; ctx.Err() == nil; {
 			if err := b.settle(deadWhileLiving, never, true); err != nil {
 				return err
+			}
+			if runs++; runs%4 == 0 {
+				if err := b.resolve(never, true); err != nil {
+					return err
+				}
 			}
 			select {
 			case <-time.After(200 * time.Millisecond):
@@ -133,8 +138,8 @@ func (b *batch) each(do func(*schedule)) {
 	_ = group.Wait() // no function returns an error
 }
 
-// aftermath runs settlers, late copies, repeated requests and operators after all requests are dead, and ends with an
-// undisturbed settler.
+// aftermath runs settlers, late copies, repeated requests, operators and resolvers after all requests are dead, and ends with
+// an undisturbed settler and an undisturbed resolver. No message reaches its vendor any more when absence begins to be proof.
 func (b *batch) aftermath() error {
 	ripen()
 	b.each(func(sched *schedule) { sched.deliverSome(0.3) })
@@ -147,9 +152,19 @@ func (b *batch) aftermath() error {
 	}
 	b.each(func(sched *schedule) {
 		sched.askAgain()
+		sched.deliverSends()
+	})
+	ripen()
+	for range 2 { // at once, and at once with the operators
+		group.Go(func() error { return b.resolve(atOnce, true) })
+	}
+	b.each(func(sched *schedule) {
 		sched.operate()
 		sched.deliverSome(0.5)
 	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
 	ripen()
 	if err := b.settle(atOnce, never, true); err != nil {
 		return err
@@ -164,22 +179,48 @@ func (b *batch) aftermath() error {
 		}
 		left := 0
 		err := b.stage.credits.VisitPending(context.Background(), func(*credit.Reservation, error) error { left++; return nil }, func(credit.LowBalance) {})
-		if err != nil || left == 0 {
+		if err != nil {
+			return err
+		}
+		if left == 0 {
+			break // else the verdict reports the rest
+		}
+	}
+	b.each(func(sched *schedule) { sched.calm.Store(true) })
+	ripen()
+	for range 20 { // the vendor takes two questions a second, of all batches
+		if err := b.resolve(atOnce, false); err != nil || !b.unresolved() {
 			return err
 		}
 	}
-	return nil // the verdict reports the rest
+	return nil
+}
+
+// unresolved reports that a send is uncertain about which its vendor has a certain response.
+func (b *batch) unresolved() (left bool) {
+	err := b.stage.credits.VisitUncertain(context.Background(), func(project string, _ credit.Entry, err error) {
+		left = left || err == nil && b.of[project].dialog
+	})
+	return left || err != nil
 }
 
 // ripen waits until the youngest reservation is old enough for the settler.
 func ripen() { time.Sleep(1100 * time.Millisecond) }
 
-// settle runs a settler in a new process once.
+// settle runs a settler once.
 func (b *batch) settle(dead, captured string, disturbed bool) error {
+	return b.program("SettleFunction", map[string]string{"SETTLE_AFTER_SECONDS": dead, "SETTLE_CAPTURED_AFTER_SECONDS": captured}, disturbed)
+}
+
+// resolve runs a resolver once. Questions about all sends of a second and more are due.
+func (b *batch) resolve(absent string, disturbed bool) error {
+	return b.program("SmsResolveFunction", map[string]string{"RESOLVE_PERIOD": "24h", "RESOLVE_FIRST": "1s", "RESOLVE_ABSENT": absent + "s"}, disturbed)
+}
+
+// program runs a scheduled function in a new process once.
+func (b *batch) program(function string, environment map[string]string, disturbed bool) error {
 	var i *instance
-	i, err := b.stage.newInstance("SettleFunction", map[string]string{
-		"SETTLE_AFTER_SECONDS": dead, "SETTLE_CAPTURED_AFTER_SECONDS": captured,
-	}, func(r *faultproxy.Request) faultproxy.Fault {
+	i, err := b.stage.newInstance(function, environment, func(r *faultproxy.Request) faultproxy.Fault {
 		if i.dead.Load() {
 			return faultproxy.DropRequest
 		}
@@ -205,9 +246,9 @@ func (b *batch) settle(dead, captured string, disturbed bool) error {
 		return err
 	}
 	defer i.kill()
-	_, err = i.host.Invoke(context.Background(), "SettleFunction", []byte("{}"))
+	_, err = i.host.Invoke(context.Background(), function, []byte("{}"))
 	if disturbed {
-		return nil // the settler may have been killed or have failed
+		return nil // the program may have been killed or have failed
 	}
 	return err
 }
@@ -250,12 +291,18 @@ func (sched *schedule) visit(s step, r *faultproxy.Request) (fault faultproxy.Fa
 	return fault, killed
 }
 
+// deliverSends delivers the late copies of all sends.
+func (sched *schedule) deliverSends() { sched.deliverLate(0, vendor) }
+
 // deliverSome delivers a share of the remaining late copies.
-func (sched *schedule) deliverSome(share float64) {
+func (sched *schedule) deliverSome(share float64) { sched.deliverLate(share, other) }
+
+// deliverLate delivers a share of the remaining late copies, and all of a step.
+func (sched *schedule) deliverLate(share float64, of step) {
 	sched.mu.Lock()
 	var now, still []late
 	for _, l := range sched.later {
-		if share >= 1 || sched.chance(share, l.id, fmt.Sprint(share)) {
+		if l.step == of || share >= 1 || sched.chance(share, l.id, fmt.Sprint(share)) {
 			now = append(now, l)
 			sched.note("%s arrives late", l.id)
 		} else {

@@ -32,8 +32,9 @@ const (
 	returnCredits step = "return credits" // returns the reserved credits to the balance
 	remove        step = "remove"         // removes the key of a captured reservation
 	movement      step = "movement"       // an operator's movement or refund
-	scan          step = "scan"           // scans the wallets
+	scan          step = "scan"           // scans the wallets, or the uncertain charges
 	look          step = "look"           // reads one entry or wallet
+	question      step = "question"       // asks the vendor about a send
 	warm          step = "warm"           // opens a connection
 	other         step = "other"
 )
@@ -111,7 +112,7 @@ func stepOf(operation, table string, t target) step {
 			return returnCredits
 		}
 		return remove
-	case "wallets Scan":
+	case "wallets Scan", "ledger Scan":
 		return scan
 	case "ledger PutItem":
 		return map[string]step{"sending": mark, "captured": capture, "released": forbidCapture}[t.Item["st"].S]

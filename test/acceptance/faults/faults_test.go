@@ -185,6 +185,6 @@ func (sched *schedule) report(t *testing.T, alone bool) {
 }
 
 func (p *plan) describe() string {
-	return fmt.Sprintf("credits %d, limit %d, %d to a number, %d a day, Manual %t, first vendor closed %t, loss %.2f, late %.2f, refusals %.2f, bursts %.2f, throttled step %q, outages %.2f, crashes %.3f, lossy step %q",
-		p.credits, p.limit, p.perNumber, p.daily, p.byok, p.closed, p.loss, p.lateCopies, p.refusal, p.bursts, p.throttledStep, p.outage, p.crash, p.lossy)
+	return fmt.Sprintf("credits %d, limit %d, %d to a number, %d a day, Manual %t, Dialog %t, first vendor closed %t, loss %.2f, late %.2f, refusals %.2f, bursts %.2f, throttled step %q, outages %.2f, crashes %.3f, lossy step %q",
+		p.credits, p.limit, p.perNumber, p.daily, p.byok, p.dialog, p.closed, p.loss, p.lateCopies, p.refusal, p.bursts, p.throttledStep, p.outage, p.crash, p.lossy)
 }

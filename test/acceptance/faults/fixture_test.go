@@ -200,6 +200,7 @@ var accounts = []struct {
 }{
 	{project.SMS, "quicksend"},
 	{project.SMS, "twilio"},
+	{project.SMS, "dialogv2"}, // of the model dialog alone, and its only one
 	{project.Security, "ipgeolocation"},
 	{project.Security, "proxycheck"},
 	{project.Location, "ip-api"},
@@ -215,18 +216,19 @@ func (s *stage) drop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.logs))...)
 }
 
-// The projects that those of schedules are copied from: the vendors are reachable, the first of each chain is not, or the
-// project has its own accounts and pays nothing.
+// The projects that those of schedules are copied from: the vendors are reachable, the first of each chain is not, SMS go
+// through dialogv2, or the project has its own accounts and pays nothing.
 const (
 	open   = "model-open"
 	closed = "model-closed"
+	dialog = "model-dialog"
 	byok   = "model-byok"
 )
 
 // models creates the projects that the schedules' projects are copied from, as an operator does.
 func (s *stage) models() error {
 	ctx := context.Background()
-	for _, id := range []string{open, closed, byok} {
+	for _, id := range []string{open, closed, dialog, byok} {
 		if _, err := s.projects.CreateProject(ctx, project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1, Window: time.Hour}}); err != nil {
 			return err
 		}
@@ -236,6 +238,9 @@ func (s *stage) models() error {
 		}), s.integrate(id, project.Barcode, "builtin", 1, nil), s.integrate(id, project.PDF, "builtin", 1, nil))
 		seen := map[project.Kind]bool{}
 		for i, v := range accounts {
+			if v.kind == project.SMS && (v.vendor == "dialogv2") != (id == dialog) {
+				continue
+			}
 			settings := map[string]string{"endpoint": s.fixture.vendors.URL(id) + "/" + v.vendor}
 			if id == closed && !seen[v.kind] {
 				settings["endpoint"] = demo.ClosedURL
@@ -286,6 +291,8 @@ func (s *stage) create(id string, p *plan) error {
 		if err := s.accounts(id); err != nil {
 			return err
 		}
+	case p.dialog:
+		model = dialog
 	case p.closed:
 		model = closed
 	}

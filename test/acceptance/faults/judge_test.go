@@ -48,7 +48,7 @@ func (sched *schedule) nameOf(e credit.Entry) string {
 func received(calls []sandbox.Call) map[string]int {
 	counts := map[string]int{}
 	for _, c := range calls {
-		if c.Operation == "send" {
+		if c.Operation == "send" && (c.Accepted || c.Vendor != "dialogv2") { // which refuses what is too fast, or its own ID again
 			counts[tokenOf(c.Path+" "+c.Body)]++
 		}
 	}
@@ -179,6 +179,14 @@ func (sched *schedule) judgeRequest(r *request, e credit.Entry, sent int) {
 	if a.id == "" {
 		wrong("no request ID")
 		return
+	}
+	switch by := e.Resolution; {
+	case by.Actor == "sms/resolve" && (by.Verdict == credit.VerdictRefunded) != (sent == 0):
+		wrong("%s: %s", by.Verdict, by.Reason)
+	case e.Uncertain && sched.dialog:
+		wrong("not resolved by the vendor's response")
+	case by.Actor == "sms/resolve":
+		sched.tally["resolver: "+string(by.Verdict)]++
 	}
 	uncertain := strings.Contains(a.message, "may have been sent")
 	took := sms && sent == 1 && !r.rejected

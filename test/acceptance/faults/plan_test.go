@@ -53,6 +53,7 @@ type plan struct {
 	rich          bool      // the credits are more than all requests together can cost
 	shards        int       // of the project
 	closed        bool      // the first vendor of each chain refuses connections
+	dialog        bool      // SMS go through dialogv2, which knows each send by its reference
 	byok          bool      // the project has its own vendor accounts: nothing is charged
 	loss          float64   // chance that a request is dropped; for responses the chance is lower
 	refusal       float64   // chance of a throttle or a 500
@@ -84,7 +85,7 @@ func (p *plan) burst(s step, call string) int {
 	case !s.writes(): // many bursts end a read, and so the request
 		chance /= 4
 	}
-	if s == vendor || !p.chance(chance, call, "burst") {
+	if s == vendor || s == question || !p.chance(chance, call, "burst") {
 		return 0
 	}
 	return 1 + int(p.uniform(call, "length")*mostThrottles)
@@ -198,6 +199,9 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 		if p.daily = 1 + rng.Int64N(cost+1); p.byok {
 			p.daily = 1 + rng.Int64N(6)
 		}
+	}
+	if p.dialog = !p.byok && rng.IntN(4) == 0; p.dialog {
+		p.outage, p.lateCopies, p.limit, p.perNumber, p.daily = 0.7, 0.9, unlimited, 0, 0
 	}
 	return p
 }

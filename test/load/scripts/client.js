@@ -37,6 +37,8 @@ for (const o of operations) {
   o.times = new Trend('times_' + o.name); // in multiples of the hello function's time at that moment
 }
 
+const followed = new Set(operations.map((o) => o.follows));
+
 export const byName = Object.fromEntries(operations.map((o) => [o.name, o]));
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -92,16 +94,22 @@ function breach(o, a) {
 }
 
 let complaints = 3; // of each VU
+let reference; // of this VU's last send of a row that another row follows
 
-// ask sends a request and counts its response.
+// urlOf returns the URL of a row, with the reference of a send of the row that it follows.
+const urlOf = (o) => o.url.replace('{reference}', reference);
+
+// ask sends a request and counts its response. A row that follows another one sends that one first.
 export function ask(o) {
-  const a = http.request(o.method, o.url, o.text, o.params);
+  if (o.follows && !reference) return ask(byName[o.follows]);
+  const a = http.request(o.method, urlOf(o), o.text, o.params);
   const wrong = breach(o, a);
   if (wrong) {
     breaches.add(1, { operation: o.name });
     if (complaints-- > 0) console.error(`${o.name}: ${a.status} ${wrong.slice(0, 500)}`);
   } else if (a.status === 200) {
     o.succeeded();
+    if (followed.has(o.name)) reference = parsed(a.body).data.provider_response.reference;
   } else {
     refused.add(1, { operation: o.name, status: String(a.status) });
     if (!__ENV.OVERLOAD && complaints-- > 0) console.error(`${o.name}: ${a.status} ${text(a.body).slice(0, 500)}`);
@@ -137,7 +145,8 @@ export function measure(o) {
 export function warm(processes) {
   if (!processes) return;
   for (const o of operations) {
-    const requests = Array.from({ length: o.slow ? 2 : processes }, () => [o.method, o.url, o.text, o.params]);
+    if (o.follows) ask(byName[o.follows]);
+    const requests = Array.from({ length: o.slow ? 2 : processes }, () => [o.method, urlOf(o), o.text, o.params]);
     for (const a of http.batch(requests)) {
       const wrong = breach(o, a);
       if (wrong || a.status !== 200) {

@@ -1,0 +1,40 @@
+// Command resolve is the scheduled function that asks the vendors about Managed sends with an uncertain outcome.
+package main
+
+import (
+	"os"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"svcapi/functions/sms/vendors"
+	"svcapi/shared/cache"
+	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+	"svcapi/shared/settings"
+	"svcapi/shared/telemetry"
+	"svcapi/shared/upstream"
+)
+
+func main() {
+	cfg, err := settings.Read[Config]()
+	if err != nil {
+		telemetry.Exit(err)
+	}
+	awsConfig := dynamo.FromEnvironment()
+	db, log := dynamo.NewClient(awsConfig), telemetry.New(os.Stdout, cfg.Log)
+	resolver := &Resolver{
+		Credits: credit.NewStore(db, credit.Tables{
+			Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable, Movements: cfg.MovementsTable, Resolutions: cfg.ResolutionsTable,
+		}),
+		Projects: project.NewStore(db, cfg.ProjectsTable),
+		Client:   upstream.New(cfg.Upstream),
+		Secrets:  secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log), // no cache, because runs are far apart
+		Vendors:  vendors.NewTable(awsConfig),
+		Ages:     cfg.Ages,
+		Now:      cache.Clock{}.Now,
+		Log:      log,
+	}
+	lambda.Start(resolver.Handle)
+}

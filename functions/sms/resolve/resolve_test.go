@@ -1,0 +1,211 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"svcapi/functions/sms/reference"
+	"svcapi/functions/sms/vendors"
+	"svcapi/local/sandbox"
+	"svcapi/local/secrets"
+	"svcapi/local/template"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+	"svcapi/shared/telemetry"
+	"svcapi/shared/upstream"
+	"svcapi/test/enginetest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+var testAges = Ages{Period: 2 * time.Minute, First: 2 * time.Minute, Absent: 10 * time.Minute}
+
+// docs/decisions.md#resolver: questions after 2, 10 and 60 minutes, then hourly for a day, whenever the runs begin.
+func TestDue(t *testing.T) {
+	for offset := time.Duration(0); offset < testAges.Period; offset += 7 * time.Second {
+		var asked []time.Duration
+		for age := offset; age < 30*time.Hour; age += testAges.Period {
+			if testAges.due(age) {
+				asked = append(asked, (age - offset).Round(testAges.Period))
+			}
+		}
+		if len(asked) != 26 || offset == 0 && (asked[0] != 2*time.Minute || asked[1] != 10*time.Minute || asked[2] != time.Hour || asked[25] != 24*time.Hour) {
+			t.Fatalf("from %s: %v", offset, asked)
+		}
+	}
+}
+
+// docs/decisions.md#resolver: what a vendor's certain response resolves, with the evidence, and what stays for the operator.
+func TestResolve(t *testing.T) {
+	const dialog, twilio = "dialogv2", "twilio"
+	for _, c := range []struct {
+		name   string
+		chain  string          // the project's integrations
+		vendor string          // named by the reference; empty: the request died without one
+		sent   bool            // the vendor has accepted the message
+		status sandbox.Outcome // of the vendor's response; empty: that of its own accord
+		age    time.Duration
+		change func(*project.Integration, *upstream.Account) // the integration now, or the account of the send
+		want   string                                        // the result, or "not asked"
+		reason string
+	}{
+		{"found", dialog, dialog, true, "", 2 * time.Minute, nil, "confirmed", "dialogv2: completed (sent)"},
+		{"found, by a disabled integration", dialog, dialog, true, "", time.Hour,
+			func(in *project.Integration, _ *upstream.Account) { in.Active = false }, "confirmed", "dialogv2: completed (sent)"},
+		{"absent", dialog, dialog, false, "", 10 * time.Minute, nil, "refunded", "dialogv2: 103 (not_found)"},
+		{"absent, and may be on its way", dialog, dialog, false, "", 3*time.Minute + 59*time.Second, nil, "open", ""},
+		{"absent in an account with another password", dialog, dialog, false, "", time.Hour,
+			func(_ *project.Integration, a *upstream.Account) {
+				a.Secrets = map[string]string{"username": "u", "password": "before"}
+			}, "open", ""},
+		{"absent at an endpoint that is new", dialog, dialog, false, "", time.Hour,
+			func(_ *project.Integration, a *upstream.Account) { a.Endpoint += "/before" }, "open", ""},
+		{"an internal error", dialog, dialog, true, "999", time.Hour, nil, "failed", ""},
+		{"a word of no document", dialog, dialog, true, "paused", time.Hour, nil, "open", ""},
+		{"between two questions", dialog, dialog, true, "", 30 * time.Minute, nil, "not asked", ""},
+		{"after a day", dialog, dialog, true, "", 25 * time.Hour, nil, "not asked", ""},
+		{"of an integration that is Manual now", dialog, dialog, true, "", time.Hour,
+			func(in *project.Integration, _ *upstream.Account) { in.Mode = project.BYOK }, "not asked", ""},
+		{"of an integration that is gone", twilio, dialog, true, "", time.Hour, nil, "not asked", ""},
+		{"found by a search", twilio, twilio, true, "", 2 * time.Minute, nil, "confirmed", "twilio: delivered (delivered)"},
+		{"not found by a search", twilio, twilio, false, "", time.Hour, nil, "open", ""},
+		{"without a status call", "quicksend", "quicksend", true, "", time.Hour, nil, "not asked", ""},
+		{"died, and found at the second vendor", "twilio dialogv2", "", true, "", 2 * time.Minute, nil, "confirmed", "dialogv2: completed (sent)"},
+		{"died, and absent", "twilio dialogv2", "", false, "", time.Hour, nil, "open", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFixture(t)
+			var account upstream.Account
+			for vendor := range strings.FieldsSeq(c.chain) {
+				account = f.integrate(vendor, c.change)
+			}
+			key := f.charge(c.vendor, account)
+			if c.sent {
+				vendor := account.Integration.Vendor
+				account.Endpoint, account.Secrets = f.sandbox.URL+"/"+vendor, sandbox.Accounts[vendor]
+				message := vendors.Message{To: number, Text: "m", Key: reference.Key(projectID+"/production/"+string(key), 0)}
+				_, err := f.Vendors.Find(vendor).New(f.Client, account).Send(t.Context(), message)
+				f.must(err)
+			}
+			f.sandbox.Forget()
+			f.must(f.sandbox.SetRules(sandbox.Rule{Operation: "status", Outcome: c.status}))
+			f.Now = func() time.Time { return time.Now().Add(c.age) }
+			results, err := f.Run(t.Context())
+			f.must(err)
+			got := "not asked"
+			for result := range results {
+				if got = string(result); result == open && len(f.sandbox.Calls()) == 0 {
+					got = "not asked"
+				}
+			}
+			resolved, err := f.Credits.Resolved(t.Context(), projectID)
+			f.must(err)
+			for _, e := range resolved {
+				if r := e.Resolution; string(r.Verdict) != got || r.Reason != c.reason || r.Actor != actor {
+					t.Errorf("%+v", r)
+				}
+			}
+			balance, err := f.Credits.Balance(t.Context(), projectID)
+			if want := map[bool]int64{true: 100, false: 90}[got == "refunded"]; err != nil || got != c.want || balance != want || (len(resolved) == 1) != (c.reason != "") {
+				t.Errorf("%s, balance %d, %v", got, balance, err)
+			}
+		})
+	}
+}
+
+// A vendor that fails is asked once in a run.
+func TestFailing(t *testing.T) {
+	f := newFixture(t)
+	account := f.integrate("dialogv2", nil)
+	f.charge("dialogv2", account)
+	f.charge("dialogv2", account)
+	f.must(f.sandbox.SetRules(sandbox.Rule{Operation: "login", Outcome: sandbox.Closed}))
+	f.Now = func() time.Time { return time.Now().Add(time.Hour) }
+	if results, err := f.Run(t.Context()); err != nil || results[failed] != 2 || len(f.sandbox.Calls()) != 1 {
+		t.Errorf("%v, %v, %d calls", results, err, len(f.sandbox.Calls()))
+	}
+}
+
+const number, projectID = "+94771234567", "acme"
+
+// fixture is a resolver whose project has 100 credits.
+type fixture struct {
+	*Resolver
+	t       *testing.T
+	sandbox *sandbox.Server
+}
+
+func (f *fixture) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	client, tables := enginetest.Client(t)
+	s, err := sandbox.Start()
+	vault, vaultErr := secrets.Start()
+	if err = errors.Join(err, vaultErr); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(s.Close(), vault.Close()) })
+	reader := secretsmanager.New(secretsmanager.Options{
+		Region: template.Region, BaseEndpoint: &vault.URL, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	})
+	log := telemetry.New(io.Discard, telemetry.Config{})
+	f := &fixture{t: t, sandbox: s, Resolver: &Resolver{
+		Credits: credit.NewStore(client, tables.Tables), Projects: project.NewStore(client, tables.Projects),
+		Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: secret.New(reader, "test", secret.Config{}, log),
+		Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Ages: testAges, Log: log,
+	}}
+	for _, vendor := range []string{"dialogv2", "twilio", "quicksend"} {
+		change := secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}
+		f.must(secret.NewWriter(reader, "test").Put(t.Context(), project.SMS, secret.Managed, change))
+	}
+	_, err = f.Projects.CreateProject(t.Context(), project.Project{ID: projectID, Name: "p", Limit: project.RateLimit{Requests: 1, Window: time.Hour}})
+	f.must(errors.Join(err, f.Credits.CreateWallet(t.Context(), projectID)))
+	f.must(f.Credits.Grant(t.Context(), credit.Movement{Project: projectID, ID: credit.NewKey(time.Now(), "g"), Credits: 100, Actor: "test", Reason: "test"}))
+	return f
+}
+
+// integrate stores a Managed integration, and returns its account. change may change either.
+func (f *fixture) integrate(vendor string, change func(*project.Integration, *upstream.Account)) upstream.Account {
+	in := project.Integration{
+		Kind: project.SMS, Environment: project.Production, Vendor: vendor, Mode: project.Managed, Active: true,
+		Settings: map[string]string{"sender_id": "Demo", "endpoint": f.sandbox.URL + "/" + vendor},
+	}
+	account := upstream.Account{Integration: in, Endpoint: in.Settings["endpoint"], Settings: in.Settings, Secrets: sandbox.Accounts[vendor], Owner: secret.Managed}
+	if change != nil {
+		change(&in, &account)
+	}
+	f.must(f.Projects.PutIntegration(f.t.Context(), projectID, in))
+	return account
+}
+
+// charge leaves an uncertain charge of 10 credits. It has a reference where a vendor is given.
+func (f *fixture) charge(vendor string, by upstream.Account) credit.Key {
+	f.t.Helper()
+	record, err := f.Projects.Load(f.t.Context(), projectID)
+	f.must(err)
+	r := &credit.Reservation{
+		Project: projectID, Key: credit.NewKey(time.Now(), "r"), Credits: 10, Price: credit.SMS, Environment: "production", RequestID: "r", Irrevocable: true,
+	}
+	o := credit.Outcome{Uncertain: true}
+	if vendor != "" {
+		by.Integration.Vendor = vendor
+		sealer := reference.New(&record.Project, project.Production)
+		o.Reference = sealer.Seal(by, reference.Key(sealer.Scope+string(r.Key), 0), "", number)
+	}
+	f.must(errors.Join(f.Credits.Reserve(f.t.Context(), r), f.Credits.Mark(f.t.Context(), r), f.Credits.Capture(f.t.Context(), r, o)))
+	return r.Key
+}

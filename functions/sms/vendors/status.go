@@ -1,0 +1,68 @@
+package vendors
+
+import (
+	"context"
+	"time"
+
+	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
+)
+
+// StatusChecker is an Adapter whose vendor reports the state of an earlier send.
+type StatusChecker interface {
+	CheckStatus(ctx context.Context, s PastSend) (Status, error)
+}
+
+// PastSend is a send that has ended, accepted or uncertain.
+type PastSend struct {
+	Key   string                   // of the Message
+	ID    string                   // of the Receipt; empty: not known
+	Ended time.Time                // to the second
+	IsTo  func(number string) bool // reports whether +947XXXXXXXX is the number of the only recipient
+	// IsBy reports, for a send without an ID, whether the account has sent and no field of it has changed.
+	IsBy func(upstream.Account) bool
+}
+
+// State is the state of a send at its vendor (openapi.yaml#SmsStatusResult).
+type State string
+
+// The states.
+const (
+	StateAccepted  State = "accepted" // and not sent yet
+	StateSent      State = "sent"
+	StateDelivered State = "delivered"
+	StateFailed    State = "failed"
+	StateNotFound  State = "not_found" // for a send without an ID only where the vendor has accepted no such send
+	StateUnknown   State = "unknown"
+)
+
+// The reasons of StateUnknown.
+const (
+	ReasonNoStatus     = "vendor_has_no_status"  // no vendor is asked
+	ReasonIDUnknown    = "vendor_id_unknown"     // the vendor finds a message only by its ID
+	ReasonWordUnknown  = "vendor_status_unknown" // the word is not documented
+	ReasonInconclusive = "search_inconclusive"   // no message, or several ones, can be the one
+	ReasonOtherAccount = "account_changed"       // an account that has not sent does not know the send
+)
+
+// Status is the state that a vendor reports.
+type Status struct {
+	State  State
+	Word   string // of the vendor, or its code; empty: the vendor has none
+	Reason string // of StateUnknown
+}
+
+// CheckStatus asks the vendor of an account for the state of a send, where the vendor has a call for that.
+func (t Table) CheckStatus(ctx context.Context, c *upstream.Client, secrets *secret.Cache, account upstream.Account, s PastSend) (Status, error) {
+	vendor := t.Find(account.Integration.Vendor)
+	if _, ok := vendor.New(c, account).(StatusChecker); !ok {
+		return Status{State: StateUnknown, Reason: ReasonNoStatus}, nil
+	}
+	return upstream.Call(ctx, nil, secrets, account, func(a upstream.Account) (Status, error) {
+		found, err := vendor.New(c, a).(StatusChecker).CheckStatus(ctx, s)
+		if found.State == StateNotFound && s.ID == "" && !s.IsBy(a) {
+			found = Status{StateUnknown, found.Word, ReasonOtherAccount}
+		}
+		return found, err
+	})
+}
