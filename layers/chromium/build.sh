@@ -28,9 +28,6 @@ unbrotli "$packed/chromium.br" "$out/headless_shell"
 chmod 755 "$out/headless_shell"
 unbrotli "$packed/al2023.tar.br" "$work/al2023.tar"
 tar -xf "$work/al2023.tar" -C "$out" --no-same-owner
-unbrotli "$packed/fonts.tar.br" "$work/fonts.tar"
-tar -xf "$work/fonts.tar" -C "$work" --no-same-owner
-cp "$work"/fonts/Open_Sans/*.ttf "$out/fonts/"
 grep -v '^#' "$here/fonts.txt" | while read -r font styles; do
 	package="$modules/@expo-google-fonts/$font"
 	for style in $styles; do
@@ -39,6 +36,9 @@ grep -v '^#' "$here/fonts.txt" | while read -r font styles; do
 	done
 	cp "$package/LICENSE_FONT" "$out/licenses/$font.txt"
 done
+python3 -m venv "$work/venv"
+"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --requirement "$here/requirements.txt"
+"$work/venv/bin/python" "$here/fonts.py" "$out/fonts"
 node "$here/box.js" "$out/fonts/MissingGlyph.ttf"
 cp "$modules/@sparticuz/chromium/LICENSE" "$out/licenses/sparticuz-chromium.txt"
 cp "$here/fonts.conf" "$out/"
