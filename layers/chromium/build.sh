@@ -42,6 +42,14 @@ python3 -m venv "$work/venv"
 node "$here/box.js" "$out/fonts/MissingGlyph.ttf"
 cp "$modules/@sparticuz/chromium/LICENSE" "$out/licenses/sparticuz-chromium.txt"
 cp "$here/fonts.conf" "$out/"
+
+# A start of the browser writes the cache of its fonts. The pipe of its commands is at its end, so that it ends, too.
+FONTCONFIG_FILE="$out/fonts.conf" LD_LIBRARY_PATH="$out/lib" HOME="$work" XDG_CACHE_HOME="$work" "$out/headless_shell" \
+	--headless --no-sandbox --no-zygote --disable-gpu --user-data-dir="$work/profile" --remote-debugging-pipe \
+	3< /dev/null 4> /dev/null > "$work/start" 2>&1 || true
+mkdir "$out/fontconfig"
+cp "$work"/fontconfig/*.cache-* "$out/fontconfig/" ||
+	echo "layer: the browser does not run here (x86-64 Linux only): it starts more slowly without the cache of its fonts" >&2
 chmod -R u=rwX,go=rX "$out"
 
 # Lambda takes 250 MiB unpacked, of function and layers together ("Lambda quotas"). The function may grow by 1 MiB.
