@@ -43,12 +43,21 @@ node "$here/box.js" "$out/fonts/MissingGlyph.ttf"
 cp "$modules/@sparticuz/chromium/LICENSE" "$out/licenses/sparticuz-chromium.txt"
 cp "$here/fonts.conf" "$out/"
 
-# A start of the browser writes the cache of its fonts. The pipe of its commands is at its end, so that it ends, too.
-FONTCONFIG_FILE="$out/fonts.conf" LD_LIBRARY_PATH="$out/lib" HOME="$work" XDG_CACHE_HOME="$work" "$out/headless_shell" \
-	--headless --no-sandbox --no-zygote --disable-gpu --user-data-dir="$work/profile" --remote-debugging-pipe \
+# A start of the browser writes the cache of its fonts. The pipe of its commands is at its end, so that it ends, too. The
+# cache names the folder of the fonts with its time. Neither matters (browser/process.go), and the same source gives the
+# same bytes: the folder has a link with a name of fixed length, and both are overwritten.
+start=$(mktemp -d /tmp/layer.XXXXXX)
+trap 'rm -rf "$work" "$start"' EXIT
+cp "$here/fonts.conf" "$start/"
+ln -s "$out/fonts" "$start/fonts"
+FONTCONFIG_FILE="$start/fonts.conf" LD_LIBRARY_PATH="$out/lib" HOME="$start" XDG_CACHE_HOME="$start" "$out/headless_shell" \
+	--headless --no-sandbox --no-zygote --disable-gpu --user-data-dir="$start/profile" --remote-debugging-pipe \
 	3< /dev/null 4> /dev/null > "$work/start" 2>&1 || true
 mkdir "$out/fontconfig"
-cp "$work"/fontconfig/*.cache-* "$out/fontconfig/" ||
+node -e 'const fs = require("fs"), [start, out] = process.argv.slice(1)
+const [name] = fs.readdirSync(start + "/fontconfig").filter((file) => file.includes(".cache-"))
+const cache = Buffer.from(fs.readFileSync(start + "/fontconfig/" + name, "latin1").replaceAll(start, "/tmp/layer.000000"), "latin1")
+fs.writeFileSync(out + "/fontconfig/" + name, cache.fill(0, 48, 64))' "$start" "$out" 2> "$work/cache" ||
 	echo "layer: the browser does not run here (x86-64 Linux only): it starts more slowly without the cache of its fonts" >&2
 chmod -R u=rwX,go=rX "$out"
 

@@ -30,6 +30,10 @@ JOINERS = {0x200C: "uni200C", 0x200D: "uni200D"}
 OF_SCRIPTS = {*JOINERS, 0x25CC}  # characters that the rules of each script contain
 
 
+def opened(file):
+    return TTFont(file, recalcTimestamp=False)  # the same source gives the same bytes
+
+
 def keep(font, characters):
     """Removes all glyphs but those of the characters, and the hints."""
     options = subset.Options(hinting=False, layout_features=["*"], name_IDs=["*"], notdef_outline=True)
@@ -105,7 +109,7 @@ def scripts():
     """Returns a font with the bold glyphs of all scripts, or None without any."""
     fonts, have = [], set()
     for path in sorted(glob.glob(f"{FOLDER}/NotoSans*_700Bold.ttf")):
-        font = TTFont(path)
+        font = opened(path)
         characters = set(font.getBestCmap()) - have
         have |= characters - OF_SCRIPTS
         scale_upem(keep(font, characters), UNITS)
@@ -115,12 +119,14 @@ def scripts():
 
 def complete(path, script):
     """Adds the glyphs of the scripts to a font, which keeps its names and metrics."""
-    font, original = TTFont(path), TTFont(path)
+    font, original = opened(path), opened(path)
     have = set(font.getBestCmap()) - OF_SCRIPTS
     result = merged([keep(font, have), keep(copy.deepcopy(script), set(script.getBestCmap()) - have)])
+    result.recalcTimestamp = False
     result["name"], result["OS/2"] = original["name"], original["OS/2"]
-    for tag, key in ("hhea", "ascent"), ("hhea", "descent"), ("hhea", "lineGap"), ("head", "macStyle"):
-        setattr(result[tag], key, getattr(original[tag], key))
+    for tag, keys in {"hhea": ("ascent", "descent", "lineGap"), "head": ("macStyle", "created", "modified")}.items():
+        for key in keys:
+            setattr(result[tag], key, getattr(original[tag], key))
     result["post"].italicAngle = original["post"].italicAngle
     save(result, path)
 
@@ -135,7 +141,7 @@ for path in sorted(glob.glob(f"{FOLDER}/*_*.ttf")):
     family = name.split("_", 1)[0]
     if family in UNCHANGED or name.startswith(STANDARD):
         continue
-    font = TTFont(path)
+    font = opened(path)
     for tag in HINTS:
         if tag in font:
             del font[tag]

@@ -189,10 +189,12 @@ func copyFontCache(layer, profile string) error {
 	if err != nil || len(cache) < header {
 		return fmt.Errorf("%s: %d bytes: %w", caches[0], len(cache), err)
 	}
-	binary.LittleEndian.PutUint32(cache[seconds:], uint32(fonts.ModTime().Unix())) //nolint:gosec // as fontconfig shortens it
-	binary.LittleEndian.PutUint64(cache[nanoseconds:], uint64(fonts.ModTime().Nanosecond()))
+	changed := fonts.ModTime()
+	binary.LittleEndian.PutUint32(cache[seconds:], uint32(changed.Unix()))           //nolint:gosec // as fontconfig shortens it
+	binary.LittleEndian.PutUint64(cache[nanoseconds:], uint64(changed.Nanosecond())) //nolint:gosec // not negative
 	copied := filepath.Join(profile, "fontconfig", filepath.Base(caches[0]))
-	return errors.Join(os.Mkdir(filepath.Dir(copied), 0o700), os.WriteFile(copied, cache, 0o600))
+	err = os.Mkdir(filepath.Dir(copied), 0o700)
+	return errors.Join(err, os.WriteFile(copied, cache, 0o600)) //nolint:gosec // the layer names the file
 }
 
 // removeProfile removes a profile folder, with retries: a dying process may still write to the folder.
