@@ -5,7 +5,8 @@ const fs = require('fs')
 
 const family = 'SVC Missing Glyph'
 const postScript = 'SVCMissingGlyph'
-const glyphs = 256 // equal boxes after .notdef
+const near = 4096, far = 1024 // equal boxes after .notdef, for the characters of the first two planes and for the others
+const glyphs = near + far
 const unitsPerEm = 1000, advance = 600, left = 60, right = 540, top = 700, stroke = 50
 
 // Characters that draw nothing have no box.
@@ -14,22 +15,26 @@ const invisible = /[\p{Default_Ignorable_Code_Point}\p{White_Space}\p{Cc}\p{Cs}\
 const u16 = (...values) => Buffer.concat(values.map((v) => { const b = Buffer.alloc(2); b.writeUInt16BE(v & 0xffff); return b }))
 const u32 = (...values) => Buffer.concat(values.map((v) => { const b = Buffer.alloc(4); b.writeUInt32BE(v >>> 0); return b }))
 
-// ranges returns the first and last code point of each run of characters with a box, at most as many as glyphs.
+// glyphOf returns the box of a character. A PDF contains, for each box that it shows, all characters of that box: so many
+// boxes keep it small.
+const glyphOf = (c) => (c < 0x20000 ? 1 + c % near : 1 + near + c % far)
+
+// ranges returns the first and last code point of each run of characters with successive boxes.
 function ranges() {
   const all = []
   for (let c = 0; c <= 0x10ffff; c++) {
     if (invisible.test(String.fromCodePoint(c))) continue
     const last = all[all.length - 1]
-    if (last && last[1] === c - 1 && c - last[0] < glyphs) last[1] = c
+    if (last && last[1] === c - 1 && glyphOf(c) === glyphOf(c - 1) + 1) last[1] = c
     else all.push([c, c])
   }
   return all
 }
 
-// cmap maps each range to the glyphs from 1 (OpenType, cmap format 12). Chromium does not read format 13, which maps
+// cmap maps each range to its glyphs (OpenType, cmap format 12). Chromium does not read format 13, which maps
 // many characters to one glyph.
 function cmap() {
-  const groups = ranges().map(([first, last]) => u32(first, last, 1))
+  const groups = ranges().map(([first, last]) => u32(first, last, glyphOf(first)))
   const table = Buffer.concat([u16(12, 0), u32(16 + 12 * groups.length, 0, groups.length), ...groups])
   return Buffer.concat([u16(0, 1), u16(3, 10), u32(12), table])
 }

@@ -28,9 +28,6 @@ unbrotli "$packed/chromium.br" "$out/headless_shell"
 chmod 755 "$out/headless_shell"
 unbrotli "$packed/al2023.tar.br" "$work/al2023.tar"
 tar -xf "$work/al2023.tar" -C "$out" --no-same-owner
-unbrotli "$packed/fonts.tar.br" "$work/fonts.tar"
-tar -xf "$work/fonts.tar" -C "$work" --no-same-owner
-cp "$work"/fonts/Open_Sans/*.ttf "$out/fonts/"
 grep -v '^#' "$here/fonts.txt" | while read -r font styles; do
 	package="$modules/@expo-google-fonts/$font"
 	for style in $styles; do
@@ -39,9 +36,29 @@ grep -v '^#' "$here/fonts.txt" | while read -r font styles; do
 	done
 	cp "$package/LICENSE_FONT" "$out/licenses/$font.txt"
 done
+python3 -m venv "$work/venv"
+"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --requirement "$here/requirements.txt"
+"$work/venv/bin/python" "$here/fonts.py" "$out/fonts"
 node "$here/box.js" "$out/fonts/MissingGlyph.ttf"
 cp "$modules/@sparticuz/chromium/LICENSE" "$out/licenses/sparticuz-chromium.txt"
 cp "$here/fonts.conf" "$out/"
+
+# A start of the browser writes the cache of its fonts. The pipe of its commands is at its end, so that it ends, too. The
+# cache names the folder of the fonts with its time. Neither matters (browser/process.go), and the same source gives the
+# same bytes: the folder has a link with a name of fixed length, and both are overwritten.
+start=$(mktemp -d /tmp/layer.XXXXXX)
+trap 'rm -rf "$work" "$start"' EXIT
+cp "$here/fonts.conf" "$start/"
+ln -s "$out/fonts" "$start/fonts"
+FONTCONFIG_FILE="$start/fonts.conf" LD_LIBRARY_PATH="$out/lib" HOME="$start" XDG_CACHE_HOME="$start" "$out/headless_shell" \
+	--headless --no-sandbox --no-zygote --disable-gpu --user-data-dir="$start/profile" --remote-debugging-pipe \
+	3< /dev/null 4> /dev/null > "$work/start" 2>&1 || true
+mkdir "$out/fontconfig"
+node -e 'const fs = require("fs"), [start, out] = process.argv.slice(1)
+const [name] = fs.readdirSync(start + "/fontconfig").filter((file) => file.includes(".cache-"))
+const cache = Buffer.from(fs.readFileSync(start + "/fontconfig/" + name, "latin1").replaceAll(start, "/tmp/layer.000000"), "latin1")
+fs.writeFileSync(out + "/fontconfig/" + name, cache.fill(0, 48, 64))' "$start" "$out" 2> "$work/cache" ||
+	echo "layer: the browser does not run here (x86-64 Linux only): it starts more slowly without the cache of its fonts" >&2
 chmod -R u=rwX,go=rX "$out"
 
 # Lambda takes 250 MiB unpacked, of function and layers together ("Lambda quotas"). The function may grow by 1 MiB.

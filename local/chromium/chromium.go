@@ -63,7 +63,7 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 	return filepath.Join(layer, "chromium", "headless_shell"), workdir.Once(layer, func(partial string) error {
 		progress("unpacking the browser for PDFs (77 MB, once)")
 		output, err := workdir.Run(exec.CommandContext(ctx, filepath.Join(source, "build.sh"), partial),
-			"unpacking the browser with npm and node failed (are they installed, and is their registry reachable?)")
+			"unpacking the browser with npm, node and python3 failed (are they installed, and is their registry reachable?)")
 		if _, size, found := strings.Cut(output, "layer: "); found && err == nil {
 			progress("browser: " + size)
 		}
@@ -74,7 +74,7 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 // digest returns a text that differs for each version of the layer.
 func digest(source string) (string, error) {
 	sum := sha256.New()
-	for _, name := range []string{"box.js", "build.sh", "fonts.conf", "fonts.txt", "package-lock.json", "package.json"} {
+	for _, name := range []string{"box.js", "build.sh", "fonts.conf", "fonts.py", "fonts.txt", "package-lock.json", "package.json", "requirements.txt"} {
 		content, err := os.ReadFile(filepath.Join(source, name))
 		if err != nil {
 			return "", err

@@ -23,33 +23,37 @@ var update = flag.Bool("update", false, "write the PDFs of docs/gallery")
 // example is one document of the gallery.
 type example struct {
 	name, about string
-	size        string // empty: A4
+	size        browser.Size // zero: A4
 	landscape   bool
 	margins     event.Margins
 
 	header, footer string // HTML in the margins of each page
 }
 
-var even = event.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}
+// around returns equal margins.
+func around(mm float64) event.Margins { return event.Margins{Top: mm, Right: mm, Bottom: mm, Left: mm} }
 
 var examples = []example{
-	{name: "invoice", about: "An invoice with its logo as a data image", margins: even},
-	{name: "statement", about: "A statement of 40 pages: repeated table heads, page numbers in a margin box", margins: event.Margins{Top: 15, Right: 12, Bottom: 20, Left: 12}},
+	{name: "invoice", about: "An invoice with its logo as a data image", margins: around(15)},
+	{name: "payslip", about: "A payslip in Calibri with headings in three scripts", margins: around(18)},
+	{name: "statement", about: "A statement of 400 rows: repeated table heads, page numbers in a margin box", margins: event.Margins{Top: 15, Right: 12, Bottom: 20, Left: 12}},
+	{name: "letter", about: "A letter in Sinhala, Tamil and English with bold and italics", margins: around(25)},
+	{name: "receipt-arabic", about: "A receipt in Arabic, from right to left", margins: around(20)},
+	{name: "label", about: "A shipping label of 100 × 150 mm", size: browser.Size{Width: 100, Height: 150}},
+	{name: "receipt-thermal", about: "A receipt of a thermal printer, 80 mm wide", size: browser.Size{Width: 80, Height: 170}, margins: around(4)},
 	{name: "certificate", about: "A certificate in landscape, drawn to the edge of the sheet", landscape: true},
-	{name: "labels", about: "A sheet of 24 address labels on Letter", size: "Letter", margins: event.Margins{Top: 12, Right: 6, Bottom: 12, Left: 6}},
-	{name: "tickets", about: "Tickets with barcodes as data images", margins: even},
-	{name: "letter-sinhala", about: "A letter in Sinhala", margins: event.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
-	{name: "letter-tamil", about: "A letter in Tamil", margins: event.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
-	{name: "wide-table", about: "A wide table in landscape", landscape: true, margins: event.Margins{Top: 10, Right: 10, Bottom: 10, Left: 10}},
-	{name: "report", about: "A report in two columns with a chart as SVG", margins: even},
-	{name: "margin-boxes", about: "Margin boxes of the document's own style: `@page { @top-left { … } @bottom-center { content: counter(page) \" / \" counter(pages) } }`", margins: event.Margins{Top: 25, Right: 20, Bottom: 25, Left: 20}},
+	{name: "form", about: "A filled form with fields and boxes", margins: around(18)},
+	{name: "report", about: "A report in two columns with a chart as SVG", margins: around(15)},
+	{name: "article", about: "An article with footnotes and page numbers: `@page { @top-left { … } @bottom-center { content: counter(page) \" / \" counter(pages) } }`", margins: event.Margins{Top: 25, Right: 30, Bottom: 25, Left: 30}},
+	{name: "mathematics", about: "Formulas in MathML", margins: around(25)},
 	{name: "header-footer", about: "`header_html` and `footer_html` with `title`, `date`, `pageNumber` and `totalPages`", margins: event.Margins{Top: 25, Right: 20, Bottom: 25, Left: 20},
 		header: `<div style="font-size:9px;width:100%;margin:0 20mm;color:#555;border-bottom:1px solid #aaa"><span class="title"></span></div>`,
 		footer: `<div style="font-size:9px;width:100%;margin:0 20mm;color:#555;text-align:right">Page <span class="pageNumber"></span> of <span class="totalPages"></span></div>`},
-	{name: "agreement", about: "An agreement on Legal with numbered clauses", size: "Legal", margins: event.Margins{Top: 25, Right: 25, Bottom: 25, Left: 25}},
+	{name: "tickets", about: "Tickets with barcodes as data images", margins: around(15)},
 }
 
-// The documents of the gallery are rendered, with the pages that docs/gallery lists and without a missing glyph.
+// The documents of the gallery are rendered, with the pages that docs/gallery lists, without a missing glyph and without a
+// Type 3 font, which Chromium writes for a bold that no font has.
 func TestGallery(t *testing.T) {
 	folder := filepath.Join("..", "..", "..", "docs", "gallery")
 	templates, err := template.New("").Funcs(helpers(folder)).ParseGlob("../gallery/*.html")
@@ -58,7 +62,7 @@ func TestGallery(t *testing.T) {
 	}
 	r := started(t, configuration(t, nil))
 	var index strings.Builder
-	index.WriteString("# PDFs\n\nTwelve documents, rendered by `make gallery`. The pictures show the first pages of responses of `POST /utilities/pdf/generate`. " +
+	index.WriteString("# PDFs\n\nDocuments of all kinds, rendered by `make gallery`. The pictures show the first pages of responses of `POST /utilities/pdf/generate`. " +
 		"A picture links to its PDF. The HTML is in [functions/pdf/gallery](../../functions/pdf/gallery).\n\n| Document | Pages | Bytes | First page |\n|---|---|---|---|\n")
 	listed, err := os.ReadFile(filepath.Join(folder, "pdfs.md"))
 	if err != nil {
@@ -76,10 +80,13 @@ func TestGallery(t *testing.T) {
 		}
 		d := page(html.String())
 		d.Header, d.Footer = e.header, e.footer
-		d.Geometry = browser.Geometry{Size: browser.Sizes[cmp.Or(e.size, "A4")], Landscape: e.landscape, Margins: e.margins}
+		d.Geometry = browser.Geometry{Size: cmp.Or(e.size, browser.Sizes["A4"]), Landscape: e.landscape, Margins: e.margins}
 		pdf, err := r.render(t.Context(), "", d)
 		if err != nil {
 			t.Fatalf("%s: %v", e.name, err)
+		}
+		if fonts := pdftest.Tool(t, pdf, "pdffonts"); bytes.Contains(fonts, []byte("Type 3")) {
+			t.Errorf("%s has a font without a file:\n%s", e.name, fonts)
 		}
 		row := fmt.Sprintf("| %s | %s | ", e.about, pdftest.Info(t, pdf, "Pages"))
 		if browser.MissingGlyphs(pdf) || !*update && !bytes.Contains(listed, []byte(row)) {

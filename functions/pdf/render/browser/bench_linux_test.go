@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -26,9 +28,9 @@ type bare struct {
 	session string
 }
 
-func startBare(b *testing.B) *bare {
+func startBare(b *testing.B, path string) *bare {
 	b.Helper()
-	p, err := launch(pdftest.Browser(), b.TempDir())
+	p, err := launch(path, b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -90,7 +92,7 @@ func BenchmarkRender(b *testing.B) {
 			o := limitsOf(b)
 			r := New(o)
 			defer r.Close()
-			d := startBare(b)
+			d := startBare(b, pdftest.Browser())
 			defer d.process.end()
 			document := Document{HTML: html, Geometry: a4}
 			product := func() time.Duration {
@@ -148,9 +150,17 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkStart compares the start up to the first PDF, with the self-test, with that of the bare browser.
+// BenchmarkStart compares the start up to the first PDF, with the self-test, with that of the bare browser with one font.
 func BenchmarkStart(b *testing.B) {
 	var ours, bare []time.Duration
+	layer, alone := filepath.Dir(pdftest.Browser()), b.TempDir()
+	for _, name := range []string{"headless_shell", "lib", "fonts/Tinos_400Regular.ttf"} {
+		err := os.MkdirAll(filepath.Join(alone, "fonts"), 0o700)
+		if err := errors.Join(err, os.Symlink(filepath.Join(layer, name), filepath.Join(alone, name))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	write(b, filepath.Join(alone, "fonts.conf"), `<fontconfig><dir prefix="relative">fonts</dir></fontconfig>`, 0o600)
 	for b.Loop() {
 		began := time.Now()
 		r := New(limitsOf(b))
@@ -160,7 +170,7 @@ func BenchmarkStart(b *testing.B) {
 		ours = append(ours, time.Since(began))
 		r.Close()
 		began = time.Now()
-		d := startBare(b)
+		d := startBare(b, filepath.Join(alone, "headless_shell"))
 		d.render(b, pdftest.Invoice)
 		bare = append(bare, time.Since(began))
 		d.process.end()

@@ -194,17 +194,12 @@ func TestMetrics(t *testing.T) {
 		widths map[rune]float64
 	}{
 		{"Arial", map[rune]float64{'A': 1366, 'C': 1479, 'M': 1706, 'W': 1933, 'a': 1139, 'c': 1024, 'i': 455, 'm': 1706, '0': 1139, '.': 569, '@': 2079}},
-		{"Helvetica", map[rune]float64{'A': 1366, 'i': 455, 'm': 1706}},
-		{"sans-serif", map[rune]float64{'A': 1366, 'i': 455, 'm': 1706}},
 		{"Arial;font-weight:bold", map[rune]float64{'A': 1479, 'b': 1251, 'i': 569, 'm': 1821, 'W': 1933}},
 		{"Arial;font-style:italic", map[rune]float64{'A': 1366, 'i': 455, 'm': 1706}},
 		{"Times New Roman", map[rune]float64{'A': 1479, 'W': 1933, 'a': 909, 'i': 569, 'm': 1593, '0': 1024, '.': 512}},
-		{"Times", map[rune]float64{'A': 1479, 'i': 569, 'm': 1593}},
-		{"serif", map[rune]float64{'A': 1479, 'i': 569, 'm': 1593}},
 		{"Times New Roman;font-weight:bold", map[rune]float64{'A': 1479, 'W': 2048, 'a': 1024, 'm': 1706}},
 		{"Times New Roman;font-style:italic", map[rune]float64{'A': 1251, 'W': 1706, 'a': 1024, 'm': 1479}},
 		{"Courier New", map[rune]float64{'A': 1229, 'W': 1229, 'i': 1229, '.': 1229}},
-		{"monospace", map[rune]float64{'A': 1229, 'W': 1229, 'i': 1229, '.': 1229}},
 		{"Courier New;font-weight:bold", map[rune]float64{'A': 1229, 'W': 1229, 'i': 1229, '.': 1229}},
 	} {
 		characters := slices.Sorted(maps.Keys(test.widths))
@@ -249,6 +244,106 @@ func TestMonospace(t *testing.T) {
 		}
 		if rows := slices.Collect(maps.Values(found)); len(found) != 1 || rows[0] < 10*len(lines) {
 			t.Errorf("%s: the bars end in the columns %v", style, found)
+		}
+	}
+}
+
+// families are the families that documents name, by the font of the layer that draws them.
+var families = map[string]string{
+	"Arimo": "sans-serif,system-ui,ui-sans-serif,ui-rounded,fantasy,BlinkMacSystemFont,Arial,Calibri,Helvetica," +
+		"Helvetica Neue,Inter,Roboto,Tahoma",
+	"OpenSans":     "Open Sans,Noto Sans,Segoe UI,Verdana,Iskoola Pota,Nirmala UI,Latha,Mangal",
+	"Tinos":        "No such font,serif,ui-serif,cursive,Cambria,Garamond,Georgia,Times,Times New Roman",
+	"Cousine":      "monospace,ui-monospace,Consolas,Menlo,Courier New",
+	"NotoSansMath": "math,Cambria Math",
+}
+
+// bolds are words with conjuncts and marks, by the font of their script.
+var bolds = map[string][]string{
+	"'Noto Sans Sinhala'":    {"ශ්\u200dරී", "ක්\u200dෂු", "ඤ්ඤා", "දෙය", "රූ"},
+	"'Noto Sans Tamil'":      {"ஸ்ரீ", "க்ஷ", "கௌ", "டி"},
+	"'Noto Sans Devanagari'": {"क्षे", "द्ध", "र्\u200dय", "र्य", "कि", "श्री", "है।"},
+	"'Noto Sans Arabic'":     {"الله", "فَاتُ", "گچ", "١٢٣"},
+	"'Noto Sans Thai'":       {"น้ำ", "ปู่", "ญุ", "ที่"},
+}
+
+// ink draws each text and returns how much ink it has.
+func ink(t *testing.T, r *Renderer, style string, texts []string) (sums []int) {
+	t.Helper()
+	for _, cell := range cells(t, r, style, texts) {
+		sums = append(sums, 0)
+		for _, value := range []byte(cell) {
+			sums[len(sums)-1] += 255 - int(value)
+		}
+	}
+	return sums
+}
+
+// near reports whether two sums of ink differ by at most 3 %.
+func near(a, b int) bool { return a*100 >= b*97 && a*100 <= b*103 }
+
+// Each family has the nearest font, and text of each script has the ink of that script's font, regular or bold. No text is
+// a Type 3 font, which Chromium writes for a bold of its own (docs/decisions.md#pdf-fonts).
+func TestFamilies(t *testing.T) {
+	t.Parallel()
+	hasFonts(t)
+	r := run(t, limitsOf(t))
+	var texts []string
+	var regular, bold []int
+	for family, words := range bolds {
+		texts = append(texts, words...)
+		regular = append(regular, ink(t, r, family, words)...)
+		bold = append(bold, ink(t, r, family+";font-weight:bold", words)...)
+	}
+	all := strings.Join(texts, " ")
+	for font, names := range families {
+		for name := range strings.SplitSeq(names, ",") {
+			const html = `<!DOCTYPE html><meta charset=utf-8><body style="font-family:%s">A <i>%s</i> <b>%[2]s Ω✓→★₹😀 <i>%[2]s ₹`
+			fonts := string(pdftest.Tool(t, render(t, r, fmt.Sprintf(html, name, all)), "pdffonts"))
+			if !strings.Contains(fonts, "+"+font+"-Regular") || strings.Contains(fonts, "Type 3") {
+				t.Errorf("%s: want %s and no Type 3 font:\n%s", name, font, fonts)
+			}
+			thin, thick := ink(t, r, name, texts), ink(t, r, name+";font-weight:bold", texts)
+			for i, text := range texts {
+				if !near(thin[i], regular[i]) || !near(thick[i], bold[i]) || bold[i]*100 < regular[i]*108 {
+					t.Errorf("%s: %s has ink %d and %d, want %d and %d", name, text, thin[i], thick[i], regular[i], bold[i])
+				}
+			}
+		}
+	}
+}
+
+// MathML has the font of mathematics: parentheses and roots are as high as their content, and limits are above and below.
+func TestMath(t *testing.T) {
+	t.Parallel()
+	hasFonts(t)
+	r := run(t, limitsOf(t))
+	drawn := func(math string) (width, height float64) {
+		pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8><math display=block>"+math)
+		if fonts := strings.Split(string(pdftest.Tool(t, pdf, "pdffonts")), "\n"); len(fonts) != 4 {
+			t.Errorf("%s: %q", math, fonts)
+		}
+		m := pdftest.Inked(t, pdf)
+		return 210 - m[1] - m[3], 297 - m[0] - m[2]
+	}
+	const tall = "<mspace height=30mm width=1em></mspace>"
+	_, brackets := drawn("<mo>(</mo>" + tall + "<mo>)</mo>")
+	_, root := drawn("<msqrt>" + tall + "</msqrt>")
+	wide, low := drawn("<msubsup><mo>∑</mo><mi>i</mi><mi>n</mi></msubsup>")
+	narrow, high := drawn("<munderover><mo>∑</mo><mi>i</mi><mi>n</mi></munderover>")
+	if brackets < 30 || brackets > 70 || root < 30 || root > 40 || narrow > 0.8*wide || high < 1.2*low {
+		t.Errorf("heights %.1f and %.1f, limits %.1f × %.1f and %.1f × %.1f mm", brackets, root, narrow, high, wide, low)
+	}
+}
+
+// A PDF contains the glyphs that it shows, and not a whole font.
+func TestSmallPDF(t *testing.T) {
+	t.Parallel()
+	hasFonts(t)
+	r := run(t, limitsOf(t))
+	for _, html := range []string{"<h1>ශ්\u200dරී ලංකාවේ බිල්පත</h1>", "<p>የኢትዮጵያ ቋንቋ ነው።", "<p>\U0010ffff", "<b>✓ ★ ₹ 😀"} {
+		if pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8>"+html); len(pdf) > 20_000 {
+			t.Errorf("%s: %d bytes", html, len(pdf))
 		}
 	}
 }

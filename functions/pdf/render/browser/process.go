@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -72,6 +73,9 @@ func launch(path, dir string) (*process, error) {
 }
 
 func (p *process) start(path string) (err error) {
+	if err := copyFontCache(filepath.Dir(path), p.profile); err != nil {
+		return err
+	}
 	var commands, responses *os.File // the browser's ends of the two pipes
 	if commands, p.toBrowser, err = os.Pipe(); err != nil {
 		return err
@@ -166,6 +170,31 @@ func environment(path, profile string) []string {
 		}
 	}
 	return env
+}
+
+// copyFontCache gives the browser the cache of its fonts, which the build of the layer wrote. Without the cache the browser
+// reads all fonts at its start. fontconfig accepts a cache that contains the time of the fonts' folder (FcCacheTimeValid in
+// its fccache.c). A deployment changes that time, so the time of this machine's folder replaces the one of the build.
+func copyFontCache(layer, profile string) error {
+	const seconds, nanoseconds, header = 48, 56, 64 // offsets in struct _FcCache, and its size
+	caches, err := filepath.Glob(filepath.Join(layer, "fontconfig", "*"))
+	if err != nil || len(caches) == 0 { // not the browser of the layer, or built where that one does not run
+		return err
+	}
+	fonts, err := os.Stat(filepath.Join(layer, "fonts"))
+	if err != nil {
+		return err
+	}
+	cache, err := os.ReadFile(caches[0])
+	if err != nil || len(cache) < header {
+		return fmt.Errorf("%s: %d bytes: %w", caches[0], len(cache), err)
+	}
+	changed := fonts.ModTime()
+	binary.LittleEndian.PutUint32(cache[seconds:], uint32(changed.Unix()))           //nolint:gosec // as fontconfig shortens it
+	binary.LittleEndian.PutUint64(cache[nanoseconds:], uint64(changed.Nanosecond())) //nolint:gosec // not negative
+	copied := filepath.Join(profile, "fontconfig", filepath.Base(caches[0]))
+	err = os.Mkdir(filepath.Dir(copied), 0o700)
+	return errors.Join(err, os.WriteFile(copied, cache, 0o600)) //nolint:gosec // the layer names the file
 }
 
 // removeProfile removes a profile folder, with retries: a dying process may still write to the folder.

@@ -399,3 +399,14 @@ func secludeChild() {
 	out, _ := cmd.CombinedOutput()
 	_, _ = os.Stdout.Write(out)
 }
+
+// The browser takes the cache of its fonts from the layer. One that it rejects it writes anew, with a tag beside it.
+func TestFontCache(t *testing.T) {
+	hasFonts(t)
+	o := limitsOf(t)
+	run(t, o)
+	files, err := filepath.Glob(filepath.Join(o.Dir, profilePrefix+"*", "fontconfig", "*"))
+	if err != nil || len(files) != 1 || !strings.Contains(files[0], ".cache-") {
+		t.Errorf("%v, %v", files, err)
+	}
+}
