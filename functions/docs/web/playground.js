@@ -205,6 +205,7 @@ function facts(response, operation, envelope, elapsed) {
   add("Time", `${grouped(elapsed)} ms`);
   add("Credits", charged(response, operation, envelope));
   add("Message", envelope?.error?.message);
+  add("Warnings", response.headers.get("X-SVC-Warnings"));
   add("Request ID", response.headers.get("X-SVC-Request-ID"));
   add("Retry after", response.headers.get("Retry-After") && `${response.headers.get("Retry-After")} s`);
   add("Replayed", response.headers.get("Idempotency-Replayed"));

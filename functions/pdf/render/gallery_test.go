@@ -77,7 +77,7 @@ func TestGallery(t *testing.T) {
 		d := page(html.String())
 		d.Header, d.Footer = e.header, e.footer
 		d.Geometry = browser.Geometry{Size: browser.Sizes[cmp.Or(e.size, "A4")], Landscape: e.landscape, Margins: e.margins}
-		pdf, err := r.render(t.Context(), "", d)
+		pdf, _, err := r.render(t.Context(), "", d)
 		if err != nil {
 			t.Fatalf("%s: %v", e.name, err)
 		}
