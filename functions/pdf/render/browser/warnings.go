@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,16 +44,27 @@ const (
 
 var warningNames = []string{missingGlyphsWarning, blockedWarning, "scripts-ignored", "content-clipped", shrunkWarning}
 
-// suspicious matches a document that the program has to measure: scripts, boxes that scroll, private-use characters, and
-// what limits.Block has renamed.
-var (
-	suspicious = regexp.MustCompile(`(?i)<(?:script|canvas|textarea)|overflow(?:-[a-z]+)?\s*:|\s` + limits.BlockedPrefix + `|` + privateUse)
-	glyphs     = regexp.MustCompile(privateUse)
-	fontFace   = regexp.MustCompile(`(?i)@font-face`)
-)
+const fontFace = "@font-face"
 
-// privateUse matches private-use characters, as they are or as references of HTML or escapes of CSS.
-const privateUse = `\p{Co}|&#0*(?:[xX]0*[eEfF1][0-9a-fA-F]{3,5}|[5-9][0-9]{4}|[0-9]{6,7})|\\0*[eEfF1][0-9a-fA-F]{3,5}`
+// suspicious are the texts of a document that the program has to measure: of scripts, of boxes that scroll, of fonts, and of
+// what limits.Block has renamed. Only fast searches see every document.
+var suspicious = []string{
+	"<script", "<canvas", "<textarea", "overflow:", "overflow :", "overflow-x", "overflow-y", " " + limits.BlockedPrefix,
+	fontFace,
+}
+
+// reference matches a private-use character as a reference of HTML or an escape of CSS.
+var reference = regexp.MustCompile(`^(?:&#0*(?:[xX]0*[eEfF1][0-9a-fA-F]{3,5}|[5-9][0-9]{4}|[0-9]{6,7})|\\0*[eEfF1][0-9a-fA-F]{3,5})`)
+
+// mayBePrivate reports whether a document may show private-use characters.
+func mayBePrivate(document string) bool {
+	for i, r := range document {
+		if r >= 0xe000 && r <= 0xf8ff || r >= 0xf0000 || (r == '&' || r == '\\') && reference.MatchString(document[i:min(i+16, len(document))]) {
+			return true
+		}
+	}
+	return false
+}
 
 // longestAddress bounds the address that block stores, because a base element can make every address long.
 const longestAddress = 512
@@ -92,7 +104,8 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 	p.mu.Lock()
 	blocked := maps.Clone(p.blocked)
 	p.mu.Unlock()
-	styles := len(blocked) > 0 || fontFace.MatchString(d.HTML)
+	document := strings.ToLower(d.HTML)
+	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(d.HTML)
 	if sizes := sheets(pdf); d.Geometry.CSSSize && len(sizes) > 0 {
 		d.Geometry.Size, d.Geometry.Landscape = sizes[0], false
 	}
@@ -100,7 +113,8 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 	printed := printedScale(pdf)
 	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, MissingGlyphs(pdf)
 	m := measured{Instances: map[string][]struct{ Selector, Mark string }{}}
-	if shrunk || styles || d.Strict && missing || suspicious.MatchString(d.HTML) {
+	named := func(text string) bool { return strings.Contains(document, text) }
+	if shrunk || styles || private || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
 		p.s.page.Store(nil) // the measuring loads nothing
 		own := p.s.in(p.ctx, p.id)
 		for _, call := range []interface{ Call(proto.Client) error }{
@@ -112,7 +126,7 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 			}
 		}
 		options := map[string]bool{
-			"glyphs": d.Strict && missing || glyphs.MatchString(d.HTML), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
+			"glyphs": d.Strict && missing || private, "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
 		result, err := p.evaluate("warnings", proto.RuntimeEvaluate{Expression: program, ReturnByValue: true})

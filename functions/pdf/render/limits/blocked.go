@@ -20,44 +20,64 @@ var loading = map[string]map[string]bool{
 	"audio": {"src": false}, "track": {"src": false}, "video": {"src": false, "poster": true}, "source": {"src": false, "srcset": true},
 	"img": {"src": true, "srcset": true}, "input": {"src": true}, "image": {"href": true, "xlink:href": true},
 	"use": {"href": false, "xlink:href": false}, "feimage": {"href": true, "xlink:href": true},
-	"body": {"background": true}, "table": {"background": true}, "td": {"background": true}, "th": {"background": true},
 }
 
-var (
-	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
-	// loads matches a document that may have one of the elements.
-	loads = regexp.MustCompile(`(?i)<(?:link|script|i?frame|embed|object|audio|video|track|source|ima?ge?|input|use|feimage|body|t[dh]|table)[\s/]`)
-)
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+
+// longestName is the length of the longest name of loading.
+const longestName = 8
+
+// mayLoad reports whether a document may have one of the elements.
+func mayLoad(document string) bool {
+	for tag := range strings.SplitSeq(document, "<") {
+		end := 0
+		for end < min(len(tag), longestName) && tag[end] >= 'A' {
+			end++
+		}
+		if end > 0 && loading[strings.ToLower(tag[:end])] != nil {
+			return true
+		}
+	}
+	return false
+}
 
 // Block renames the attributes of a document that name what the browser would not load, so that the browser does not try:
 // a try costs a message to this process and the drawing of a broken image. Where permitted returns true, an image is loaded.
 // A document that the browser reads in another way still meets the interception of its requests.
 func Block(document string, permitted func(address *url.URL) bool) string {
-	if !loads.MatchString(document) {
+	if !mayLoad(document) {
 		return document
 	}
-	var out bytes.Buffer
+	out := bytes.NewBuffer(make([]byte, 0, len(document)+1024))
 	var open stack
-	based := indexFold(document, "<base") >= 0 // a relative address then has a meaning
+	based := strings.Contains(strings.ToLower(document), "<base") // a relative address then has a meaning
 	tokens := html.NewTokenizer(strings.NewReader(document))
 	for {
-		kind := tokens.Next()
-		raw := slices.Clone(tokens.Raw())
+		kind, before := tokens.Next(), out.Len()
+		out.Write(tokens.Raw()) // reading the tag changes the bytes
 		switch kind {
 		case html.ErrorToken:
-			out.Write(raw)
 			return out.String()
 		case html.EndTagToken:
 			name, _ := tokens.TagName()
 			open.close(string(name))
 		case html.StartTagToken, html.SelfClosingTagToken:
-			tag := tokens.Token()
+			name, more := tokens.TagName()
+			tag := html.Token{Type: kind, Data: string(name)}
 			open.start(tokens, tag.Data, kind)
+			if loading[tag.Data] == nil {
+				continue
+			}
+			for more {
+				var key, value []byte
+				key, value, more = tokens.TagAttr()
+				tag.Attr = append(tag.Attr, html.Attribute{Key: string(key), Val: string(value)})
+			}
 			if rename(&tag, based, permitted) {
-				raw = []byte(tag.String())
+				out.Truncate(before)
+				out.WriteString(tag.String())
 			}
 		}
-		out.Write(raw)
 	}
 }
 
@@ -69,11 +89,12 @@ func rename(tag *html.Token, based bool, permitted func(*url.URL) bool) bool {
 		image, loads := loading[tag.Data][a.Key]
 		first, _, _ := strings.Cut(strings.TrimSpace(a.Val), " ") // of a srcset
 		relative := !scheme.MatchString(first)
+		ofScheme, _, _ := strings.Cut(strings.ToLower(first), ":")
 		address, err := url.Parse(first)
 		switch {
 		case !loads || first == "" || first[0] == '#' || relative && based,
 			tag.Data == "iframe" && slices.ContainsFunc(tag.Attr, func(a html.Attribute) bool { return a.Key == "srcdoc" }),
-			!relative && slices.Contains([]string{"data", "about", "javascript"}, strings.ToLower(first[:strings.Index(first, ":")])),
+			!relative && slices.Contains([]string{"data", "about", "javascript"}, ofScheme),
 			image && err == nil && permitted(address):
 		default:
 			a.Key, renamed = BlockedPrefix+strings.TrimPrefix(a.Key, "xlink:"), true
