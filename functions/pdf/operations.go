@@ -69,7 +69,8 @@ func decode(in *api.Input) (document, error) {
 	side := api.Number{Min: event.MinSide, Max: event.MaxSide}
 	d.event.PageWidth, d.event.PageHeight = in.Number("page_width", side), in.Number("page_height", side)
 	margins, usual := in.Object.Object("margins"), 15.0
-	if short := min(d.event.PageWidth, d.event.PageHeight); short > 0 {
+	short := min(d.event.PageWidth, d.event.PageHeight)
+	if short > 0 {
 		usual = min(usual, short/4) // a small label has room for its text, too
 	}
 	margin := func(name string) float64 {
@@ -84,7 +85,7 @@ func decode(in *api.Input) (document, error) {
 		} {
 			if !in.Has(name) {
 				in.Problem(name, "is required, as the other side of the page is given")
-			} else if sides[0] > 0 && sides[0] <= sides[1] {
+			} else if short > 0 && sides[0] <= sides[1] {
 				in.Problem(name, "must be more than the margins on both of its sides")
 			}
 		}
