@@ -417,4 +417,8 @@ func TestPDFBase64(t *testing.T) {
 	if pdf := encoded(t, pdfs, map[string]any{"html": "<p>Base64", "response_type": "base64"}, p.dev); pdftest.Text(t, pdf) != "Base64" {
 		t.Errorf("%.300s", pdf)
 	}
+	locked := encoded(t, pdfs, map[string]any{"html": "<p>Locked", "password": "sesame-1042", "response_type": "base64"}, p.dev)
+	if !bytes.HasPrefix(locked, []byte("%PDF-2.0")) || !bytes.Contains(locked, []byte("/AESV3")) { // docs/decisions.md#pdf-password
+		t.Errorf("%.300s", locked)
+	}
 }

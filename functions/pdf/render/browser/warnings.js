@@ -37,6 +37,7 @@
 		note("resources-blocked", e);
 	}
 	// Fonts that some text needs: the policy refuses the others, too.
+	const face = (...of) => JSON.stringify(of), needed = new Set();
 	const fonts = (sheet) => {
 		let rules = [];
 		try {
@@ -45,16 +46,17 @@
 		for (const rule of rules) {
 			if (rule instanceof CSSFontFaceRule) {
 				const of = (name) => rule.style.getPropertyValue(name);
-				const needed = [...get(document, Document, "fonts")].some((face) => face.status === "error" &&
-					face.family === of("font-family") && face.weight === (of("font-weight") || "normal") &&
-					face.style === (of("font-style") || "normal") && face.unicodeRange === (of("unicode-range") || "U+0-10FFFF"));
-				for (const [, address] of needed ? of("src").matchAll(/url\("((?!data:)[^"]*)"/gi) : []) blocked.add(address);
+				const key = face(of("font-family"), of("font-weight") || "normal", of("font-style") || "normal", of("unicode-range") || "U+0-10FFFF");
+				for (const [, address] of needed.has(key) ? of("src").matchAll(/url\("((?!data:)[^"]*)"/gi) : []) blocked.add(address);
 			} else if (rule.styleSheet ?? rule.cssRules) {
 				fonts(rule.styleSheet ?? rule);
 			}
 		}
 	};
 	if (styles) {
+		for (const f of get(document, Document, "fonts")) {
+			if (f.status === "error") needed.add(face(f.family, f.weight, f.style, f.unicodeRange));
+		}
 		for (const sheet of get(document, Document, "styleSheets")) fonts(sheet);
 		for (const e of strict ? all("style, [style]") : []) {
 			const text = get(e, Element, "localName") === "style" ? get(e, Node, "textContent") : attribute(e, "style");
@@ -138,7 +140,7 @@
 	const instance = (e) => {
 		if (marked.has(e)) return marked.get(e);
 		const mark = "svc-mark-" + marked.size;
-		marked.set(e, { selector: selector(e), mark });
+		marked.set(e, { selector: selector(e).replace(/^(.{200}).+$/s, "$1…"), mark });
 		Element.prototype.setAttribute.call(e, "id", mark);
 		const link = Document.prototype.createElementNS.call(document, "http://www.w3.org/1999/xhtml", "a");
 		link.href = "#" + mark;
