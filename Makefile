@@ -47,23 +47,29 @@ TEST_LOGS  := $(CURDIR)/.local/test-logs
 STACKS   := ./test/acceptance ./local ./functions/pdf/render
 HOSTS    := ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf
 SCHEDULE := ./test/acceptance/faults ./test/acceptance/ceiling ./functions/settle
-# The longest packages start first, so that no long test runs alone at the end. make check has run the policies.
-UNITS = ./functions/pdf/render/browser ./shared/credit ./cmd/svc \
-	$$(go list ./... | grep -vxF "$$(go list ./test/policy ./functions/pdf/render/browser ./shared/credit ./cmd/svc $(SCHEDULE) $(STACKS) $(HOSTS))")
+# The longest packages start first, so that no long test runs alone at the end.
+FIRST = ./test/policy ./functions/pdf/render/browser ./shared/credit ./cmd/svc
+UNITS = $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(FIRST) $(SCHEDULE) $(STACKS) $(HOSTS))")
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
 SHARED := go run ./test/enginetest/shared
 
 test: export TEST_LOGS := $(TEST_LOGS)
 test: export FAULT_SEED := $(FAULT_SEED)
-test: programs ## everything but what make test-nightly has: checks, unit tests, store tests on DynamoDB Local, acceptance tests
-	$(MAKE) --jobs=2 check
+test: ## everything but what make test-nightly has: checks, unit tests, store tests on DynamoDB Local, acceptance tests
+	$(MAKE) --jobs=4 build downloads format template openapi
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	{ $(MAKE) test-units && $(MAKE) test-contract && $(MAKE) test-local && $(MAKE) test-schedules; } 2>&1 | tee $(TEST_LOGS)/go-test.log
 	go run ./test/acceptance/leaks $(TEST_LOGS)
 	@echo "the slowest packages, in seconds:"
 	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
+
+# The tests' engine and browser arrive while the packages compile.
+.PHONY: downloads
+downloads: programs
+	$(SHARED) true
+	.local/bin/local layer
 
 # The shares of make test, one after another: on a busy machine a request lives longer than the settler of the fault
 # schedules assumes.
@@ -105,7 +111,7 @@ test-nightly: poppler programs ## what takes too long for make test: race detect
 
 # The packages that take minutes: simulations, and tests that render.
 QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestTimeout|TestNothingStored)$$
-QUICK_ACCEPT := ^(TestUnitsAndCredits|TestNotRoutable|TestBurnerEmailShield|TestLocationProvider|TestBarcode|TestQRCode|TestPDFBase64|TestAmounts|TestDocs|TestScheduledFunctions)$$
+QUICK_ACCEPT := ^(TestSendForReal|TestBurnerEmailShield|TestLocationProvider|TestPictures|TestPDFBase64|TestOwnRates|TestDocs|TestScheduledFunctions)$$
 
 test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, one acceptance test for each function
 	go build ./...
@@ -135,8 +141,13 @@ test-clients: .local/clients/.ready $(NPM) ## clients of three generators, made 
 	mvn --batch-mode --quiet dependency:copy -Dartifact=org.openapitools:openapi-generator-cli:7.17.0 -DoutputDirectory=$(CURDIR)/$(@D)
 	touch $@
 
-fuzz: ## every decoder with INPUTS=10000000 in all, at least 1,000 each, then REQUESTS=100000 over HTTP; SEED= repeats the latter
-	nice go run ./test/acceptance/fuzz -inputs $(or $(INPUTS),10000000)
+fuzz: ## every decoder with INPUTS=10000000 in all, the same for each, then REQUESTS=100000 over HTTP; SEED= repeats the latter
+	@targets=$$(git grep --untracked -oE '^func Fuzz\w+' -- '*_test.go'); \
+	inputs=$$(($(or $(INPUTS),10000000) / $$(wc -l <<<"$$targets") + 1)); \
+	while IFS=: read -r file target; do \
+		nice go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }$$" -fuzztime "$${inputs}x" </dev/null || failed=1; \
+	done <<<"$$targets"; \
+	exit "$${failed:-0}"
 	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./test/acceptance
 
 bench: ## cold start, size and throughput compared with a hello function; look-ups compared with a plain map; warm requests

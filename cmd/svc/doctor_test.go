@@ -130,7 +130,7 @@ func TestDoctorOnDemo(t *testing.T) {
 	p := newDoctorFixture(t)
 	s := p.stack()
 	projects, err := demo.Create(t.Context(), demo.Target{
-		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox,
+		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Rates: s.Rates, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox,
 	})
 	p.must(err)
 	byName := map[string]demo.Project{}

@@ -200,8 +200,14 @@ func TestRefusals(t *testing.T) {
 	call{args: strings.Replace(set, "--secrets - ", "--local", 1), typed: []string{"a", "k"}, exit: app.ExitRefused, beside: func() {
 		f.run(call{args: "integration set acme sms textlk --mode managed --incomplete"}) // of another operator
 	}}.run(t)
-	if fields, err := s.Secrets.Fields(t.Context(), "sms", "acme", "development", "quicksend"); err != nil || len(fields) > 0 {
-		t.Errorf("the refused command stored %v, %v", fields, err)
+	f.run(call{args: "integration set acme sms smslenz --mode byok --setting sender~id=A --incomplete --inactive"})
+	call{args: "integration set acme sms smslenz --local", typed: []string{"1", "k"}, exit: app.ExitRefused, errs: []string{"is managed now"}, beside: func() {
+		f.run(call{args: "integration set acme sms smslenz --mode managed --incomplete"})
+	}}.run(t)
+	for _, vendor := range []string{"quicksend", "smslenz"} {
+		if fields, err := s.Secrets.Fields(t.Context(), "sms", "acme", "development", vendor); err != nil || len(fields) > 0 {
+			t.Errorf("the refused command stored %v, %v", fields, err)
+		}
 	}
 }
 

@@ -449,6 +449,11 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration set acme sms textlk --mode byok --env both --setting sender~id=Acme --secrets -", stdin: `{"api_token":"topsecret-5"}`, exit: app.ExitRefused, errs: []string{"share one mode"}},
 		{args: "integration set acme sms textlk --mode byok --env both --inactive --setting sender~id=Acme --secrets -", stdin: `{"api_token":"topsecret-5"}`, out: []string{`development +sms +textlk +byok +inactive .*\nproduction +sms +textlk +byok +inactive`}},
 		{args: "integration set acme sms textlk --env both --ask", typed: []string{""}, errs: []string{"api_token .*Enter: as stored"}},
+		// Another operator changes the integration while this one types.
+		{args: "integration set acme sms textlk --ask --priority 7", typed: []string{""}, beside: func() {
+			f.run(call{args: "integration set acme sms textlk --setting unit~price=0.9"})
+			f.run(call{args: "integration enable acme sms textlk"})
+		}, out: []string{`byok +active +7 +.*unit_price=0.9`}},
 		{args: "integration disable acme sms textlk --env both", out: []string{`development .*inactive(.|\n)*production .*inactive`}},
 		{args: "integration list acme --env both", out: []string{`development +sms +textlk`, `production +sms +textlk`}},
 		{args: "sms test acme textlk --env both --to 0771234567 --yes", exit: app.ExitUsage, errs: []string{`--env is development \(dev\) or production \(prod\), not "both"`}},

@@ -16,6 +16,7 @@ type barcodeRequest struct {
 	factor, height     int // pixels
 	color              string
 	quietZone, text    bool
+	dpi                int // 0: none
 }
 
 func generateBarcode() api.Route {
@@ -41,6 +42,7 @@ func decodeBarcode(in *api.Input) (barcodeRequest, error) {
 		color:     in.Text("color", colorField("000000")),
 		quietZone: in.Bool("quiet_zone"),
 		text:      in.Bool("text"),
+		dpi:       int(in.Number("dpi", dpiField)),
 	}, nil
 }
 
@@ -57,10 +59,11 @@ func (r *barcodeRequest) picture() (*draw.Picture, error) {
 	}
 	picture := draw.Linear(kind.Name, code, r.factor, r.height, left, right)
 	if r.text {
-		if err := picture.Print(kind.Labels(code, r.quietZone)); err != nil {
+		if err := picture.Print(kind.Labels(code, r.quietZone), kind.Guards(), kind.Bearer()); err != nil {
 			return nil, api.ErrInternal.WithCause(err)
 		}
 	}
+	picture.DPI = r.dpi
 	picture.Foreground, err = draw.ParseColor(r.color)
 	return picture, err
 }

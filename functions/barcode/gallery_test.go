@@ -57,6 +57,8 @@ var gallery = []struct {
 		{`{"type": "EAN8", "data": "7351353", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
 		{`{"type": "UPCA", "data": "03600029145", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
 		{`{"type": "UPCE", "data": "654321", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
+		{`{"type": "ITF14", "data": "1540014128876", "quiet_zone": true, "text": true, "dpi": 300}`, "text and quiet_zone true, dpi 300"},
+		{`{"type": "UPCA", "data": "03600029145", "text": true}`, "text true"},
 	}},
 	{"QR codes", "qr", "Level", drawQRCode, []example{
 		{`{"data": "https://example.com/"}`, "the defaults: error_correction M, size 256, margin 4, black on white, PNG"},

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -21,10 +22,14 @@ func main() {
 	)
 }
 
+// leastContrast is the contrast ratio below which scanners are likely to fail (docs/decisions.md#low-contrast).
+const leastContrast = 3
+
 // Rules of fields that both operations have.
 var (
 	formatField  = api.Text{OneOf: []string{"png", "svg"}, Default: "png"}
 	colorPattern = pattern.New(`^#?[0-9a-fA-F]{6}$`)
+	dpiField     = api.Number{Min: 72, Max: 1200, Integer: true}
 )
 
 // colorField is the rule of a field for a colour.
@@ -47,5 +52,8 @@ func drawn(call *api.Call, picture *draw.Picture, format string, err error) (*ap
 		media.Body = picture.PNG()
 	}
 	result := &api.Result{Media: media, Vendor: call.Integrations[0].Vendor}
+	if picture.Contrast() < leastContrast {
+		result.Header = http.Header{"X-SVC-Warnings": {"low-contrast"}}
+	}
 	return &api.Job{Credits: call.Credits(1), Run: func(context.Context) (*api.Result, error) { return result, nil }}, nil
 }

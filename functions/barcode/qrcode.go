@@ -11,15 +11,13 @@ import (
 	"svcapi/shared/project"
 )
 
-// maxQRBytes is the capacity of the largest symbol at the lowest error correction.
-const maxQRBytes = 2953
-
 // qrRequest is the decoded body of POST /utilities/qrcode/generate.
 type qrRequest struct {
 	data, format, level string
 	size                int // pixels
 	margin              int // modules
 	color, background   string
+	dpi                 int // 0: none
 }
 
 func generateQRCode() api.Route {
@@ -44,9 +42,10 @@ func decodeQRCode(in *api.Input) (qrRequest, error) {
 		margin:     int(in.Number("margin", api.Number{Min: 0, Max: 10, Integer: true, Default: 4})),
 		color:      in.Text("color", colorField("000000")),
 		background: in.Text("background", colorField("FFFFFF")),
+		dpi:        int(in.Number("dpi", dpiField)),
 	}
-	if len(r.data) > maxQRBytes {
-		in.Problem("data", fmt.Sprintf("must be at most %d bytes", maxQRBytes))
+	if !qrcode.Fits(r.data) {
+		in.Problem("data", "must be at most 2,953 bytes, 4,296 capital letters or 7,089 digits")
 	}
 	return r, nil
 }
@@ -61,6 +60,7 @@ func (r *qrRequest) picture() (*draw.Picture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("QR code: %w", err)
 	}
+	picture.DPI = r.dpi
 	if picture.Foreground, err = draw.ParseColor(r.color); err != nil {
 		return nil, err
 	}

@@ -393,9 +393,9 @@ func TestConversion(t *testing.T) {
 	for path, want := range map[string]string{
 		"/USD/EUR/3":                        `"rate":0.1,"last_updated":"*","amount":3,"conversion_result":0.3`,
 		"/USD/EUR/0003.50":                  `"rate":0.1,"last_updated":"*","amount":3.5,"conversion_result":0.35`,
-		"/USD/JPY/1":                        `"rate":0.0000001,"last_updated":"*","amount":1,"conversion_result":0`,
-		"/USD/JPY/15":                       `"rate":0.0000001,"last_updated":"*","amount":15,"conversion_result":0.000002`,
-		"/USD/JPY/25":                       `"rate":0.0000001,"last_updated":"*","amount":25,"conversion_result":0.000002`,
+		"/USD/JPY/1":                        `"rate":0.0000001,"last_updated":"*","amount":1,"conversion_result":0.0000001`,
+		"/USD/JPY/15":                       `"rate":0.0000001,"last_updated":"*","amount":15,"conversion_result":0.0000015`,
+		"/USD/JPY/25":                       `"rate":0.0000001,"last_updated":"*","amount":25,"conversion_result":0.0000025`,
 		"/USD/LKR/999999999999999.99999999": `"rate":304.718462,"last_updated":"*","amount":999999999999999.99999999,"conversion_result":304718461999999999.999997`,
 		"/USD/LKR-BUY/2":                    `"rate":300.1250,"last_updated":"*","amount":2,"conversion_result":600.25`,
 		"/JPY/USD/1":                        `"rate":10000000,"last_updated":"*","amount":1,"conversion_result":10000000`,
@@ -410,6 +410,54 @@ func TestConversion(t *testing.T) {
 		if a.status != 422 || a.Error.Code != "validation_failed" || !strings.Contains(a.text, `"details":{"amount":[`) {
 			t.Errorf("%s: %s", amount, a.text)
 		}
+	}
+}
+
+// docs/decisions.md#rates-by-date: the set of a day, or the first and the last day; the same for a project's own key.
+func TestDate(t *testing.T) {
+	w := newFixture(t)
+	w.putInUse(w.sample())
+	today := w.clock.Now().UTC().Truncate(24 * time.Hour)
+	day := func(back int) string { return today.AddDate(0, 0, -back).Format(time.DateOnly) }
+	for n, rate := range map[int]string{2: "302.5", 9: "309.5"} {
+		set := w.sample()
+		set.Date, set.Rates["LKR"] = today.AddDate(0, 0, -n), dec(t, rate)
+		set.Bank["USD"] = rates.Record{Buy: rates.Quote{Rate: dec(t, "299"), Date: rates.DayOf(set.Date)}}
+		if err := w.store.PutEvent(t.Context(), rates.Event{At: set.Date.Add(time.Hour), Set: set}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored := fmt.Sprintf(`"Rates are stored from %s to %s."`, day(9), day(0))
+	now := fmt.Sprintf(`"Rates are stored from %s to %[1]s."`, day(0))
+	for _, c := range []struct{ id, path, want string }{
+		{managed, "/pair/USD/LKR?date=" + day(0), `"rate":304.718462`},
+		{managed, "/pair/USD/LKR?date=" + day(1), `"rate":302.5,"last_updated":"` + day(2)},
+		{managed, "/pair/USD/LKR/2?date=" + day(2), `"conversion_result":605`},
+		{managed, "/latest/USD?date=" + day(3), `"LKR":309.5`},
+		{managed, "/pair/USD/LKR-BUY?date=" + day(9), `"rate":299`},
+		{managed, "/pair/USD/LKR-BUY?date=" + day(3), `"rate":299`}, // six days after the bank's day
+		{managed, "/pair/USD/LKR?date=" + day(10), stored},
+		{managed, "/latest/USD?date=" + day(-1), stored},
+		{managed, "/latest/USD?date=1970-01-01", `"reason":"date_not_stored"`},
+		{managed, "/pair/USD/XXX?date=" + day(2), "invalid_currency_code"},
+		{managed, "/pair/US/LKR?date=x", "invalid_currency_code"},
+		{own, "/pair/USD/LKR?date=" + day(0), `"rate":304.718462`},
+		{own, "/pair/USD/LKR?date=" + day(1), now},
+		{own, "/pair/USD/LKR?date=" + day(-1), now},
+	} {
+		if a := w.get(w.handler, c.id, c.path); !strings.Contains(a.text, c.want) {
+			t.Errorf("%s: %s, want %s", c.path, a.text, c.want)
+		}
+	}
+	for _, date := range []string{"", "2026-1-2", "2026-02-30", "20260102", "2026-01-02T00:00:00Z", "2026-01-02&date=2026-01-03", "today"} {
+		if a := w.get(w.handler, managed, "/latest/USD?date="+date); a.status != 422 || !strings.Contains(a.text, `"details":{"date":[`) {
+			t.Errorf("%s: %s", date, a.text)
+		}
+	}
+	calls := w.calls.Load()
+	w.expect(managed, "/pair/USD/LKR?date="+day(2), "302.5")
+	if calls = w.calls.Load() - calls; calls != 1 { // the count
+		t.Errorf("%d calls for a day that was read before", calls)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ type group struct {
 	life     time.Duration // of the set in use in this instance
 	clock    cache.Clock
 	cached   *cache.Map[string, rates.ProjectRates] // rates of projects with their own key, by project and environment
+	past     *cache.Map[time.Time, *rates.Set]      // sets of the service that were in use on earlier days in UTC
 
 	mu      sync.Mutex
 	current *rates.Set // in use; nil: none so far
@@ -34,7 +36,7 @@ type group struct {
 func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, clock cache.Clock) *group {
 	return &group{
 		store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, clock: clock,
-		cached: cache.New[string, rates.ProjectRates](maxCachedProjects),
+		cached: cache.New[string, rates.ProjectRates](maxCachedProjects), past: cache.New[time.Time, *rates.Set](maxCachedDays),
 	}
 }
 
@@ -42,27 +44,66 @@ func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache
 type resultData func(set *rates.Set, now time.Time) (any, error)
 
 // job returns the job of an operation, which is free. The set that the project uses is read beside the count of the request.
-func (g *group) job(ctx context.Context, call *api.Call, data resultData) (*api.Job, error) {
+// A zero day, in UTC, means the set in use.
+func (g *group) job(ctx context.Context, call *api.Call, day time.Time, data resultData) (*api.Job, error) {
 	if call.Mode == project.BYOK {
-		return g.projectJob(ctx, call, data)
+		return g.projectJob(ctx, call, day, data)
 	}
 	var set *rates.Set
+	var first time.Time
 	return &api.Job{
 		Prefetch: func(ctx context.Context) (err error) {
-			set, err = g.inUse(ctx)
+			if set, err = g.inUse(ctx); err == nil && set != nil && !day.IsZero() && !day.Equal(g.today()) {
+				set, first, err = g.usedOn(ctx, day)
+			}
 			return err
 		},
 		Run: func(context.Context) (*api.Result, error) {
-			if set == nil {
-				return nil, api.ErrNoIntegration.WithCause(errors.New("no rates are stored yet"))
+			switch {
+			case set == nil && !first.IsZero():
+				return nil, g.errNotStored(first)
+			case set == nil:
+				return nil, call.NoIntegration(errors.New("no rates are stored yet"))
 			}
-			return g.result(set, data)
+			return g.result(set, day, data)
 		},
 	}, nil
 }
 
-func (g *group) result(set *rates.Set, data resultData) (*api.Result, error) {
-	content, err := data(set, g.clock.Now())
+// today returns the day in UTC.
+func (g *group) today() time.Time { return g.clock.Now().UTC().Truncate(24 * time.Hour) }
+
+// errNotStored returns the error for a day without rates (docs/decisions.md#rates-by-date).
+func (g *group) errNotStored(first time.Time) error {
+	return &api.Error{
+		Status: 400, Code: api.CodeHTTPError, Reason: api.ReasonDateNotStored,
+		Message: fmt.Sprintf("Rates are stored from %s to %s.", first.Format(time.DateOnly), g.today().Format(time.DateOnly)),
+	}
+}
+
+// usedOn returns the service's set of an earlier day, or nil and the first day that is stored.
+func (g *group) usedOn(ctx context.Context, day time.Time) (*rates.Set, time.Time, error) {
+	if set, ok := g.past.Get(day); ok {
+		return set, day, nil
+	}
+	set, first, err := g.store.UsedOn(ctx, day, g.clock.Now())
+	switch {
+	case err != nil:
+	case set == nil && first.IsZero():
+		first = g.today()
+	case set != nil && g.clock.Now().Sub(day) > 25*time.Hour: // the day's last fetch has ended
+		g.past.Put(day, set)
+	}
+	return set, first, err
+}
+
+// result returns the data from a set, where the central bank's values are those of the day's end.
+func (g *group) result(set *rates.Set, day time.Time, data resultData) (*api.Result, error) {
+	at := g.clock.Now()
+	if !day.IsZero() && day.Before(g.today()) {
+		at = day.AddDate(0, 0, 1).Add(-time.Nanosecond)
+	}
+	content, err := data(set, at)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +136,7 @@ func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Accoun
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, sources.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
-		return nil, api.ErrNoIntegration.WithCause(err)
+		return nil, call.NoIntegration(err)
 	case err != nil:
 		return nil, api.ErrInternal.WithCause(err)
 	}

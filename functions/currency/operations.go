@@ -74,60 +74,61 @@ const currencyPath = "/api/v1/utility/currency"
 // openapi.yaml#listCurrencyCodes.
 func (g *group) routes() []api.Route {
 	return []api.Route{
-		&api.Operation[string]{
+		&api.Operation[rateRequest]{
 			Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
-			Decode: decodeBase, Prepare: prepare(g, latest),
+			Decode: decodeLatest, Prepare: prepare(g, latest),
 		},
-		&api.Operation[pairRequest]{
+		&api.Operation[rateRequest]{
 			Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
 			Decode: decodePair, Prepare: prepare(g, pair),
 		},
-		&api.Operation[pairRequest]{
+		&api.Operation[rateRequest]{
 			Name: "currency_convert", Method: "GET", Path: currencyPath + "/pair/{base}/{target}/{amount}", Kind: project.Currency,
 			Decode: decodeConversion, Prepare: prepare(g, convert),
 		},
-		&api.Operation[struct{}]{
+		&api.Operation[rateRequest]{
 			Name: "currency_codes", Method: "GET", Path: currencyPath + "/codes", Kind: project.Currency,
-			Decode: func(*api.Input) (struct{}, error) { return struct{}{}, nil }, Prepare: prepare(g, codes),
+			Decode: func(*api.Input) (rateRequest, error) { return rateRequest{}, nil }, Prepare: prepare(g, codes),
 		},
 	}
 }
 
 // prepare returns the function that makes the job of a request. The function data returns the data of the response from
 // the set that the project uses, or an *api.Error.
-func prepare[R any](
-	g *group, data func(r R, set *rates.Set, now time.Time) (any, error),
-) func(context.Context, *api.Call, R) (*api.Job, error) {
-	return func(ctx context.Context, call *api.Call, r R) (*api.Job, error) {
-		return g.job(ctx, call, func(set *rates.Set, now time.Time) (any, error) { return data(r, set, now) })
+func prepare(
+	g *group, data func(r rateRequest, set *rates.Set, at time.Time) (any, error),
+) func(context.Context, *api.Call, rateRequest) (*api.Job, error) {
+	return func(ctx context.Context, call *api.Call, r rateRequest) (*api.Job, error) {
+		return g.job(ctx, call, r.day, func(set *rates.Set, at time.Time) (any, error) { return data(r, set, at) })
 	}
 }
 
-func latest(base string, set *rates.Set, _ time.Time) (any, error) {
-	if !set.Active(base) {
-		return nil, errCode(base, codeInactive)
+func latest(r rateRequest, set *rates.Set, _ time.Time) (any, error) {
+	if !set.Active(r.base) {
+		return nil, errCode(r.base, codeInactive)
 	}
 	targets := set.Codes()
 	all := make(map[string]rates.Decimal, len(targets))
 	for _, target := range targets {
-		all[target] = set.Rate(base, target)
+		all[target] = set.Rate(r.base, target)
 	}
-	return latestResult{base, set.Date.Format(updateFormat), all}, nil
+	return latestResult{r.base, set.Date.Format(updateFormat), all}, nil
 }
 
-func codes(_ struct{}, set *rates.Set, now time.Time) (any, error) {
+func codes(_ rateRequest, set *rates.Set, now time.Time) (any, error) {
 	list := set.List(now)
 	return codesResult{len(list), list}, nil
 }
 
-type pairRequest struct {
+type rateRequest struct {
 	base, target string
 	amount       rates.Decimal
+	day          time.Time // in UTC, midnight; zero for the set in use
 }
 
-func pair(r pairRequest, set *rates.Set, now time.Time) (any, error) { return r.rate(set, now) }
+func pair(r rateRequest, set *rates.Set, now time.Time) (any, error) { return r.rate(set, now) }
 
-func convert(r pairRequest, set *rates.Set, now time.Time) (any, error) {
+func convert(r rateRequest, set *rates.Set, now time.Time) (any, error) {
 	pair, err := r.rate(set, now)
 	if err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func convert(r pairRequest, set *rates.Set, now time.Time) (any, error) {
 	return convertResult{pair, r.amount, rates.Convert(r.amount, pair.Rate)}, nil
 }
 
-func (r pairRequest) rate(set *rates.Set, now time.Time) (pairResult, error) {
+func (r rateRequest) rate(set *rates.Set, now time.Time) (pairResult, error) {
 	pair, ok := set.Pair(r.base, r.target, now)
 	if !ok {
 		bad := r.target
@@ -156,17 +157,26 @@ func code(in *api.Input, name string, matches func() *regexp.Regexp, malformed s
 	return strings.ToUpper(value), nil
 }
 
-func decodeBase(in *api.Input) (string, error) { return code(in, "base", basePattern, baseMalformed) }
+func decodeLatest(in *api.Input) (r rateRequest, err error) {
+	if text, sent := in.Query("date"); sent {
+		if r.day, err = time.Parse(time.DateOnly, text); err != nil {
+			in.Problem("date", "must be a day as 2006-01-02")
+		}
+	}
+	r.base, err = code(in, "base", basePattern, baseMalformed)
+	return r, err
+}
 
-func decodePair(in *api.Input) (r pairRequest, err error) {
-	if r.base, err = decodeBase(in); err == nil {
+func decodePair(in *api.Input) (rateRequest, error) {
+	r, err := decodeLatest(in)
+	if err == nil {
 		r.target, err = code(in, "target", targetPattern, targetMalformed)
 	}
 	return r, err
 }
 
 // decodeConversion validates the codes before the amount, because the error of a malformed code comes first.
-func decodeConversion(in *api.Input) (pairRequest, error) {
+func decodeConversion(in *api.Input) (rateRequest, error) {
 	r, err := decodePair(in)
 	if err != nil {
 		return r, err

@@ -25,8 +25,8 @@ const (
 	retryInterval = 10 * time.Second
 	// pollInterval is the pause of a request that waits for the fetch of another request.
 	pollInterval = 150 * time.Millisecond
-	// maxCachedProjects bounds the projects whose rates an instance caches.
-	maxCachedProjects = 200
+	// maxCachedProjects and maxCachedDays bound the sets of rates that an instance caches.
+	maxCachedProjects, maxCachedDays = 200, 100
 )
 
 // fetchIsDue reports whether a project's rates must be fetched: there are none, the last attempt is an hour old, or the
@@ -40,8 +40,8 @@ func contains(accounts []upstream.Account, vendor string) bool {
 }
 
 // projectJob returns the job for a project with its own vendor account. The project's rates are fetched on demand, at most
-// once an hour, and stored for all instances.
-func (g *group) projectJob(ctx context.Context, call *api.Call, data resultData) (*api.Job, error) {
+// once an hour, and stored for all instances without the sets of earlier days.
+func (g *group) projectJob(ctx context.Context, call *api.Call, day time.Time, data resultData) (*api.Job, error) {
 	accounts, err := g.accounts(ctx, call)
 	if err != nil {
 		return nil, err
@@ -55,9 +55,12 @@ func (g *group) projectJob(ctx context.Context, call *api.Call, data resultData)
 				failure = p.refresh(ctx)
 			}
 			if p.own.Set == nil {
-				return nil, api.ErrNoIntegration.WithCause(fmt.Errorf("no rates with the project's own key: %w", failure))
+				return nil, call.NoIntegration(fmt.Errorf("no rates with the project's own key: %w", failure))
 			}
-			result, err := g.result(p.own.Set, data)
+			if first := p.own.Set.Date.Truncate(24 * time.Hour); !day.IsZero() && (day.Before(first) || day.After(g.today())) {
+				return nil, g.errNotStored(first)
+			}
+			result, err := g.result(p.own.Set, day, data)
 			if failure != nil && err == nil {
 				result.Metrics = append(result.Metrics, telemetry.Metric{Name: "OwnRatesFailed", Unit: telemetry.Count, Value: 1})
 				result.Attributes = append(result.Attributes, slog.String("rates_failure", failureClass(failure)))

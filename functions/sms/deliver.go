@@ -54,7 +54,25 @@ type outcome struct {
 	called   bool  // a call to the vendor began
 	accepted bool  // by the vendor
 	err      error // why the message is not accepted
-	passed   error // the refusal of an earlier account; nil: none
+	passed   error // the failure of another account, for the operator; nil: none
+}
+
+// then returns the outcome after a further attempt. An attempt without a call changes no outcome of a call. A refusal
+// outlives a failure to connect (docs/decisions.md#fail-over).
+func (o outcome) then(next outcome) outcome {
+	refused := o.called && upstream.ClassOf(o.err) != upstream.NotSent
+	switch {
+	case o.called && !next.called:
+		return o
+	case refused && upstream.ClassOf(next.err) == upstream.NotSent:
+		o.passed = next.err
+		return o
+	}
+	next.passed = o.passed
+	if refused && o.vendor != next.vendor {
+		next.passed = o.err
+	}
+	return next
 }
 
 func (o outcome) status() status {
@@ -194,17 +212,11 @@ func (s *sender) counted(ctx context.Context, next []*recipient) (sendable []*re
 	return sendable
 }
 
-// record sets the outcome of messages. The outcome without a call never replaces that of a call.
+// record sets the outcome of messages.
 func record(batch []*recipient, o outcome) {
 	o.size = len(batch)
 	for _, p := range batch {
-		if o.called || !p.called {
-			o.passed = p.passed
-			if p.called && upstream.ClassOf(p.err) != upstream.NotSent {
-				o.passed = p.err
-			}
-			p.outcome = o
-		}
+		p.outcome = p.outcome.then(o)
 		o.receipt.Removed = vendors.Removed{}
 	}
 }
@@ -282,10 +294,8 @@ func (s *sender) paced(ctx, begin context.Context) error {
 func (s *sender) call(ctx, begin context.Context, batch []*recipient) outcome {
 	for last := (outcome{}); ; {
 		o := s.attempt(ctx, batch)
-		if o.called || !last.called {
-			last = o
-		}
-		pause := s.breakers.Pause(s.account)
+		last = last.then(o)
+		pause := s.breakers.Pause(s.account, o.err)
 		switch paced := upstream.ClassOf(o.err) == upstream.TooFast || errors.Is(o.err, upstream.ErrPaused); {
 		case !paced:
 			return last

@@ -198,7 +198,7 @@ func newFixture(chain ...*fakeVendor) *fixture {
 			},
 		})
 		b.accounts = append(b.accounts, upstream.Account{
-			Project: "p", Integration: project.Integration{ID: p.name, Vendor: p.name},
+			Integration: project.Integration{ID: p.name, Vendor: p.name},
 		})
 	}
 	return b
@@ -288,6 +288,10 @@ func TestDeliver(t *testing.T) {
 		{"refuses alone", []*fakeVendor{one(failsWith(upstream.CredentialsRefused))}, single, 1, 0, "a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
 		{"no funds", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
 		{"no funds anywhere", []*fakeVendor{one(down), one(failsWith(upstream.AccountRefused))}, single, 1, 0, "b rejected 1", []int{1, 1}, 2 * responseTime, "502 account_refused b reached"},
+		// A refusal outlives a failure to connect.
+		{"no funds, then down", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down)}, single, 1, 0, "a rejected 1", []int{1, 1}, 2 * responseTime, "502 account_refused a reached"},
+		{"no funds, down, rejects", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down), one(failsWith(upstream.Rejected))}, single, 1, 0, "c rejected 1", []int{1, 1, 1}, 3 * responseTime, "502 rejected c reached"},
+		{"too fast, then down", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), down))}, single, 1, 0, "a rejected 1", []int{2}, time.Second + 2*responseTime, "502 too_fast a reached"},
 		// docs/decisions.md#pace: again on the same account after the named or a growing pause, while a later account has time.
 		{"too fast once", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), accepts)), one(accepts)}, single, 1, 0, "a accepted 1", []int{2, 0}, time.Second + 2*responseTime, ""},
 		{"too fast", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)}, single, 1, 0, "b accepted 1", []int{5, 1}, 15*time.Second + 6*responseTime, ""},
@@ -327,9 +331,12 @@ func TestDeliver(t *testing.T) {
 		{"two refuse", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100}, 6 * responseTime, ""},
 		{"down, then refuses", []*fakeVendor{many(down), paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100}, 6 * responseTime, ""},
 		{"refuses without a next one", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused))}, bulkSame, 1000, 0, "a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
-		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0, "b not_attempted 100", []int{1, 1}, 2 * responseTime, "503 not_sent b"},
+		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0, "a rejected 1, b not_attempted 99", []int{1, 1}, 2 * responseTime, "502 credentials_refused a reached"},
 		{"no funds without a next one", []*fakeVendor{paced(failsWith(upstream.AccountRefused))}, bulkSame, 1000, 0, "a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 account_refused a reached"},
 		{"too fast beside words", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), refusesByWords)), one(accepts)}, bulkSame, 2, 0, "b accepted 2", []int{2, 2}, 0, ""},
+		{"too fast, late", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), inTurn(1, func(ctx context.Context) error {
+			return respond(ctx, 3*time.Second, fault(upstream.TooFast)) // after the pause of the first refusal
+		}, accepts)))}, bulkSame, 2, 0, "a accepted 2", []int{4}, 4*time.Second + responseTime, ""},
 		{"a bulk too fast", []*fakeVendor{one(inTurn(40, failsWith(upstream.TooFast), accepts)), one(accepts)}, bulkSame, 100, 0, "a accepted 100", []int{140, 0}, 0, ""},
 		{"batches too fast", []*fakeVendor{many(inTurn(2, accepts, failsWith(upstream.TooFast))), many(accepts)}, bulkSame, 1000, 0, "a accepted 200, b accepted 800", []int{22, 8}, 0, ""},
 		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0, "b uncertain 100", []int{1, 1}, responseTime + callTimeout, "503 no_response b reached uncertain"},
@@ -618,4 +625,25 @@ func TestLastCalled(t *testing.T) {
 			}
 		}
 	})
+}
+
+// docs/decisions.md#pace: one Managed account serves all projects, so each project waits after its refusal.
+func TestPaceOfAccount(t *testing.T) {
+	for mode, calls := range map[project.Mode]int{project.Managed: 1, project.BYOK: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newFixture(one(tooFastFor(openTime)))
+			for _, id := range []string{"p", "q"} {
+				ctx, cancel := context.WithTimeout(t.Context(), leastTime+time.Second)
+				defer cancel()
+				call := b.caller(mode, nil)
+				call.Project = &project.Project{ID: id}
+				if _, err := b.run(ctx, call, bulk(single, 1)); err == nil {
+					t.Errorf("%s, project %s: accepted", mode, id)
+				}
+			}
+			if got := b.vendors[0].calls; got != calls {
+				t.Errorf("%s: %d calls, want %d", mode, got, calls)
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ package demo
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 )
 
@@ -48,6 +50,7 @@ type Target struct {
 	Projects *project.Store
 	Credit   *credit.Store
 	Secrets  *secret.Writer
+	Rates    *rates.Store
 	Prices   credit.Prices
 	Sandbox  string // the vendor sandbox's base URL
 }
@@ -132,7 +135,7 @@ func Secrets() []string {
 
 // Create creates every demo project and returns the projects in the table's order. A project that exists is an error.
 func Create(ctx context.Context, to Target) ([]Project, error) {
-	if err := to.accounts(ctx, secret.Managed); err != nil {
+	if err := errors.Join(to.accounts(ctx, secret.Managed), to.week(ctx)); err != nil {
 		return nil, err
 	}
 	projects := make([]Project, len(plans))
@@ -152,6 +155,30 @@ func Create(ctx context.Context, to Target) ([]Project, error) {
 		})
 	}
 	return projects, group.Wait()
+}
+
+// week stores rates of the seven days before today: those of the sandbox, less a thousandth for each day.
+func (to Target) week(ctx context.Context) error {
+	for n := 1; n <= 7; n++ {
+		day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -n)
+		set := rates.Set{Table: rates.Table{
+			Source: "openexchangerates", Base: "USD", Date: day, Fetched: day, Rates: map[string]rates.Decimal{},
+		}}
+		factor, _ := rates.Parse(fmt.Sprintf("0.%d", 1000-n))
+		for code, text := range sandbox.Rates() {
+			rate, err := rates.Parse(text.String())
+			if err != nil {
+				return err
+			}
+			set.Rates[code] = rates.Convert(rate, factor)
+		}
+		set.Rates[set.Base] = rates.One()
+		event := rates.Event{At: day, Source: set.Source, Outcome: "taken", Actor: "schedule", Set: &set}
+		if err := to.Rates.PutEvent(ctx, event, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (to Target) create(ctx context.Context, p plan) error {

@@ -46,7 +46,8 @@ type documentedCall struct {
 	When      map[string]string // the values of fields
 	Operation string            // as in result; empty: send
 	Fields    []string          // that the document names; none: not checked
-	To, Text  string            // the fields of recipients and text. Commas separate recipients.
+	To, Text  string            // the fields of recipients and text
+	Commas    bool              // separate recipients
 	Most      int               // the maximum of recipients
 	Rules     []*rule           // in their order
 	Once      string            // the field whose value an accepted call uses up
@@ -61,12 +62,13 @@ type rule struct {
 	Longest     int    // the maximum of characters of a value; 0: none
 	Unless      string // a name of conditions
 	Pace        int    // the maximum of calls in any second
+	Locks       int    // the failed logins that lock the account
 	Give        string // the response
 	Source      string
 
 	pattern *regexp.Regexp
 	mu      sync.Mutex
-	taken   []time.Time // the last calls within a second
+	taken   []time.Time // the last calls within a second, or the failed logins
 }
 
 // documentedResponse is a response: a template of package text/template over a received call.
@@ -143,8 +145,9 @@ func (d *document) serve(pattern string, r *request) result {
 			break
 		}
 	}
-	for _, list := range in.all(in.documentedCall.To) {
-		in.To = append(in.To, split(list)...)
+	in.To = in.all(in.documentedCall.To)
+	if in.Commas {
+		in.To = split(strings.Join(in.To, ","))
 	}
 	in.Text = in.Get(in.documentedCall.Text)
 	res := result{operation: cmp.Or(in.Operation, "send"), to: in.To}
@@ -253,6 +256,8 @@ func (in *received) satisfies(r *rule) bool {
 		return conditions[r.Unless](in)
 	case r.Pace > 0:
 		return r.permits()
+	case r.Locks > 0:
+		return r.unlocked(conditions["login"](in))
 	case r.To != "":
 		values = in.To
 	case r.Text != "":
@@ -277,11 +282,28 @@ func (r *rule) permits() bool {
 	return true
 }
 
+// lockedFor is the time of a lock after its last login. No document has the time.
+const lockedFor = 10 * time.Minute
+
+// unlocked counts a login, and reports whether the account is not locked.
+func (r *rule) unlocked(good bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.taken); n > 0 && time.Since(r.taken[n-1]) >= lockedFor || good && n < r.Locks {
+		r.taken = nil
+	}
+	if !good || len(r.taken) > 0 {
+		r.taken = append(r.taken, time.Now())
+	}
+	return len(r.taken) <= r.Locks
+}
+
 // conditions are the rules that no pattern can say.
 var conditions = map[string]func(*received) bool{
 	"authorized":                  func(in *received) bool { return in.authorized(in.document.Auth[0], in.document.Auth[1:]...) },
 	"account":                     func(in *received) bool { return in.Get("/account") == TwilioAccountSID },
 	"token":                       func(in *received) bool { return in.document.accept(in.request) },
+	"user":                        func(in *received) bool { return in.authorized("fields", "username") },
 	"login":                       func(in *received) bool { return in.authorized("fields", "username", "password") },
 	"known key":                   func(in *received) bool { return awsSignatureError(in.request) != awsUnknownClient },
 	"signed":                      func(in *received) bool { return awsSignatureError(in.request) == "" },

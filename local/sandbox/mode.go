@@ -18,10 +18,6 @@ const (
 	Accepted           Outcome = "accepted"
 	Rejected           Outcome = "rejected"
 	CredentialsRefused Outcome = "credentials_refused"
-	// WithoutID is an acceptance that names no message (QuickSend).
-	WithoutID Outcome = "without_id"
-	// TokenRefused refuses a login's token before its time (Dialog v2).
-	TokenRefused Outcome = "token_refused"
 	// UnknownAddress, QuotaUsed and invalidAddress are outcomes of the IP vendors.
 	UnknownAddress Outcome = "unknown_address"
 	QuotaUsed      Outcome = "quota_used"
@@ -141,7 +137,7 @@ func (s *Server) Rules() []Rule {
 
 // SetRules replaces the rules. Without rules, only the magic numbers choose outcomes.
 func (s *Server) SetRules(rules ...Rule) error {
-	known := []Outcome{"", Accepted, Rejected, CredentialsRefused, WithoutID, TokenRefused, UnknownAddress, QuotaUsed}
+	known := []Outcome{"", Accepted, Rejected, CredentialsRefused, UnknownAddress, QuotaUsed}
 	for _, v := range vendors() {
 		for _, code := range v.codes {
 			known = append(known, Outcome(code))

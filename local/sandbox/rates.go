@@ -20,6 +20,9 @@ var usdRates = map[string]json.Number{
 	"USD": "1", "VND": "26345.75", "XAU": "0.000247935401", "ZAR": "17.1285",
 }
 
+// Rates returns the table that the sources of rates share.
+func Rates() map[string]json.Number { return maps.Clone(usdRates) }
+
 // frankfurterCodes are the currencies of usdRates that Frankfurter has.
 var frankfurterCodes = []string{
 	"AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "IDR", "ILS", "INR", "JPY", "KRW", "LKR", "MXN",

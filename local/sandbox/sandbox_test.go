@@ -131,7 +131,7 @@ func TestOutcomes(t *testing.T) {
 	wants := map[string]map[string]string{
 		"quicksend": {"771234567": `200 "status":"success"`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthorized`},
 		"textlk":    {"771234567": `200 "sms_count":1`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthenticated`},
-		"hutch":     {"771234567": `200 "serverRef":`, "770000001": `400 not approved`, "770000002": `403 may not send`},
+		"hutch":     {"771234567": `200 "serverRef":`, "770000001": `400 Invalid number`, "770000002": `403 may not send`},
 		"dialogv2":  {"771234567": `200 Campaign Created`, "770000001": `200 "errCode":109`, "770000002": `401 "errCode":116`},
 		"twilio":    {"771234567": `201 "status":"queued"`, "770000001": `400 "code":21610`, "770000002": `401 "code":20003`},
 	}
@@ -176,6 +176,7 @@ func TestRequests(t *testing.T) {
 	notify := "/notifylk/api/v1/send?user_id=" + NotifyUserID + "&api_key=" + NotifyAPIKey
 	dial := dialogPath + "esmsqk=" + DialogKey
 	bearer := "Bearer " + TextLKToken
+	const login, most, rest = "/dialogv2/api/v2/user/login", `{"msisdn":[{"mobile":"771234567"}],"message":"m"`, `,"sourceAddress":"D","payment_method":0`
 	for _, c := range []struct {
 		sample
 		status int
@@ -207,25 +208,36 @@ func TestRequests(t *testing.T) {
 		{sample{"GET", dial + "&list=0771234567&source_address=D", "", ""}, 200, "2004"},
 		{sample{"GET", dial + "&list=%2B94771234567&source_address=D&message=m", "", ""}, 200, "2005"},
 		{sample{"GET", dial + "&list=0771234567&message=m", "", ""}, 200, "2002"},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"0771234567"}],"message":"m","transaction_id":1}`}, 200, `"errCode":109`},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"message":"m"}`}, 400, `"errCode":101`},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"message":"m","transaction_id":"1"}`}, 400, `"errCode":101`},
-		{sample{"POST", sms, token, `{"msisdn":[` + strings.Repeat(`{"mobile":"771234567"},`, 1000) + `{"mobile":"771234567"}],"message":"m","transaction_id":1}`}, 400, `"errCode":101`},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"message":"m","transaction_id":1,"schedule":"now"}`}, 400, `"errCode":101`},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"},{"mobile":"771234567"},{"mobile":"x"},{"mobile":"770000007"}],"message":"m","transaction_id":6}`}, 200,
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"0771234567"}],"message":"m"` + rest + `,"transaction_id":1}`}, 200, `"errCode":109`},
+		{sample{"POST", sms, token, most + rest + `}`}, 400, `"errCode":107`},
+		{sample{"POST", sms, token, most + rest + `,"transaction_id":"1"}`}, 400, `"errCode":101`},
+		{sample{"POST", sms, token, `{"msisdn":[` + strings.Repeat(`{"mobile":"771234567"},`, 1000) + `{"mobile":"771234567"}],"message":"m","transaction_id":1` + rest + `}`}, 400, `"errCode":101`},
+		{sample{"POST", sms, token, most + rest + `,"transaction_id":1,"schedule":"now"}`}, 400, `"errCode":101`},
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"},{"mobile":"771234567"},{"mobile":"x"},{"mobile":"770000007"}],"message":"m"` + rest + `,"transaction_id":6}`}, 200,
 			`"duplicatesRemoved":1,"invalidNumbers":1,"mask_blocked_numbers":1`},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"770000001"}],"message":"m","transaction_id":7}`}, 200, `"errCode":109`},
-		{sample{"POST", sms, token, `{"msisdn":[],"message":"m","transaction_id":1}`}, 400, `"errCode":101`},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"message":"m","transaction_id":999999999999999999}`}, 200, "success"},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"message":"m","transaction_id":1000000000000000000}`}, 400, `"errCode":101`},
-		{sample{"POST", "/dialogv2/api/v2/user/login", "", `{"username":"x","password":"y"}`}, 401, `"remainingCount":2`},
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"770000001"}],"message":"m"` + rest + `,"transaction_id":7}`}, 200, `"errCode":109`},
+		{sample{"POST", sms, token, `{"msisdn":[],"message":"m"` + rest + `,"transaction_id":1}`}, 400, `"errCode":101`},
+		{sample{"POST", sms, token, most + rest + `,"transaction_id":999999999999999999}`}, 200, "success"},
+		{sample{"POST", sms, token, most + rest + `,"transaction_id":1000000000000000000}`}, 400, `"errCode":101`},
+		{sample{"POST", sms, token, `{"message":"m","transaction_id":1` + rest + `}`}, 400, `"errCode":107`},
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"transaction_id":1` + rest + `}`}, 400, `"errCode":107`},
+		{sample{"POST", sms, token, most + `,"transaction_id":1,"payment_method":0}`}, 400, `"errCode":107`},
+		{sample{"POST", sms, token, most + `,"transaction_id":1,"sourceAddress":"D"}`}, 400, `"errCode":107`},
+		{sample{"POST", sms, token, most + `,"transaction_id":1,"sourceAddress":"D","payment_method":1}`}, 400, `"errCode":101`},
+		{sample{"POST", sms, "", most + rest + `,"transaction_id":1}`}, 401, `"errCode":106`},
+		{sample{"POST", login, "", `{"username":"` + DialogUsername + `"}`}, 400, `"errCode":107`},
+		{sample{"POST", login, "", `{"username":"x","password":"y"}`}, 401, `"errCode":102`},
+		{sample{"GET", notify + "&sender_id=D&to=94771234567,94712345678&message=m", "", ""}, 200, "Invalid number"},
+		{sample{"GET", notify + "&sender_id=D&to=94771234567&to=94712345678&message=m", "", ""}, 200, "Invalid number"},
+		{sample{"POST", "/smslenz/send-sms", "", `{"user_id":"` + SMSLenzUserID + `","api_key":"` + SMSLenzAPIKey + `","sender_id":"D","contact":"+94771234567,+94712345678","message":"m"}`}, 422, "contact"},
+		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"0771234567,0712345678","msg":"m"}`}, 200, "Invalid number"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "From=D&Body=m"}, 400, "21604"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=0771234567&From=D&Body=m"}, 400, "21211"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&Body=m"}, 400, "21603"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&From=D"}, 400, "21602"},
 		{sample{"GET", "/twilio/2010-04-01/Accounts/ACother/Balance.json", twilioAuth, ""}, 404, "20404"},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"message":"m","transaction_id":7}`}, 200, "success"},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"message":"m","transaction_id":7}`}, 400, "used before"},
+		{sample{"POST", sms, token, most + rest + `,"transaction_id":7}`}, 200, "success"},
+		{sample{"POST", sms, token, most + rest + `,"transaction_id":7}`}, 400, "used before"},
 		{sample{"GET", "/maxmind/geoip/v2.1/city/8.8.8.8", basicAuth(MaxMindAccountID, "wrong"), ""}, 401, "AUTHORIZATION_INVALID"},
 		{sample{"POST", quick + "CHECK_BALANCE", quicksendAuth, "{}"}, 200, `1250.50`},
 		{sample{"GET", strings.Replace(notify, "send", "status", 1), "", ""}, 200, `{"status":"success","data":{"active":true,"acc_balance":3500.00}}`},
@@ -274,7 +286,34 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestDocuments checks sms.yaml: each response that a rule or an outcome names exists, and each response has a source.
+// TestLock checks that Dialog locks an account after three failed logins, that each login meanwhile prolongs the lock, and that
+// a good login resets the count.
+func TestLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rule{Locks: 3}
+		for i, step := range []struct {
+			after          time.Duration
+			good, unlocked bool
+		}{
+			{0, false, true}, {0, false, true}, {0, true, true}, {0, false, true}, {0, false, true}, {0, false, true}, {0, true, false},
+			{lockedFor - time.Second, true, false}, {lockedFor - time.Second, true, false}, {lockedFor, true, true}, {0, false, true},
+		} {
+			time.Sleep(step.after)
+			if got := r.unlocked(step.good); got != step.unlocked {
+				t.Errorf("login %d: %t", i, got)
+			}
+		}
+	})
+	s := start(t)
+	for _, want := range []string{`"errCode":115`, `"errCode":115`, `"errCode":115`, `"errCode":116`} {
+		_, body, err := s.send(t.Context(), sample{"POST", "/dialogv2/api/v2/user/login", "", `{"username":"` + DialogUsername + `","password":"x"}`})
+		if err != nil || !strings.Contains(body, want) {
+			t.Errorf("%s %v, want %s", body, err, want)
+		}
+	}
+}
+
+// TestDocuments checks sms.yaml: each response that a rule or an outcome names exists, and each rule and response has a source.
 func TestDocuments(t *testing.T) {
 	documents := map[string]*document{}
 	decoder := yaml.NewDecoder(bytes.NewReader(smsDocuments))
@@ -282,7 +321,7 @@ func TestDocuments(t *testing.T) {
 	if err := decoder.Decode(&documents); err != nil {
 		t.Fatal(err)
 	}
-	paced := map[string]int{}
+	paced, sources := map[string]int{}, map[string]string{}
 	for name, d := range documents {
 		named := []string{d.Unknown}
 		for _, c := range d.Calls {
@@ -291,6 +330,10 @@ func TestDocuments(t *testing.T) {
 				paced[name] += r.Pace
 				if named = append(named, r.Give); r.Unless != "" && conditions[r.Unless] == nil {
 					t.Errorf("%s: no condition %s", name, r.Unless)
+				}
+				sources[cmp.Or(r.Source, d.Source)] = name
+				if r.Unless == "known fields" && !strings.HasPrefix(r.Source, "made") { // no document says what follows
+					t.Errorf("%s: source of unknown fields %q", name, r.Source)
 				}
 			}
 			if c.Again != "" {
@@ -302,10 +345,13 @@ func TestDocuments(t *testing.T) {
 				t.Errorf("%s lacks the response %q", name, response)
 			}
 		}
-		for response, r := range d.Responses {
-			if source := cmp.Or(r.Source, d.Source); !strings.HasPrefix(source, "V: ") && !strings.HasPrefix(source, "T: ") && !strings.HasPrefix(source, "made") {
-				t.Errorf("%s, %s: source %q", name, response, source)
-			}
+		for _, r := range d.Responses {
+			sources[cmp.Or(r.Source, d.Source)] = name
+		}
+	}
+	for source, name := range sources {
+		if !strings.HasPrefix(source, "V: ") && !strings.HasPrefix(source, "T: ") && !strings.HasPrefix(source, "made") {
+			t.Errorf("%s: source %q", name, source)
 		}
 	}
 	if paced["dialogv2"] != 20 || paced["aws"] != 40 { // AWS' rules are those of two calls
@@ -365,8 +411,8 @@ func TestRules(t *testing.T) {
 	send := s.sends(t, true)
 	if err := s.SetRules(
 		Rule{To: "0771111111", Outcome: Truncated}, Rule{To: "+94772222222", Outcome: Closed},
-		Rule{Vendor: "twilio", Outcome: ErrorIn200}, Rule{Vendor: "quicksend", Operation: "send", Outcome: WithoutID},
-		Rule{Vendor: "dialogv2", Outcome: TokenRefused, Times: 1}, Rule{Vendor: "textlk", DelayMS: 80},
+		Rule{Vendor: "twilio", Outcome: ErrorIn200}, Rule{Vendor: "quicksend", Operation: "send", Outcome: "without id"},
+		Rule{Vendor: "dialogv2", Outcome: "100", Times: 1}, Rule{Vendor: "textlk", DelayMS: 80},
 	); err != nil {
 		t.Fatal(err)
 	}

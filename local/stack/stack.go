@@ -34,6 +34,7 @@ import (
 	"svcapi/local/workdir"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 )
 
@@ -284,7 +285,7 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 	})
 	s.Projects, err = demo.Create(ctx, demo.Target{
 		Projects: s.Store, Credit: s.Credit, Secrets: secret.NewWriter(vault, s.Parameters["Stage"]),
-		Prices: s.Prices, Sandbox: s.SandboxURL,
+		Rates: rates.NewStore(db, table["Rates"]), Prices: s.Prices, Sandbox: s.SandboxURL,
 	})
 	return err
 }

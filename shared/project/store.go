@@ -242,15 +242,26 @@ func (s *Store) RevokeCredential(ctx context.Context, clientID string) error {
 
 // PutIntegration stores or replaces complete integrations, all or none. The caller validates the vendors' settings.
 func (s *Store) PutIntegration(ctx context.Context, projectID string, integrations ...Integration) error {
-	return s.change(ctx, projectID, func(rec *Record) ([]item, error) { return rec.put(integrations) })
+	return s.EditIntegrations(ctx, projectID, func(*Record) ([]Integration, error) { return integrations, nil })
+}
+
+// EditIntegrations stores or replaces the integrations that edit returns for the project's record, all or none. Where another
+// change of the project comes first, EditIntegrations calls edit again with the new record.
+func (s *Store) EditIntegrations(ctx context.Context, projectID string, edit func(*Record) ([]Integration, error)) error {
+	return s.change(ctx, projectID, func(rec *Record) ([]item, error) {
+		integrations, err := edit(rec)
+		if err != nil {
+			return nil, err
+		}
+		return rec.put(integrations)
+	})
 }
 
 // EnableIntegration makes an integration active or inactive in some environments, in all of them or in none.
 func (s *Store) EnableIntegration(
 	ctx context.Context, projectID string, envs []Environment, kind Kind, vendor string, active bool,
 ) error {
-	return s.change(ctx, projectID, func(rec *Record) ([]item, error) {
-		var changed []Integration
+	return s.EditIntegrations(ctx, projectID, func(rec *Record) (changed []Integration, err error) {
 		for _, env := range envs {
 			i := rec.Integration(env, kind, vendor)
 			if i == nil {
@@ -259,7 +270,7 @@ func (s *Store) EnableIntegration(
 			i.Active = active
 			changed = append(changed, *i)
 		}
-		return rec.put(changed)
+		return changed, nil
 	})
 }
 

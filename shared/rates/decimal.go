@@ -12,8 +12,8 @@ import (
 type Decimal struct{ v decimal.Decimal }
 
 const (
-	crossDigits  = 10 // significant digits of a cross rate
-	resultPlaces = 6  // decimals of a conversion's result
+	significant  = 10 // digits of a cross rate, and of a conversion's result that has fewer than 6 in its decimals
+	resultPlaces = 6  // decimals of a conversion's result, at least
 	maxDigits    = 40 // of Parse, so that no text makes arithmetic costly
 )
 
@@ -56,17 +56,19 @@ func digits(v decimal.Decimal) int32 {
 
 // over divides d by e, both above 0, to 10 significant digits, half to even.
 func (d Decimal) over(e Decimal) Decimal {
-	places := crossDigits + 1 - digits(d.v) + digits(e.v) // at least one digit more than the result has
+	places := significant + 1 - digits(d.v) + digits(e.v) // at least one digit more than the result has
 	quotient, rest := d.v.QuoRem(e.v, places)
 	if !rest.IsZero() {
 		quotient = quotient.Add(decimal.New(1, -places-1)) // the digits that follow, so that no truncated quotient is a tie
 	}
-	return Decimal{quotient.RoundBank(crossDigits - digits(quotient))}.Reduced()
+	return Decimal{quotient.RoundBank(significant - digits(quotient))}.Reduced()
 }
 
-// Convert multiplies an amount by a rate, and rounds the exact product half to even to at most 6 decimals.
+// Convert multiplies an amount by a rate, and rounds the exact product half to even to the finer of 6 decimals and 10
+// significant digits (docs/decisions.md#decimals).
 func Convert(amount, rate Decimal) Decimal {
-	return Decimal{amount.v.Mul(rate.v).RoundBank(resultPlaces)}.Reduced()
+	product := amount.v.Mul(rate.v)
+	return Decimal{product.RoundBank(max(resultPlaces, significant-digits(product)))}.Reduced()
 }
 
 // moved reports whether a number differs from an earlier number by more than half of the earlier number.

@@ -43,10 +43,17 @@ func TestParse(t *testing.T) {
 func TestConvert(t *testing.T) {
 	for _, c := range []struct{ amount, rate, want string }{
 		{"3", "0.1", "0.3"},
-		{"1", "304.7184625", "304.718462"}, // half to even
-		{"1", "304.7184635", "304.718464"},
-		{"1", "304.71846250000001", "304.718463"},
-		{"0.00000001", "0.1", "0"},
+		{"1", "304.71846245", "304.7184624"}, // half to even
+		{"1", "304.71846255", "304.7184626"},
+		{"1", "304.71846245000001", "304.7184625"},
+		{"1", "13047.1846245", "13047.184624"},
+		{"0.00000001", "0.1", "0.000000001"},
+		{"1", "0.0000379567862", "0.0000379567862"}, // VND to USD
+		{"1", "0.000123456789050", "0.000123456789"},
+		{"1", "0.00012345678915", "0.0001234567892"},
+		{"3", "0.33333333333", "1"},
+		{"1", "1234.5678905", "1234.56789"}, // six decimals are finer
+		{"1", "12.34567890501", "12.34567891"},
 		{"100", "2.50", "250"},
 		{"999999999999999.99999999", "26345.75", "26345749999999999999.999737"},
 		// The largest product of two numbers that Parse takes.
@@ -114,7 +121,7 @@ func randomNumber(r *rand.Rand, before, behind int) string {
 	return text
 }
 
-// A conversion's result is the exact product rounded half to even to 6 decimals, on 10,000 random cases against math/big.
+// A conversion's result is the exact product rounded half to even to the finer of 6 decimals and 10 digits, on 10,000 random cases against math/big.
 func TestConvertIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 31))
 	for range 10_000 {
@@ -122,10 +129,17 @@ func TestConvertIsExact(t *testing.T) {
 		if r.IntN(3) == 0 { // products that end in a half
 			amount, rate = randomNumber(r, 6, 1), randomNumber(r, 3, 5)+"5"
 		}
+		if r.IntN(3) == 0 {
+			rate = "0.000" + randomNumber(r, 14, 0)
+		}
 		got := Convert(dec(t, amount), dec(t, rate)).String()
-		want := halfEven(new(big.Rat).Mul(rat(t, amount), rat(t, rate)), resultPlaces)
+		product := new(big.Rat).Mul(rat(t, amount), rat(t, rate))
+		want := halfEven(product, 6)
+		if product.Cmp(big.NewRat(10_000, 1)) < 0 {
+			want = halfEvenDigits(product, 10)
+		}
 		if rat(t, got).Cmp(want) != 0 {
-			t.Fatalf("%s × %s is %s, want %s", amount, rate, got, want.FloatString(resultPlaces))
+			t.Fatalf("%s × %s is %s, want %s", amount, rate, got, want.FloatString(16))
 		}
 		if strings.Contains(got, ".") && strings.HasSuffix(got, "0") {
 			t.Fatalf("%s × %s is %s, with zeros at its end", amount, rate, got)
@@ -146,7 +160,7 @@ func TestCrossRatesAreExact(t *testing.T) {
 		}
 		table := Table{Base: "USD", Rates: map[string]Decimal{"USD": One(), "EUR": dec(t, a), "LKR": dec(t, b)}}
 		got := table.Rate("LKR", "EUR").String()
-		if want := halfEvenDigits(new(big.Rat).Quo(rat(t, a), rat(t, b)), crossDigits); rat(t, got).Cmp(want) != 0 {
+		if want := halfEvenDigits(new(big.Rat).Quo(rat(t, a), rat(t, b)), significant); rat(t, got).Cmp(want) != 0 {
 			t.Fatalf("%s over %s is %s, want %s", a, b, got, want.FloatString(20))
 		}
 	}

@@ -218,9 +218,10 @@ func (s *Store) PutEvent(ctx context.Context, e Event, place int) error {
 	}
 	i["by"], i["outcome"], i["detail"], i["actor"] = dynamo.Text(e.Source), dynamo.Text(e.Outcome), dynamo.Text(e.Detail), dynamo.Text(e.Actor)
 	i["expires"] = dynamo.Number(e.At.Add(historyLife).Unix())
-	at := e.At.UTC().Format("2006-01-02T15:04:05.000000000Z")
-	return s.put(ctx, historyKey, at+"#"+strconv.Itoa(place), i, dynamodb.PutItemInput{})
+	return s.put(ctx, historyKey, eventTime(e.At)+"#"+strconv.Itoa(place), i, dynamodb.PutItemInput{})
 }
+
+func eventTime(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
 // History reads up to most events, the newest first.
 func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
@@ -240,6 +241,34 @@ func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 		return err
 	})
 	return events, err
+}
+
+// UsedOn reads the newest set that was in use on a day in UTC or before the day. Where no such set is stored, UsedOn returns
+// nil and the first day that has a set, zero for none.
+func (s *Store) UsedOn(ctx context.Context, day, now time.Time) (set *Set, first time.Time, err error) {
+	search := func(from, to time.Time, forward bool) (found item, err error) {
+		err = s.query(ctx, &dynamodb.QueryInput{
+			KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :from AND :to"), FilterExpression: aws.String("attribute_exists(rates)"),
+			ScanIndexForward: &forward, Limit: aws.Int32(4),
+			ExpressionAttributeValues: item{":pk": dynamo.Text(historyKey), ":from": dynamo.Text(eventTime(from)), ":to": dynamo.Text(eventTime(to))},
+		}, 1, func(i item) error {
+			found = i
+			return nil
+		})
+		return found, err
+	}
+	start := now.Add(-historyLife) // an expired item may still be there
+	if end := day.AddDate(0, 0, 1); end.After(start) && !day.After(now) {
+		if i, err := search(start, end, false); err != nil {
+			return nil, time.Time{}, err
+		} else if i != nil {
+			set, err = decodeSet(i)
+			return set, day, err
+		}
+	}
+	i, err := search(start, now, true)
+	at, _, _ := strings.Cut(dynamo.TextOf(i["sk"]), "#")
+	return nil, parseTime(at).Truncate(24 * time.Hour), err
 }
 
 // ProjectRates is the set fetched with a project's own key, and the attempts to fetch the set.
@@ -328,12 +357,11 @@ func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, most int, us
 			return fmt.Errorf("read rates: %w", err)
 		}
 		for _, i := range page.Items {
-			if most > 0 && seen == most {
-				return nil
-			}
-			seen++
 			if err := use(i); err != nil {
 				return fmt.Errorf("rates item %s/%s: %w", dynamo.TextOf(i["pk"]), dynamo.TextOf(i["sk"]), err)
+			}
+			if seen++; seen == most {
+				return nil
 			}
 		}
 	}

@@ -120,6 +120,55 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestUsedOn: a day has the newest set of the day or before it, within the life of the history.
+func TestUsedOn(t *testing.T) {
+	s := testStore(t)
+	midnight := saturday.Truncate(24 * time.Hour)
+	used := func(days int, now time.Time) string {
+		t.Helper()
+		set, first, err := s.UsedOn(t.Context(), midnight.AddDate(0, 0, days), now)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case set != nil:
+			return set.Source
+		case first.IsZero():
+			return "nothing"
+		}
+		return "from " + first.Format(time.DateOnly)
+	}
+	if got := used(0, saturday); got != "nothing" {
+		t.Error(got)
+	}
+	for n, hours := range []int{-72, -49, -48, -24, -1} { // from midnight
+		for place := range 6 {
+			e := Event{At: midnight.Add(time.Duration(hours) * time.Hour), Source: "made", Outcome: "failed"}
+			if place == 3 && hours != -24 { // a day on which every fetch failed
+				e.Set = sample(t)
+				e.Set.Source = fmt.Sprint("set ", n)
+			}
+			if err := s.PutEvent(t.Context(), e, place); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	first := "from " + midnight.AddDate(0, 0, -3).Format(time.DateOnly)
+	for days, want := range map[int]string{
+		-4: first, -3: "set 1", -2: "set 2", -1: "set 4", 0: "set 4", 1: first, 400: first, -400: first,
+	} {
+		if got := used(days, saturday); got != want {
+			t.Errorf("day %d: %s, want %s", days, got, want)
+		}
+	}
+	late := midnight.Add(historyLife - 50*time.Hour)
+	if got := used(-3, late); got != "set 1" {
+		t.Error(got)
+	}
+	if got := used(-4, late.Add(time.Hour+time.Second)); got != "from "+midnight.AddDate(0, 0, -2).Format(time.DateOnly) {
+		t.Error(got)
+	}
+}
+
 // TestClaim: one of several claimants gets the claim, and the next one only after the pause or a failure.
 func TestClaim(t *testing.T) {
 	s, set := testStore(t), sample(t)

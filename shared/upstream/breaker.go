@@ -27,9 +27,11 @@ var (
 // errPanicked is the outcome of a call that panics.
 var errPanicked = errors.New("panic")
 
-// Breakers hold one circuit for each integration, so that a project's failures open no circuit of another project.
+// Breakers hold one circuit for each integration, so that a project's failures open no circuit of another project. For sends
+// the projects share the circuit of a Managed account, because they share the account's pace.
 type Breakers struct {
 	fails func(error) bool
+	owner func(Account) string // of a circuit
 	clock cache.Clock
 
 	mu       sync.Mutex // guards the fields of the circuits
@@ -51,12 +53,15 @@ func (c *circuit) change(until time.Time) { *c = circuit{epoch: c.epoch + 1, unt
 
 // NewBreakers returns closed circuits for sends. A circuit opens when connections fail; a response of any kind closes it.
 func NewBreakers() *Breakers {
-	return NewBreakersOn(func(err error) bool { return ClassOf(err) == NotSent })
+	b := NewBreakersOn(func(err error) bool { return ClassOf(err) == NotSent })
+	b.owner = func(a Account) string { return a.Owner }
+	return b
 }
 
 // NewBreakersOn returns closed circuits that count the errors for which fails returns true.
 func NewBreakersOn(fails func(error) bool) *Breakers {
-	return &Breakers{fails: fails, circuits: cache.New[string, *circuit](maxCircuits)}
+	project := func(a Account) string { return a.Project }
+	return &Breakers{fails: fails, owner: project, circuits: cache.New[string, *circuit](maxCircuits)}
 }
 
 // Closed reports whether the account's circuit is closed. A caller with many calls makes one call first while the circuit is
@@ -67,14 +72,18 @@ func (b *Breakers) Closed(account Account) bool {
 	return b.circuit(account).until.IsZero()
 }
 
-// Pause returns the rest of the pause of the account's circuit after a refusal for pace.
-func (b *Breakers) Pause(account Account) time.Duration {
+// Pause returns the pause before the next call of an account after the error of a call: the rest of the circuit's pause, and
+// after a refusal for pace at least that of the refusal, which may have come too late for the circuit.
+func (b *Breakers) Pause(account Account, err error) (pause time.Duration) {
+	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Class == TooFast {
+		pause = max(refusal.Pause, shortPause)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.circuit(account); c.pauses > 0 {
-		return b.left(c)
+		pause = max(pause, b.left(c))
 	}
-	return 0
+	return pause
 }
 
 // left returns the rest of the circuit's open state. The bound limits the time after the wall clock was set back.
@@ -130,7 +139,7 @@ func (b *Breakers) end(c *circuit, epoch int, err error) {
 }
 
 func (b *Breakers) circuit(account Account) *circuit {
-	// A corrected endpoint has a new circuit.
-	key := account.Project + "/" + account.Integration.ID + " " + account.Endpoint
+	// A corrected endpoint has a new circuit. AWS' regions have a circuit each, as they have a pace each.
+	key := b.owner(account) + "/" + account.Integration.ID + " " + cmp.Or(account.Endpoint, account.Settings["region"])
 	return b.circuits.GetOrPut(key, &circuit{})
 }

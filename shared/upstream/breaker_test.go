@@ -53,11 +53,11 @@ func TestBreakers(t *testing.T) {
 						t.Errorf("step %d: made %t, %v", i, made, err)
 					}
 				}
-				other, moved := account, account
-				other.Project, moved.Endpoint = "q", "https://other.example"
-				for _, a := range []Account{other, moved} {
+				other, moved, region := account, account, account
+				other.Owner, moved.Endpoint, region.Settings = "q", "https://other.example", map[string]string{"region": "eu-west-1"}
+				for _, a := range []Account{other, moved, region} {
 					if !b.Closed(a) {
-						t.Errorf("the circuit of %s at %q has another one's failures", a.Project, a.Endpoint)
+						t.Errorf("the circuit of %s at %q %v has another one's failures", a.Owner, a.Endpoint, a.Settings)
 					}
 				}
 			})
@@ -88,7 +88,7 @@ func TestPace(t *testing.T) {
 			}
 			calls.Wait()
 			_, err := Call(t.Context(), b, nil, account, func(Account) (int, error) { return 0, failed })
-			if left := b.Pause(account); left != step.want || errors.Is(err, ErrPaused) != (step.want > 0) || step.want > 0 && ClassOf(err) != NotSent {
+			if left := b.Pause(account, nil); left != step.want || errors.Is(err, ErrPaused) != (step.want > 0) || step.want > 0 && ClassOf(err) != NotSent {
 				t.Errorf("step %d: paused for %v, %v", i, left, err)
 			}
 			time.Sleep(step.want)
@@ -208,8 +208,8 @@ func TestBreakersLate(t *testing.T) {
 				_, _ = Call(t.Context(), breakers, nil, account, func(Account) (int, error) { panic("broken") })
 			}()
 		}
-		if breakers.Closed(account) != closed {
-			t.Errorf("after panics: closed %v", !closed)
+		if breakers.Closed(account) != closed || !breakers.Closed(Account{Project: "q"}) {
+			t.Errorf("after panics: closed %v, for another project %v", !closed, breakers.Closed(Account{Project: "q"}))
 		}
 	}
 }

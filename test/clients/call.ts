@@ -42,7 +42,9 @@ async function main() {
   check("streamPdf", await starts(stream.data, "%PDF-"), stream.response, stream.error);
   const latest = await client.GET("/utility/currency/latest/{base}", { params: { path: { base: "USD" } } });
   check("getLatestRates", (latest.data?.data.rates.LKR ?? 0) > 0, latest.response, latest.error);
-  const pair = await client.GET("/utility/currency/pair/{base}/{target}", { params: { path: { base: "USD", target: "LKR" } } });
+  const pair = await client.GET("/utility/currency/pair/{base}/{target}", {
+    params: { path: { base: "USD", target: "LKR" }, query: { date: new Date().toISOString().slice(0, 10) } },
+  });
   check("getPairRate", (pair.data?.data.rate ?? 0) > 0, pair.response, pair.error);
   const converted = await client.GET("/utility/currency/pair/{base}/{target}/{amount}", {
     params: { path: { base: "USD", target: "LKR", amount: "100" } },

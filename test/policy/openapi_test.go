@@ -34,9 +34,9 @@ var (
 	contractErrors = map[string][]string{
 		"sendSms": {"402 insufficient_funds", "403 forbidden", "409 http_error", "422 http_error", "422 validation_failed",
 			"428 send_confirmation_required", "502 http_error", "503 http_error"},
-		"getLatestRates":    {"400 invalid_currency_code"},
-		"getPairRate":       {"400 invalid_currency_code"},
-		"convertPairRate":   {"400 invalid_currency_code", "422 validation_failed"},
+		"getLatestRates":    {"400 http_error", "400 invalid_currency_code", "422 validation_failed"},
+		"getPairRate":       {"400 http_error", "400 invalid_currency_code", "422 validation_failed"},
+		"convertPairRate":   {"400 http_error", "400 invalid_currency_code", "422 validation_failed"},
 		"listCurrencyCodes": {},
 		"getSmsBalance":     {"422 http_error", "422 validation_failed", "503 http_error"},
 		"checkBurnerEmail":  {"402 insufficient_funds", "422 validation_failed"},

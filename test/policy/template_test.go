@@ -643,7 +643,7 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Fn::If",
 			[]any{"HasKey", object{"Action": "sms-voice:SendTextMessage"}, object{"Ref": "AWS::NoValue"}}, "HasKey SmsRole sms-voice:SendTextMessage is no right of it"},
 		{"Resources KeyPolicy Properties PolicyDocument Statement 1 Fn::If 1 Resource", "*", "HasPreviousKey KeyPolicy kms:Decrypt on *"},
-		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 1 Condition", nil, "CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
+		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 2 Condition", nil, "CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
 		{"Resources PdfRenderRole Properties Policies 0 PolicyDocument Statement 0 Action", "dynamodb:GetItem", "PdfRenderRole dynamodb:GetItem is no right of it"},
 		{"Resources PdfRenderFunctionAliaslive Properties ProvisionedConcurrencyConfig", object{"ProvisionedConcurrentExecutions": 1}, "PdfRenderFunctionAliaslive: ProvisionedConcurrencyConfig is"},
 		{"Resources PdfRenderFunction Properties FunctionName", "svc-prod-pdf-render", "PdfRenderFunction: FunctionName is"},

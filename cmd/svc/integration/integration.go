@@ -153,6 +153,7 @@ type setOptions struct {
 	priority                  int
 	hasPriority               func() bool
 	inactive, incomplete, ask bool
+	noted                     bool // that the endpoint is the sandbox
 }
 
 func set(a *app.App) *cobra.Command {
@@ -186,43 +187,54 @@ input with --secrets -. A managed integration uses the service's own account, se
 }
 
 func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	var integrations []project.Integration
-	var accounts []catalog.Account
-	for _, env := range o.environments {
-		i, err := o.integration(s, rec, env)
-		if err != nil {
-			return err
+	var accounts []catalog.Account // with the new secret fields; nil before the first edit
+	// Another operator may change the project while this one types, so each edit begins with the present record.
+	edit := func(rec *project.Record) (all []project.Integration, err error) {
+		for n, env := range o.environments {
+			i, err := o.integration(s, rec, env)
+			switch {
+			case err != nil:
+				return nil, err
+			case accounts != nil && accounts[n].Owner != secret.Owner(i.Mode, rec.ID):
+				return nil, fmt.Errorf("%w: %s is %s now; run the command again", app.ErrRefused, i.ID, i.Mode)
+			case accounts != nil:
+				_, err := s.Vendors.Resolve(ctx, rec.ID, i, &o.offer.Spec, catalog.Staged(accounts[n].Fields))
+				if err != nil && (!o.incomplete || !errors.Is(err, upstream.ErrIncomplete)) {
+					return nil, err
+				}
+			}
+			all = append(all, i)
 		}
+		return all, rec.ValidateIntegrations(all...)
+	}
+	integrations, err := edit(rec)
+	if err != nil {
+		return err
+	}
+	for _, i := range integrations {
 		if i.Mode == project.BYOK && !project.ValidID(rec.ID) {
 			return fmt.Errorf("%w: project %s has a reserved ID, its secrets would have the names of the service's own vendor accounts", app.ErrRefused, rec.ID)
 		}
-		account, err := catalog.ReadAccount(ctx, s, o.offer, secret.Owner(i.Mode, rec.ID), env)
+		account, err := catalog.ReadAccount(ctx, s, o.offer, secret.Owner(i.Mode, rec.ID), i.Environment)
 		if err != nil {
 			return err
 		}
-		integrations, accounts = append(integrations, i), append(accounts, account)
+		accounts = append(accounts, account)
 	}
 	if err := o.readSecrets(ctx, s, integrations, accounts); err != nil {
 		return err
 	}
-	for n, i := range integrations {
-		_, err := s.Vendors.Resolve(ctx, rec.ID, i, &o.offer.Spec, catalog.Staged(accounts[n].Fields))
-		if err != nil && (!o.incomplete || !errors.Is(err, upstream.ErrIncomplete)) {
-			return err
-		}
-	}
-	rec, err := s.Load(ctx, rec.ID) // again: another operator may have changed the project while this one typed
-	if err == nil {
-		err = rec.ValidateIntegrations(integrations...)
-	}
-	if err != nil {
-		return err
+	if rec, err = s.Load(ctx, rec.ID); err == nil {
+		_, err = edit(rec)
 	}
 	// The secret is written first, so that an active integration always has a secret.
-	if err := catalog.Put(ctx, s, accounts); err != nil {
-		return err
+	if err == nil {
+		err = catalog.Put(ctx, s, accounts)
 	}
-	if err := s.Projects.PutIntegration(ctx, rec.ID, integrations...); err != nil {
+	if err == nil {
+		err = s.Projects.EditIntegrations(ctx, rec.ID, edit)
+	}
+	if err != nil {
 		return err
 	}
 	return show(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name)
@@ -252,7 +264,8 @@ func (o *setOptions) integration(s *app.Stack, rec *project.Record, env project.
 		return i, err
 	}
 	var usesSandbox bool
-	if i.Settings, usesSandbox = o.offer.WithSandbox(s, i.Settings); usesSandbox {
+	if i.Settings, usesSandbox = o.offer.WithSandbox(s, i.Settings); usesSandbox && !o.noted {
+		o.noted = true
 		s.Note("Endpoint: the sandbox, %s. The local stack calls a real vendor only with --setting endpoint=URL.", i.Settings[upstream.EndpointSetting])
 	}
 	return i, nil

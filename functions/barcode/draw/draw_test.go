@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
@@ -200,6 +201,44 @@ func TestSquareTooSmall(t *testing.T) {
 	}
 	if _, err := Square("QR code", code, 185, 4); err != nil {
 		t.Error(err)
+	}
+}
+
+// The physical size of a picture: pixels per metre in the PNG, millimetres in the SVG. Without a resolution there is none.
+func TestDPI(t *testing.T) {
+	code, err := qrcode.Encode("x", qrcode.M)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dpi, want := range map[int][2]string{
+		0:   {"", `width="300" height="300" viewBox="0 0 300 300"`},
+		72:  {"\x00\x00\x00\x09pHYs\x00\x00\x0b\x13\x00\x00\x0b\x13\x01", `width="105.833mm" height="105.833mm" viewBox="0 0 300 300"`},
+		300: {"\x00\x00\x00\x09pHYs\x00\x00\x2e\x23\x00\x00\x2e\x23\x01", `width="25.400mm" height="25.400mm" viewBox="0 0 300 300"`},
+	} {
+		p, err := Square("QR code", code, 300, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.DPI = dpi
+		decodePNG(t, p)
+		if data := string(p.PNG()); !strings.Contains(data, want[0]) || strings.Contains(data, "pHYs") != (dpi > 0) || !strings.Contains(string(p.SVG()), want[1]) {
+			t.Errorf("%d: %.100q, %.200s", dpi, data, p.SVG())
+		}
+	}
+}
+
+// The contrast ratios of WCAG 2.2, with values of its understanding documents' examples.
+func TestContrast(t *testing.T) {
+	for colors, want := range map[[2]string]float64{
+		{"000000", "ffffff"}: 21, {"ffffff", "000000"}: 21, {"777777", "777777"}: 1, {"777777", "ffffff"}: 4.48, {"949494", "ffffff"}: 3.03,
+		{"969696", "ffffff"}: 2.96, {"ff0000", "ffffff"}: 4, {"0a0a0a", "000000"}: 1.06,
+	} {
+		var p Picture
+		p.Foreground, _ = ParseColor(colors[0])
+		p.Background, _ = ParseColor(colors[1])
+		if got := p.Contrast(); math.Abs(got-want) > 0.005 {
+			t.Errorf("%v: %.3f, want %.2f", colors, got, want)
+		}
 	}
 }
 

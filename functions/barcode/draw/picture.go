@@ -5,7 +5,9 @@ package draw
 import (
 	"encoding/hex"
 	"fmt"
+	"image"
 	"image/color"
+	"math"
 	"strings"
 
 	"github.com/boombuler/barcode"
@@ -36,8 +38,30 @@ type Picture struct {
 	left   int   // where the first column of modules begins
 	tops   []int // where the rows of modules begin, then where the last row ends
 
-	text    []sfnt.Segment // the outlines of the text below the bars, in pixels; nil: no text
-	textTop int            // the first row of pixels of the text
+	text    []sfnt.Segment    // the outlines of the text below the bars, in pixels; nil: no text
+	textTop int               // the first row of pixels of the text
+	added   []image.Rectangle // bars beside those of the code, in pixels
+
+	// DPI is the resolution for the picture's physical size, in pixels per inch; 0: the picture has no physical size.
+	DPI int
+}
+
+// Contrast returns the contrast ratio of foreground and background, from 1 to 21 (WCAG 2.2, relative luminance).
+func (p *Picture) Contrast() float64 {
+	luminance := func(c Color) (sum float64) {
+		for i, weight := range [...]float64{0.2126, 0.7152, 0.0722} {
+			share := float64(c[i]) / 255
+			if share > 0.04045 {
+				share = math.Pow((share+0.055)/1.055, 2.4)
+			} else {
+				share /= 12.92
+			}
+			sum += weight * share
+		}
+		return sum
+	}
+	a, b := luminance(p.Foreground), luminance(p.Background)
+	return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 }
 
 // Linear lays out a linear barcode: modules are factor pixels wide, the bars are height pixels high, and there

@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 	"sync"
 )
 
@@ -33,6 +34,7 @@ func (p *Picture) PNG() []byte {
 			rows = append(append(rows, pixels...), bytes.Repeat(same, count-1)...)
 		}
 	}
+	p.fill(pixels, 0)
 	add(p.tops[0])
 	ends := make([]int, p.code.Bounds().Dx())
 	for row := range p.tops[1:] {
@@ -46,6 +48,9 @@ func (p *Picture) PNG() []byte {
 		add(p.tops[row+1] - p.tops[row])
 	}
 	if p.textTop > 0 {
+		clear(pixels)
+		p.fill(pixels, p.tops[len(p.tops)-1])
+		add(p.textTop - p.tops[len(p.tops)-1])
 		p.addText(pixels, add)
 	} else {
 		clear(pixels)
@@ -63,6 +68,10 @@ func (p *Picture) PNG() []byte {
 	header = append(header, byte(depth), 3, 0, 0, 0) // palette
 	out := append(make([]byte, 0, 128+data.Len()), "\x89PNG\r\n\x1a\n"...)
 	out = appendChunk(out, "IHDR", header)
+	if p.DPI > 0 { // pixels per metre (PNG, 11.3.4.3)
+		perMetre := binary.BigEndian.AppendUint32(nil, uint32(math.Round(float64(p.DPI)/0.0254)))
+		out = appendChunk(out, "pHYs", append(append(perMetre, perMetre...), 1))
+	}
 	out = appendChunk(out, "PLTE", p.palette(1<<depth))
 	out = appendChunk(out, "IDAT", data.Bytes())
 	return appendChunk(out, "IEND", nil)
@@ -79,11 +88,21 @@ func (p *Picture) palette(shades int) (colors []byte) {
 	return colors
 }
 
+// fill darkens the pixels of the added bars in a row, of four bits per pixel.
+func (p *Picture) fill(pixels []byte, y int) {
+	for _, bar := range p.added {
+		for x := bar.Min.X; x < bar.Max.X && bar.Min.Y <= y && y < bar.Max.Y; x++ {
+			pixels[1+x/2] |= 0xf0 >> (x % 2 * 4)
+		}
+	}
+}
+
 // addText adds the rows of the text, of four bits per pixel.
 func (p *Picture) addText(pixels []byte, add func(count int)) {
 	mask := p.coverage()
 	for y := range mask.Rect.Dy() {
 		clear(pixels)
+		p.fill(pixels, p.textTop+y)
 		for x, alpha := range mask.Pix[y*mask.Stride:][:mask.Rect.Dx()] {
 			pixels[1+x/2] |= byte((int(alpha)*15+127)/255) << (4 - x%2*4)
 		}

@@ -10,10 +10,16 @@ import (
 // SVG returns the picture as one path on a background, in units of pixels. A run of dark modules that the row below has
 // as well grows downwards, so that a tall bar is one rectangle.
 func (p *Picture) SVG() []byte {
-	out := fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" `+
+	size := func(pixels int) string {
+		if p.DPI == 0 {
+			return strconv.Itoa(pixels)
+		}
+		return strconv.FormatFloat(25.4*float64(pixels)/float64(p.DPI), 'f', 3, 64) + "mm"
+	}
+	out := fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %d %d" `+
 		`role="img" shape-rendering="crispEdges"><title>%s</title><desc>%s</desc>`+
 		`<rect width="100%%" height="100%%" fill="#%x"/><path fill="#%x" d="`,
-		p.Width, p.Height, escape(p.Title), escape(p.code.Content()), p.Background, p.Foreground)
+		size(p.Width), size(p.Height), p.Width, p.Height, escape(p.Title), escape(p.code.Content()), p.Background, p.Foreground)
 
 	width := p.code.Bounds().Dx()
 	ends, open, tops := make([]int, width), make([]int, width), make([]int, width)
@@ -33,6 +39,9 @@ func (p *Picture) SVG() []byte {
 			}
 			open[column], tops[column] = end, y
 		}
+	}
+	for _, bar := range p.added {
+		out = appendRectangle(out, bar.Min.X, bar.Min.Y, bar.Dx(), bar.Dy())
 	}
 	out = append(out, `"/>`...)
 	if len(p.text) > 0 {

@@ -28,11 +28,14 @@ const (
 	// characters of the font reach from 78 above the baseline to 21 below.
 	baselinePercent = 84
 	linePercent     = 105
+	// guardModules is how much longer guard bars are (GS1 General Specifications, 5.2.5).
+	guardModules = 5
 )
 
 // Print adds a line with the labels below the bars, in the largest size up to emModules in which all of them fit. The
-// picture grows by the height of the line.
-func (p *Picture) Print(labels []symbology.Label) error {
+// bars of the guards' modules reach into the line, and bearer bars of so many modules are above and below the other bars. The
+// picture grows by the heights of the line and of the bearer bars.
+func (p *Picture) Print(labels []symbology.Label, guards [][2]int, bearer int) error {
 	outlines, err := typeface()
 	if err != nil {
 		return fmt.Errorf("font: %w", err)
@@ -48,7 +51,24 @@ func (p *Picture) Print(labels []symbology.Label) error {
 			t.size = fixed.Int26_6(int64(t.size) * int64(room) / int64(width))
 		}
 	}
+	bearer *= p.module
+	for row := range p.tops {
+		p.tops[row] += bearer
+	}
+	p.Height += 2 * bearer
 	top := p.Height
+	if bearer > 0 {
+		p.added = []image.Rectangle{image.Rect(0, 0, p.Width, bearer), image.Rect(0, top-bearer, p.Width, top)}
+	}
+	ends := make([]int, p.code.Bounds().Dx())
+	p.runs(0, ends)
+	for _, g := range guards {
+		for column, end := range ends[g[0]:g[1]] {
+			if end > 0 {
+				p.added = append(p.added, image.Rect(p.x(g[0]+column), top, p.x(min(end, g[1])), top+guardModules*p.module))
+			}
+		}
+	}
 	baseline := fixed.I(top) + t.size*baselinePercent/100
 	for _, l := range labels {
 		width, err := t.width(l.Text)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
 	"math/rand/v2"
 	"regexp"
@@ -26,6 +27,7 @@ import (
 type printed struct {
 	with, without *Picture
 	labels        []symbology.Label
+	bearer        int // pixels
 	left          int // pixels of the quiet zone
 	factor        int
 }
@@ -46,9 +48,9 @@ func everyType(t *testing.T, check func(t *testing.T, p printed)) {
 			if quiet {
 				left, right = kind.QuietLeft, kind.QuietRight
 			}
-			p := printed{labels: kind.Labels(code, quiet), left: left * factor, factor: factor}
+			p := printed{labels: kind.Labels(code, quiet), bearer: kind.Bearer() * factor, left: left * factor, factor: factor}
 			p.with, p.without = Linear(name, code, factor, height, left, right), Linear(name, code, factor, height, left, right)
-			if err := p.with.Print(p.labels); err != nil {
+			if err := p.with.Print(p.labels, kind.Guards(), kind.Bearer()); err != nil {
 				t.Fatal(err)
 			}
 			p.with.Foreground, p.with.Background = Color{0x12, 0x34, 0x56}, Color{0xfe, 0xdc, 0xba}
@@ -57,7 +59,16 @@ func everyType(t *testing.T, check func(t *testing.T, p printed)) {
 	}
 }
 
-// docs/decisions.md#barcode-text: the picture grows by the line, and the bars are those of the picture without text.
+// long has the modules whose bars are longer (GS1 General Specifications, 5.2.5: guards, and in UPC-A the outer digits).
+var long = map[string]func(column int) bool{
+	"EAN13": func(c int) bool { return c < 3 || c >= 45 && c < 50 || c >= 92 },
+	"EAN8":  func(c int) bool { return c < 3 || c >= 31 && c < 36 || c >= 64 },
+	"UPCA":  func(c int) bool { return c < 10 || c >= 45 && c < 50 || c >= 85 },
+	"UPCE":  func(c int) bool { return c < 3 || c >= 45 },
+}
+
+// docs/decisions.md#barcode-text: the picture grows by the line and by bearer bars of ITF-14, and the bars are those of the
+// picture without text. Guard bars are longer by five modules.
 func TestTextLeavesTheBars(t *testing.T) {
 	everyType(t, func(t *testing.T, p printed) {
 		t.Helper()
@@ -67,7 +78,7 @@ func TestTextLeavesTheBars(t *testing.T) {
 		}
 		with, without := decoded.(*image.Paletted), decodePNG(t, p.without)
 		size, before := with.Rect.Size(), without.Rect.Size()
-		if grown := size.Y - before.Y; size.X != before.X || grown < 2 || grown > 11*p.factor || size != image.Pt(p.with.Width, p.with.Height) {
+		if grown := size.Y - before.Y; size.X != before.X || grown < 2 || grown > 11*p.factor+2*p.bearer || (p.bearer > 0) != (p.with.Title == "ITF14") || size != image.Pt(p.with.Width, p.with.Height) {
 			t.Errorf("%s: %v, without text %v", p.with.Title, size, before)
 		}
 		for i, want := range []Color{0: p.with.Background, 15: p.with.Foreground} {
@@ -77,8 +88,21 @@ func TestTextLeavesTheBars(t *testing.T) {
 		}
 		for y := range before.Y {
 			for x := range before.X {
-				if with.ColorIndexAt(x, y) != 15*without.ColorIndexAt(x, y) {
+				if with.ColorIndexAt(x, y+p.bearer) != 15*without.ColorIndexAt(x, y) {
 					t.Fatalf("%s: (%d, %d) differs", p.with.Title, x, y)
+				}
+			}
+		}
+		for x := range before.X {
+			for y := range 2 * p.bearer {
+				if y%p.bearer+y/p.bearer*(before.Y+p.bearer) >= size.Y || with.ColorIndexAt(x, y%p.bearer+y/p.bearer*(before.Y+p.bearer)) != 15 {
+					t.Fatalf("%s: no bearer bar at %d, %d", p.with.Title, x, y)
+				}
+			}
+			column, guard := (x-p.left)/p.factor, long[p.with.Title]
+			for y := range 5 * p.factor {
+				if x >= p.left && guard != nil && column < p.with.code.Bounds().Dx() && guard(column) && with.ColorIndexAt(x, before.Y+y) != 15*without.ColorIndexAt(x, 0) {
+					t.Fatalf("%s: the guard bar at module %d ends at %d", p.with.Title, column, y)
 				}
 			}
 		}
@@ -108,12 +132,15 @@ func TestTextIsReadable(t *testing.T) {
 				size = min(size, float64((l.To-l.From)*p.factor)/width)
 			}
 		}
-		face, top := newFace(t, parsed, size), p.without.Height
+		face, top := newFace(t, parsed, size), p.without.Height+2*p.bearer
 		want := image.NewAlpha(image.Rect(0, 0, p.with.Width, p.with.Height))
 		for _, l := range p.labels {
 			centre := fixed.I(2*p.left+(l.From+l.To)*p.factor) / 2
 			at := fixed.Point26_6{X: centre - font.MeasureString(face, l.Text)/2, Y: fixed.I(top) + fixed.Int26_6(size*0.84*64)}
 			(&font.Drawer{Dst: want, Src: image.Opaque, Face: face, Dot: at}).DrawString(l.Text)
+		}
+		for _, bar := range p.with.added { // TestTextLeavesTheBars compares them
+			draw.Draw(want, bar, image.Opaque, image.Point{}, draw.Src)
 		}
 		ink, difference := 0, 0
 		for y := top; y < p.with.Height; y++ {

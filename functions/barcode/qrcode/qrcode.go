@@ -74,6 +74,16 @@ func Encode(data string, level Level) (*Symbol, error) {
 	return &Symbol{data, newCanvas(codewords, version).bestMask(level)}, nil
 }
 
+// Fits reports whether the largest symbol holds data at the lowest error correction.
+func Fits(data string) bool {
+	most := 8 * dataBytes(maxVersion, L)
+	if n := len(data); n <= longest(byteMode, most) || n > longest(numeric, most) {
+		return n <= longest(byteMode, most)
+	}
+	version, _ := smallest(data, L)
+	return version > 0
+}
+
 // smallest returns the smallest version that holds data, or 0, and the segments of data in that version.
 func smallest(data string, level Level) (version int, segments []segment) {
 	runs, bits := runsOf(data), 0

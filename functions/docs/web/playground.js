@@ -14,9 +14,10 @@ const ownHeaders = ["X-ENV", "X-Confirm-Send"];
 export function playground({ spec, operation, path, method, baseURL }) {
   const title = element("h5", { textContent: "Playground" });
   const section = element("section", { className: "playground", "aria-label": `Playground: ${operation.summary}` }, title);
-  const request = fields(section, spec, operation, path, method);
+  const form = element("div", { className: "request" });
+  const request = fields(form, spec, operation, path, method);
   const note = element("p", { className: "note", textContent: notes[operation.operationId] ?? "", hidden: !notes[operation.operationId] });
-  const place = element("div", { className: "response" });
+  const place = element("div", { className: "response" }, element("p", { className: "waiting", textContent: "The response appears here." }));
   const status = element("p", { className: "status", role: "status" });
   const send = element("button", { type: "button", className: "primary send", textContent: "Send" });
   send.addEventListener("click", async () => {
@@ -28,7 +29,8 @@ export function playground({ spec, operation, path, method, baseURL }) {
       send.setAttribute("aria-disabled", "false");
     }
   });
-  section.append(note, element("div", { className: "buttons" }, send, copyButton("Copy as curl", () => curl(request(), baseURL))), status, place);
+  form.append(note, element("div", { className: "buttons" }, send, copyButton("Copy as curl", () => curl(request(), baseURL))));
+  section.append(form, element("div", {}, status, place));
   return section;
 }
 
@@ -50,7 +52,7 @@ function fields(section, spec, operation, path, method) {
     inputs.push({ parameter, input });
     const optional = parameter.required ? "" : " (optional)";
     const row = [element("label", { for: input.id, textContent: parameter.name + optional }), input];
-    if (parameter.in === "path") section.append(...row);
+    if (parameter.in !== "header") section.append(...row);
     else headers.push(...row);
   }
   const examples = bodyExamples(spec, operation);
@@ -72,10 +74,13 @@ function fields(section, spec, operation, path, method) {
   section.append(...headers);
   return () => {
     const made = { method: method.toUpperCase(), path, headers: { "X-ENV": "development" }, body: null };
+    const query = new URLSearchParams();
     for (const { parameter, input } of inputs) {
       if (parameter.in === "path") made.path = made.path.replace(`{${parameter.name}}`, encodeURIComponent(input.value));
+      else if (parameter.in === "query" && input.value !== "") query.set(parameter.name, input.value);
       else if (input.value !== "") made.headers[parameter.name] = input.value;
     }
+    if (query.size > 0) made.path += `?${query}`;
     if (body) {
       made.headers["Content-Type"] = "application/json";
       made.body = forThePlayground(operation, body.value);
@@ -201,12 +206,12 @@ const reasons = {
 
 function facts(response, operation, envelope, elapsed) {
   const list = element("dl");
-  const add = (name, value) => value && list.append(element("div", {}, element("dt", { textContent: name }), element("dd", { textContent: value })));
+  const add = (name, value, className = "") => value && list.append(element("div", {}, element("dt", { textContent: name }), element("dd", { textContent: value, className })));
   add("Time", `${grouped(elapsed)} ms`);
   add("Credits", charged(response, operation, envelope));
   add("Message", envelope?.error?.message);
+  add("Request ID", response.headers.get("X-SVC-Request-ID"), "id");
   add("Warnings", response.headers.get("X-SVC-Warnings"));
-  add("Request ID", response.headers.get("X-SVC-Request-ID"));
   add("Retry after", response.headers.get("Retry-After") && `${response.headers.get("Retry-After")} s`);
   add("Replayed", response.headers.get("Idempotency-Replayed"));
   return list;

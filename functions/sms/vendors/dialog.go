@@ -43,7 +43,7 @@ var dialogCodes = map[string]documented{
 	"2008": {upstream.AccountRefused, "insufficient balance or quota"},
 	"2009": {upstream.Rejected, "no valid numbers left after mask block"},
 	"2010": {upstream.AccountRefused, "not eligible for packaging"},
-	"2011": {upstream.Rejected, "transactional error"},
+	"2011": {upstream.Unusable, "transactional error"}, // the document does not say of which step
 	"2013": {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
 }
 

@@ -56,7 +56,7 @@ func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, s
 	if token != "" && response.Status == http.StatusUnauthorized {
 		return nil, c.fail(tokenRefused, string(response.Body))
 	}
-	if err := c.byStatus(response); err != nil {
+	if err := c.byWords(response); err != nil {
 		return nil, err
 	}
 	if values == nil {

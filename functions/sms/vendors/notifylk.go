@@ -39,7 +39,7 @@ func (a *notifyAdapter) read(response *upstream.Response, err error) (jsontext.V
 	if err != nil {
 		return nil, err
 	}
-	if err := a.byStatus(response); err != nil {
+	if err := a.byWords(response); err != nil {
 		return nil, err
 	}
 	values, status := members(response.Body)

@@ -10,7 +10,7 @@ func TestNotifyLK(t *testing.T) {
 	testResponses(t, "notifylk", []recorded{
 		{"sent", "V", 200, `{"status":"success","data":"Sent"}`, "", Receipt{Status: "Sent"}},
 		{"sent, without a word", "made", 200, `{"status":"success"}`, "", Receipt{Status: "success"}},
-		{"refused, under message", "T", 200, `{"status":"error","message":"Invalid sender ID"}`, upstream.Rejected, Receipt{}},
+		{"refused, under message", "T", 200, `{"status":"error","message":"Invalid sender ID"}`, upstream.AccountRefused, Receipt{}},
 		{"refused, under data", "T", 200, `{"status":"failed","data":"Not enough balance"}`, upstream.AccountRefused, Receipt{}},
 		{"refused, under error", "T", 200, `{"status":"error","error":"Number blocked"}`, upstream.Rejected, Receipt{}},
 		{"another status", "V: the document names success alone; T: clients read error and failed as refusals", 200, `{"status":"queued"}`, upstream.Unusable, Receipt{}},

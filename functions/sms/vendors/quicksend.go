@@ -58,7 +58,7 @@ func (a *quickSendAdapter) call(ctx context.Context, function string, body any, 
 	if err != nil {
 		return nil, err
 	}
-	return response, a.byStatus(response)
+	return response, a.byWords(response)
 }
 
 // quickSendRequest is the union of the calls' bodies.

@@ -18,7 +18,7 @@ func TestQuickSend(t *testing.T) {
 		{"accepted with an empty ID", "made", 200, `{"status":"success","id":""}`, upstream.Unusable, Receipt{}},
 		{"rejected, under error", "T", 200, `{"error":"Invalid mobile number"}`, upstream.Rejected, Receipt{}},
 		{"rejected, under message", "T", 200, `{"status":"failed","message":"insufficient balance"}`, upstream.AccountRefused, Receipt{}},
-		{"rejected, plain text", "T", 200, `Error: invalid sender`, upstream.Rejected, Receipt{}},
+		{"rejected, plain text", "T", 200, `Error: invalid sender`, upstream.AccountRefused, Receipt{}},
 		{"key refused, JSON", "T", 200, `{"status":"error","message":"Unauthorized"}`, upstream.CredentialsRefused, Receipt{}},
 		{"key refused, plain text", "T", 200, `Unauthorized access`, upstream.CredentialsRefused, Receipt{}},
 		{"not allowed", "T", 200, `Account not allowed`, upstream.CredentialsRefused, Receipt{}},

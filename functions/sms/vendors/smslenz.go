@@ -46,7 +46,7 @@ func (a *smsLenzAdapter) call(ctx context.Context, path string, request smsLenzR
 	if err != nil {
 		return nil, err
 	}
-	if err := a.byStatus(response); err != nil {
+	if err := a.byWords(response); err != nil {
 		return nil, err
 	}
 	values, status := members(response.Body)

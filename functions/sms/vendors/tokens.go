@@ -74,7 +74,7 @@ func (s session) token(ctx context.Context, logIn logIn) (key, token string, err
 		token, life, err := logIn(ctx, l)
 		if failed, ok := errors.AsType[*upstream.Error](err); ok {
 			failed.Class = cmp.Or(loginClasses[failed.Class], upstream.AccountRefused)
-			failed.Detail = "login: " + failed.Detail
+			failed.Detail, failed.ByWords = "login: "+failed.Detail, false
 			if failed.Class == upstream.CredentialsRefused {
 				life = refusedFor + tokenMargin
 			}

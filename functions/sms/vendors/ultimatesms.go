@@ -50,7 +50,7 @@ func (a *ultimateAdapter) read(response *upstream.Response, err error) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	if err := a.byStatus(response); err != nil {
+	if err := a.byWords(response); err != nil {
 		return nil, err
 	}
 	values, status := members(response.Body)

@@ -158,8 +158,11 @@ var fundsWords = pattern.New(`(?i)\b(insufficient|not enough|low) (account )?(ba
 // ownWords are those keyWords that may also refuse one message.
 var ownWords = pattern.New(`(?i)^(unauthori[sz]ed|not allowed)$`)
 
-// messageWords show that a refusal by ownWords is of one message.
-var messageWords = pattern.New(`(?i)\b(recipient|number|destination|sender)s?\b`)
+// senderWords are the refusals of an account's sender. The sender is a setting of the integration.
+var senderWords = pattern.New(`(?i)\b(sender|mask)(_?id)?\b`)
+
+// messageWords show that a refusal by ownWords or senderWords is of one message.
+var messageWords = pattern.New(`(?i)\b(recipient|number|destination|msisdn|subscriber|phone|mobile|opt(ed)?[ -]?out|unsubscribed|dnd)s?\b`)
 
 // caller is the common part of the adapters: the account and the HTTP client.
 type caller struct {
@@ -235,16 +238,27 @@ func (c caller) refusal(class upstream.Class, code, text string, header http.Hea
 
 // byText returns the error for a refusal whose text alone shows the class.
 func (c caller) byText(text string) error {
-	if fundsWords().MatchString(text) {
+	class, word, own := upstream.CredentialsRefused, keyWords().FindString(text), messageWords().MatchString(text)
+	switch {
+	case fundsWords().MatchString(text):
 		return c.fail(upstream.AccountRefused, text)
-	}
-	word := keyWords().FindString(text)
-	if word == "" || ownWords().MatchString(word) && messageWords().MatchString(text) {
+	case !own && senderWords().MatchString(text):
+		class = upstream.AccountRefused
+	case word == "" || own && ownWords().MatchString(word):
 		return c.fail(upstream.Rejected, text)
 	}
-	err := c.fail(upstream.CredentialsRefused, text)
+	err := c.fail(class, text)
 	if e, ok := errors.AsType[*upstream.Error](err); ok {
 		e.ByWords = true
+	}
+	return err
+}
+
+// byWords returns the error of byStatus for a vendor without error codes, where the words of a refusal decide about its class.
+func (c caller) byWords(r *upstream.Response) error {
+	err := c.byStatus(r)
+	if values, _ := members(r.Body); values != nil && upstream.ClassOf(err) == upstream.Rejected {
+		return c.byText(string(r.Body))
 	}
 	return err
 }

@@ -142,6 +142,7 @@ var commonResponses = []recorded{
 	{"unauthorized", "made", 401, `no`, upstream.CredentialsRefused, Receipt{}},
 	{"forbidden", "made", 403, `no s3cret-key`, upstream.CredentialsRefused, Receipt{}},
 	{"bad request", "made", 400, `no`, upstream.Rejected, Receipt{}},
+	{"a page of a proxy", "made", 405, `<html>Not Allowed</html>`, upstream.Rejected, Receipt{}},
 	{"payment required", "made", 402, `no`, upstream.AccountRefused, Receipt{}},
 	{"too many requests", "made", 429, `slow down`, upstream.TooFast, Receipt{}},
 }
@@ -156,23 +157,34 @@ func TestCommonResponses(t *testing.T) {
 // the account's is marked (docs/decisions.md#vendor-outcomes). No vendor documents these texts.
 func TestRefusalsByWords(t *testing.T) {
 	bodies := map[string]string{"smslenz": `{"success":false,"message":%q}`}
-	for _, vendor := range []string{"notifylk", "textlk", "ultimatesms", "smslenz", "quicksend"} {
+	for _, vendor := range []string{"notifylk", "textlk", "ultimatesms", "smslenz", "quicksend", "hutch"} {
 		for words, class := range map[string]upstream.Class{
 			"Sending to this recipient is not allowed": upstream.Rejected,
 			"Number not allowed":                       upstream.Rejected,
 			"Unauthorized destination number":          upstream.Rejected,
+			"The sender is blocked by the subscriber":  upstream.Rejected,
+			"Opted out of messages of this sender":     upstream.Rejected,
 			"Unauthorized":                             upstream.CredentialsRefused,
 			"Invalid API key. Please contact support":  upstream.CredentialsRefused,
 			"You are not allowed to send messages":     upstream.CredentialsRefused,
 			"Account not allowed":                      upstream.CredentialsRefused,
+			"Sender ID is not authorised":              upstream.AccountRefused,
+			"Unauthorized sender":                      upstream.AccountRefused,
+			"Invalid sender_id":                        upstream.AccountRefused,
+			"Mask is not approved":                     upstream.AccountRefused,
 		} {
-			var request http.Request
-			var body string
-			response := fmt.Sprintf(cmp.Or(bodies[vendor], `{"status":"error","message":%q}`), words)
-			_, err := connect(t, vendor, constantResponse(200, response, &request, &body)).Send(t.Context(), message)
-			var e *upstream.Error
-			if !errors.As(err, &e) || e.Class != class || e.ByWords != (class == upstream.CredentialsRefused) {
-				t.Errorf("%s: %s: %+v, want %s", vendor, words, err, class)
+			for _, status := range []int{200, 400} {
+				if vendor == "hutch" && status == 200 {
+					continue // the HTTP status alone shows a refusal
+				}
+				var request http.Request
+				var body string
+				response := fmt.Sprintf(cmp.Or(bodies[vendor], `{"status":"error","message":%q}`), words)
+				_, err := connect(t, vendor, constantResponse(status, response, &request, &body)).Send(t.Context(), message)
+				var e *upstream.Error
+				if !errors.As(err, &e) || e.Class != class || e.ByWords != (class != upstream.Rejected) {
+					t.Errorf("%s: %d %s: %+v, want %s", vendor, status, words, err, class)
+				}
 			}
 		}
 		var request http.Request

@@ -24,27 +24,41 @@ type ip2LocationResponse struct {
 	ASN         text `json:"asn"`
 	AS          text `json:"as"`
 	ISP         text `json:"isp"`
-	IsProxy     bool `json:"is_proxy"` // of any kind but a data center and a crawler
+	IsProxy     bool `json:"is_proxy"`
 	Proxy       *struct {
-		VPN            *bool `json:"is_vpn"`
-		Tor            *bool `json:"is_tor"`
-		DataCenter     bool  `json:"is_data_center"`
-		Public         bool  `json:"is_public_proxy"`
-		Web            bool  `json:"is_web_proxy"`
-		Residential    bool  `json:"is_residential_proxy"`
-		PrivacyNetwork bool  `json:"is_consumer_privacy_network"`
-		Bogon          bool  `json:"is_bogon"`
+		VPN   *bool `json:"is_vpn"`
+		Tor   *bool `json:"is_tor"`
+		Bogon bool  `json:"is_bogon"`
 	} `json:"proxy"`
 	Error *struct {
 		Message text `json:"error_message"`
 	} `json:"error"`
 }
 
-// ip2Location returns all five flags. A consumer privacy network is a relay. A proxy of no named kind is a proxy.
+// ip2LocationFlags are the flags of ip2location-io-go, where is_proxy is true for each kind but a data center and a crawler. A
+// consumer privacy network is a relay.
+var ip2LocationFlags = []Flag{
+	{Path: "is_proxy", Sets: Unnamed},
+	{Path: "proxy.is_vpn", Sets: VPN},
+	{Path: "proxy.is_tor", Sets: Tor},
+	{Path: "proxy.is_public_proxy", Sets: Proxy},
+	{Path: "proxy.is_web_proxy", Sets: Proxy},
+	{Path: "proxy.is_residential_proxy", Sets: Proxy},
+	{Path: "proxy.is_enterprise_private_network", Sets: Unnamed},
+	{Path: "proxy.is_consumer_privacy_network", Sets: Relay},
+	{Path: "proxy.is_data_center", Sets: Hosting},
+	{Path: "proxy.is_web_crawler", Sets: Ignored},
+	{Path: "proxy.is_spammer", Sets: Ignored},
+	{Path: "proxy.is_scanner", Sets: Ignored},
+	{Path: "proxy.is_botnet", Sets: Ignored},
+}
+
+// ip2Location makes a look-up at IP2Location.io.
 func ip2Location(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	var a ip2LocationResponse
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}, "format": {"json"}}
-	if _, err := c.getJSON(ctx, "/", query, nil, nil, &a); err != nil {
+	r, err := c.getJSON(ctx, "/", query, nil, nil, &a)
+	if err != nil {
 		return Risk{}, err
 	}
 	p := a.Proxy
@@ -60,11 +74,8 @@ func ip2Location(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	case p.Bogon || a.CountryCode.country() == nil && a.ASN.asn() == nil && !a.IsProxy:
 		return Risk{}, ErrUnknown
 	}
-	risk := Risk{
-		VPN: *p.VPN, Proxy: p.Public || p.Web || p.Residential, Tor: *p.Tor, Relay: p.PrivacyNetwork, Hosting: p.DataCenter,
-		CountryCode: a.CountryCode.country(), City: a.City.pointer(),
-		ASN: a.ASN.asn(), Network: cmp.Or(a.AS.pointer(), a.ISP.pointer()),
-	}
-	risk.Proxy = risk.Proxy || a.IsProxy && !risk.VPN && !risk.Tor && !risk.Relay
-	return risk, nil
+	risk, err := c.flagged(ip2LocationFlags, r.Body)
+	risk.CountryCode, risk.City = a.CountryCode.country(), a.City.pointer()
+	risk.ASN, risk.Network = a.ASN.asn(), cmp.Or(a.AS.pointer(), a.ISP.pointer())
+	return risk, err
 }

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"net/url"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"svcapi/shared/upstream"
 )
 
@@ -33,13 +35,21 @@ type ipGeolocationResponse struct {
 	Timezone struct {
 		Name text `json:"name"`
 	} `json:"time_zone"`
-	Security *struct { // with include=security
-		VPN     bool `json:"is_vpn"`
-		Proxy   bool `json:"is_proxy"`
-		Tor     bool `json:"is_tor"`
-		Relay   bool `json:"is_relay"`
-		Hosting bool `json:"is_cloud_provider"`
-	} `json:"security"`
+	Security jsontext.Value `json:"security"` // with include=security
+}
+
+// ipGeolocationFlags are the flags of the module security (IPGeolocation/openapi of 2026-04-30).
+var ipGeolocationFlags = []Flag{
+	{Path: "is_vpn", Sets: VPN},
+	{Path: "is_proxy", Sets: Proxy},
+	{Path: "is_residential_proxy", Sets: Proxy},
+	{Path: "is_tor", Sets: Tor},
+	{Path: "is_relay", Sets: Relay},
+	{Path: "is_anonymous", Sets: Unnamed},
+	{Path: "is_cloud_provider", Sets: Hosting},
+	{Path: "is_known_attacker", Sets: Ignored},
+	{Path: "is_bot", Sets: Ignored},
+	{Path: "is_spam", Sets: Ignored},
 }
 
 var ipGeolocationStatuses = map[int]meaning{
@@ -71,15 +81,13 @@ func ipGeolocationRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, er
 	if err != nil {
 		return Risk{}, err
 	}
-	if a.Security == nil {
+	if a.Security.Kind() != '{' {
 		return Risk{}, c.fail(credentials, "response without security: not in the key's plan")
 	}
-	s := a.Security
-	return Risk{
-		VPN: s.VPN, Proxy: s.Proxy, Tor: s.Tor, Relay: s.Relay, Hosting: s.Hosting,
-		CountryCode: a.Location.CountryCode.country(), City: a.Location.City.pointer(),
-		ASN: a.ASN.Number.asn(), Network: a.ASN.Organization.pointer(),
-	}, nil
+	risk, err := c.flagged(ipGeolocationFlags, a.Security)
+	risk.CountryCode, risk.City = a.Location.CountryCode.country(), a.Location.City.pointer()
+	risk.ASN, risk.Network = a.ASN.Number.asn(), a.ASN.Organization.pointer()
+	return risk, err
 }
 
 // ipGeolocationPlace returns the organization of the network as the ISP, because the vendor has no field for the ISP.

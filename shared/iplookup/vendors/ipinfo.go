@@ -23,6 +23,8 @@ type ipInfoStatus struct {
 	Bogon bool           `json:"bogon"`
 	Title text           `json:"title"` // of an error
 	Error jsontext.Value `json:"error"` // of an error: an object or a text
+
+	body []byte
 }
 
 // ipInfoResponse holds the used fields of a response of /lookup.
@@ -40,13 +42,22 @@ type ipInfoResponse struct {
 		ASN  text `json:"asn"`
 		Name text `json:"name"`
 	} `json:"as"`
-	Anonymous *struct { // Plus
-		VPN   bool `json:"is_vpn"`
-		Proxy bool `json:"is_proxy"`
-		Tor   bool `json:"is_tor"`
-		Relay bool `json:"is_relay"`
-	} `json:"anonymous"`
-	Hosting bool `json:"is_hosting"`
+	Anonymous jsontext.Value `json:"anonymous"` // Plus
+}
+
+// ipInfoFlags are the flags of the Plus API (the vendor's OpenAPI document, and the example of its page, where
+// is_res_proxy is true beside a false is_proxy).
+var ipInfoFlags = []Flag{
+	{Path: "anonymous.is_vpn", Sets: VPN},
+	{Path: "anonymous.is_proxy", Sets: Proxy},
+	{Path: "anonymous.is_res_proxy", Sets: Proxy},
+	{Path: "anonymous.is_tor", Sets: Tor},
+	{Path: "anonymous.is_relay", Sets: Relay},
+	{Path: "is_anonymous", Sets: Unnamed},
+	{Path: "is_hosting", Sets: Hosting},
+	{Path: "is_anycast", Sets: Ignored},
+	{Path: "is_mobile", Sets: Ignored},
+	{Path: "is_satellite", Sets: Ignored},
 }
 
 var ipInfoStatuses = map[int]meaning{http.StatusNotFound: unknown}
@@ -55,9 +66,11 @@ var ipInfoStatuses = map[int]meaning{http.StatusNotFound: unknown}
 func (c Caller) ipInfoGet(ctx context.Context, path string, into any, status *ipInfoStatus) error {
 	header := http.Header{"Authorization": {"Bearer " + c.Account.Secrets["token"]}}
 	r, err := c.getJSON(ctx, path, nil, header, ipInfoStatuses, into)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	status.body = r.Body
+	switch {
 	case status.Bogon:
 		return ErrUnknown
 	case status.Title != "" || len(status.Error) > 0 && status.Error.Kind() != 'n':
@@ -88,15 +101,13 @@ func ipInfoRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	if err != nil {
 		return Risk{}, err
 	}
-	if a.Anonymous == nil {
+	if a.Anonymous.Kind() != '{' {
 		return Risk{}, c.fail(credentials, "response without anonymous: not in the token's plan")
 	}
-	s := a.Anonymous
-	return Risk{
-		VPN: s.VPN, Proxy: s.Proxy, Tor: s.Tor, Relay: s.Relay, Hosting: a.Hosting,
-		CountryCode: a.Geo.CountryCode.country(), City: a.Geo.City.pointer(),
-		ASN: a.AS.ASN.asn(), Network: a.AS.Name.pointer(),
-	}, nil
+	risk, err := c.flagged(ipInfoFlags, a.body)
+	risk.CountryCode, risk.City = a.Geo.CountryCode.country(), a.Geo.City.pointer()
+	risk.ASN, risk.Network = a.AS.ASN.asn(), a.AS.Name.pointer()
+	return risk, err
 }
 
 func ipInfoPlace(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"net/url"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/upstream"
@@ -32,27 +31,22 @@ type maxMindResponse struct {
 		Organization text `json:"autonomous_system_organization"`
 		ISP          text `json:"isp"`
 	} `json:"traits"`
-	Anonymizer struct { // Insights
-		anonymousRecord
-		Residential feed `json:"residential"`
-	} `json:"anonymizer"`
-	Code  text `json:"code"`  // of an error
-	Error text `json:"error"` // of an error
+	Anonymizer jsontext.Value `json:"anonymizer"` // Insights
+	Code       text           `json:"code"`       // of an error
+	Error      text           `json:"error"`      // of an error
 }
 
-// feed reports whether an anonymizer feed knows the address. The vendor sends an object with the fields of the feed, also
-// where every other flag is false (GeoIP2-dotnet 6.1.0, geoip2-node 7.1.0).
-type feed bool
-
-// UnmarshalJSONFrom accepts an object with members, and true.
-func (f *feed) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	v, err := d.ReadValue()
-	if err != nil {
-		return err
-	}
-	var members map[string]jsontext.Value
-	*f = v.Kind() == 't' || v.Kind() == '{' && json.Unmarshal(v, &members, laxJSON) == nil && len(members) > 0
-	return nil
+// maxMindFlags are the flags of Insights' anonymizer, which the databases Anonymous Plus and Anonymous IP share (dev.maxmind.com).
+// MaxMind has no flag for relays, and is_anonymous includes hosting. The object residential has the fields of the feed of
+// residential proxies, also where every flag is false (GeoIP2-dotnet 6.1.0, geoip2-node 7.1.0).
+var maxMindFlags = []Flag{
+	{Path: "is_anonymous", Sets: UnnamedOrHosting},
+	{Path: "is_anonymous_vpn", Sets: VPN},
+	{Path: "is_public_proxy", Sets: Proxy},
+	{Path: "is_residential_proxy", Sets: Proxy},
+	{Path: "residential", Sets: Proxy},
+	{Path: "is_tor_exit_node", Sets: Tor},
+	{Path: "is_hosting_provider", Sets: Hosting},
 }
 
 // maxMindCodes are the vendor's error codes.
@@ -96,18 +90,16 @@ func (c Caller) maxMind(ctx context.Context, product string, addr netip.Addr) (a
 	return a, nil
 }
 
-// maxMindRisk calls GeoIP Insights, which reports no relays.
+// maxMindRisk calls GeoIP Insights.
 func maxMindRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	a, err := c.maxMind(ctx, "insights", addr)
 	if err != nil {
 		return Risk{}, err
 	}
-	flags := a.Anonymizer.anonymousRecord
-	flags.ResidentialProxy = flags.ResidentialProxy || bool(a.Anonymizer.Residential)
-	risk := anonymousRisk(flags)
+	risk, err := c.flagged(maxMindFlags, a.Anonymizer)
 	risk.CountryCode, risk.City = a.Country.Code.country(), text(a.City.Names.English).pointer()
 	risk.ASN, risk.Network = a.Traits.ASN.asn(), cmp.Or(a.Traits.Organization.pointer(), a.Traits.ISP.pointer())
-	return risk, nil
+	return risk, err
 }
 
 // maxMindPlace calls GeoIP City.

@@ -96,16 +96,6 @@ type cityRecord struct {
 	} `maxminddb:"location" json:"location"`
 }
 
-// anonymousRecord holds the flags of GeoIP Insights, Anonymous Plus and GeoIP2 Anonymous IP, which contain only true keys.
-type anonymousRecord struct {
-	Anonymous        bool `maxminddb:"is_anonymous" json:"is_anonymous"`
-	VPN              bool `maxminddb:"is_anonymous_vpn" json:"is_anonymous_vpn"`
-	PublicProxy      bool `maxminddb:"is_public_proxy" json:"is_public_proxy"`
-	ResidentialProxy bool `maxminddb:"is_residential_proxy" json:"is_residential_proxy"`
-	Tor              bool `maxminddb:"is_tor_exit_node" json:"is_tor_exit_node"`
-	Hosting          bool `maxminddb:"is_hosting_provider" json:"is_hosting_provider"`
-}
-
 // networkRecord holds the used fields of the ASN and ISP databases.
 type networkRecord struct {
 	Number       uint32 `maxminddb:"autonomous_system_number"`
@@ -139,7 +129,7 @@ func (d *Databases) has(groups ...[]string) bool {
 // where they exist. The databases of anonymous addresses list those alone, so an address that is in none of several databases
 // is unknown.
 func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	var anonymous anonymousRecord
+	var anonymous map[string]any // only true flags are there
 	var residential struct{}
 	var city cityRecord
 	var network networkRecord
@@ -153,21 +143,11 @@ func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	if !inAnonymous && !inResidential && !inCity && !inNetwork && c.Databases.has(cityFiles, networkFiles) {
 		return Risk{}, ErrUnknown
 	}
-	anonymous.ResidentialProxy = anonymous.ResidentialProxy || inResidential
-	risk := anonymousRisk(anonymous)
+	risk, err := c.marked(maxMindFlags, func(path string) any { return anonymous[path] })
+	risk.Proxy = risk.Proxy || inResidential
 	risk.CountryCode, risk.City = city.Country.Code.country(), text(city.City.Names.English).pointer()
 	risk.ASN, risk.Network = network.asn(), network.Organization.pointer()
-	return risk, nil
-}
-
-// anonymousRisk returns the flags of the contract. A residential proxy counts as a proxy, and so does an anonymous address of
-// no named kind, which is not clean.
-func anonymousRisk(r anonymousRecord) Risk {
-	risk := Risk{VPN: r.VPN, Proxy: r.PublicProxy || r.ResidentialProxy, Tor: r.Tor, Hosting: r.Hosting}
-	if r.Anonymous && risk == (Risk{}) {
-		risk.Proxy = true
-	}
-	return risk
+	return risk, err
 }
 
 // databasePlace reads the City database, and the ISP or ASN database where one exists.

@@ -33,12 +33,19 @@ type proxyCheckAddress struct {
 		CountryCode text `json:"country_code"`
 		City        text `json:"city_name"`
 	} `json:"location"`
-	Detections *struct {
-		Proxy   bool `json:"proxy"`
-		VPN     bool `json:"vpn"`
-		Tor     bool `json:"tor"`
-		Hosting bool `json:"hosting"`
-	} `json:"detections"`
+	Detections jsontext.Value `json:"detections"`
+}
+
+// proxyCheckFlags are the detections (proxycheck.io/api, version 3). The vendor has no flag for relays. An address that is
+// anonymous without another detection has no named kind.
+var proxyCheckFlags = []Flag{
+	{Path: "vpn", Sets: VPN},
+	{Path: "proxy", Sets: Proxy},
+	{Path: "tor", Sets: Tor},
+	{Path: "anonymous", Sets: Unnamed},
+	{Path: "hosting", Sets: Hosting},
+	{Path: "compromised", Sets: Ignored},
+	{Path: "scraper", Sets: Ignored},
 }
 
 // proxyCheckResponse is a response. A member is named by the address in any of its spellings.
@@ -48,7 +55,7 @@ type proxyCheckResponse struct {
 	Members map[string]jsontext.Value `json:",embed"`
 }
 
-// proxyCheck returns no relays.
+// proxyCheck makes a look-up at proxycheck.io.
 func proxyCheck(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	r, err := c.get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}, "ver": {proxyCheckVersion}}, nil)
 	if err != nil {
@@ -73,15 +80,14 @@ func proxyCheck(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 			}
 		}
 	}
-	if found == nil || found.Detections == nil {
+	if found == nil || found.Detections.Kind() != '{' {
 		return Risk{}, ErrUnknown
 	}
-	d := found.Detections
-	return Risk{
-		VPN: d.VPN, Proxy: d.Proxy, Tor: d.Tor, Hosting: d.Hosting,
-		CountryCode: found.Location.CountryCode.country(), City: found.Location.City.pointer(),
-		ASN: found.Network.ASN.asn(), Network: cmp.Or(found.Network.Provider.pointer(), found.Network.Organisation.pointer()),
-	}, nil
+	risk, err := c.flagged(proxyCheckFlags, found.Detections)
+	risk.CountryCode, risk.City = found.Location.CountryCode.country(), found.Location.City.pointer()
+	risk.ASN = found.Network.ASN.asn()
+	risk.Network = cmp.Or(found.Network.Provider.pointer(), found.Network.Organisation.pointer())
+	return risk, err
 }
 
 // failure returns the error of the response. The body decides before the HTTP status: ok and warning are successes,

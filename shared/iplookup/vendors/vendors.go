@@ -17,21 +17,23 @@ type Vendor[T any] struct {
 	Ask func(ctx context.Context, c Caller, addr netip.Addr) (T, error)
 	// Uncached means that results are not cached: the vendor's terms do not clearly permit a cache, or a look-up is free.
 	Uncached bool
+	// Flags are the vendor's documented flags of an address (docs/look-ups.md#flags).
+	Flags []Flag
 }
 
 // Risks returns the vendors that report the risk of an address. Responses of ipinfo, proxycheck and ip-api are cached: their
 // published terms do not forbid caching, but no contract was read. A database file is as quick as the cache.
 func Risks() []Vendor[Risk] {
 	return []Vendor[Risk]{
-		{Spec: ipGeolocationSpec, Ask: ipGeolocationRisk, Uncached: true},
-		{Spec: ipInfoSpec, Ask: ipInfoRisk},
-		{Spec: proxyCheckSpec, Ask: proxyCheck},
-		{Spec: vpnAPISpec, Ask: vpnAPI, Uncached: true},
-		{Spec: ipAPISpec, Ask: ipAPIRisk},
-		{Spec: ipQualityScoreSpec, Ask: ipQualityScore, Uncached: true},
-		{Spec: ip2LocationSpec, Ask: ip2Location, Uncached: true},
-		{Spec: maxMindSpec, Ask: maxMindRisk, Uncached: true},
-		{Spec: databaseSpec, Ask: databaseRisk, Uncached: true},
+		{Spec: ipGeolocationSpec, Ask: ipGeolocationRisk, Flags: ipGeolocationFlags, Uncached: true},
+		{Spec: ipInfoSpec, Ask: ipInfoRisk, Flags: ipInfoFlags},
+		{Spec: proxyCheckSpec, Ask: proxyCheck, Flags: proxyCheckFlags},
+		{Spec: vpnAPISpec, Ask: vpnAPI, Flags: vpnAPIFlags, Uncached: true},
+		{Spec: ipAPISpec, Ask: ipAPIRisk, Flags: ipAPIFlags},
+		{Spec: ipQualityScoreSpec, Ask: ipQualityScore, Flags: ipQualityScoreFlags, Uncached: true},
+		{Spec: ip2LocationSpec, Ask: ip2Location, Flags: ip2LocationFlags, Uncached: true},
+		{Spec: maxMindSpec, Ask: maxMindRisk, Flags: maxMindFlags, Uncached: true},
+		{Spec: databaseSpec, Ask: databaseRisk, Flags: maxMindFlags, Uncached: true},
 	}
 }
 

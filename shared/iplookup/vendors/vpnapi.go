@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"net/url"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"svcapi/shared/pattern"
 	"svcapi/shared/upstream"
 )
@@ -18,14 +20,9 @@ var vpnAPISpec = upstream.Spec{
 
 // vpnAPIResponse is the used part of a response.
 type vpnAPIResponse struct {
-	Message  text `json:"message"` // of an error, or about an address that the vendor does not serve
-	Error    text `json:"error"`   // of an error
-	Security *struct {
-		VPN   bool `json:"vpn"`
-		Proxy bool `json:"proxy"`
-		Tor   bool `json:"tor"`
-		Relay bool `json:"relay"`
-	} `json:"security"`
+	Message  text           `json:"message"` // of an error, or about an address that the vendor does not serve
+	Error    text           `json:"error"`   // of an error
+	Security jsontext.Value `json:"security"`
 	Location struct {
 		CountryCode text `json:"country_code"`
 		City        text `json:"city"`
@@ -36,6 +33,14 @@ type vpnAPIResponse struct {
 	} `json:"network"`
 }
 
+// vpnAPIFlags are the flags of the object security (vpnapi.io/api-documentation). The vendor has no flag for hosting.
+var vpnAPIFlags = []Flag{
+	{Path: "vpn", Sets: VPN},
+	{Path: "proxy", Sets: Proxy},
+	{Path: "tor", Sets: Tor},
+	{Path: "relay", Sets: Relay},
+}
+
 // vpnAPIPhrases are those of messages, also with HTTP 200, in the order in which they are looked for.
 var vpnAPIPhrases = []phrase{
 	{pattern.New(`(?i)\b(limit|quota|exceeded|too many|rate)\b`), quota},
@@ -43,7 +48,7 @@ var vpnAPIPhrases = []phrase{
 	{pattern.New(`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`), unknown},
 }
 
-// vpnAPI returns no hosting. A response without security is about an address that the vendor does not serve, unless the
+// vpnAPI makes a look-up at vpnapi.io. A response without security is about an address that the vendor does not serve, unless the
 // response names an error.
 func vpnAPI(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	var a vpnAPIResponse
@@ -51,15 +56,14 @@ func vpnAPI(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	if _, err := c.getJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil, nil, &a); err != nil {
 		return Risk{}, err
 	}
-	if message := string(cmp.Or(a.Message, a.Error)); a.Security == nil && message != "" {
+	if message := string(cmp.Or(a.Message, a.Error)); a.Security.Kind() != '{' && message != "" {
 		return Risk{}, c.byMessage(message, vpnAPIPhrases)
 	}
-	if a.Security == nil {
+	if a.Security.Kind() != '{' {
 		return Risk{}, ErrUnknown
 	}
-	return Risk{
-		VPN: a.Security.VPN, Proxy: a.Security.Proxy, Tor: a.Security.Tor, Relay: a.Security.Relay,
-		CountryCode: a.Location.CountryCode.country(), City: a.Location.City.pointer(),
-		ASN: a.Network.ASN.asn(), Network: a.Network.Organization.pointer(),
-	}, nil
+	risk, err := c.flagged(vpnAPIFlags, a.Security)
+	risk.CountryCode, risk.City = a.Location.CountryCode.country(), a.Location.City.pointer()
+	risk.ASN, risk.Network = a.Network.ASN.asn(), a.Network.Organization.pointer()
+	return risk, err
 }

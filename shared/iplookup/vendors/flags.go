@@ -1,0 +1,75 @@
+package vendors
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Mark is what a vendor's flag sets in openapi.yaml#VpnResult.
+type Mark string
+
+// The marks. Unnamed sets is_proxy where no flag names VPN, proxy, Tor or relay; UnnamedOrHosting does so where none names
+// hosting either, because the vendor's flag includes hosting. Ignored flags are about abuse or the network, not about
+// anonymity.
+const (
+	VPN              Mark = "is_vpn"
+	Proxy            Mark = "is_proxy"
+	Tor              Mark = "is_tor"
+	Relay            Mark = "is_relay"
+	Hosting          Mark = "is_hosting"
+	Unnamed          Mark = "is_proxy, if no other kind"
+	UnnamedOrHosting Mark = "is_proxy, if no other kind and no hosting"
+	Ignored          Mark = "none"
+)
+
+// Flag is a documented flag of a vendor's response: its path, and the text that sets the mark where the flag is no boolean.
+type Flag struct {
+	Path string
+	Sets Mark
+	Text string
+}
+
+// flagged returns the risk that the flags of a JSON object set. An absent object has no flags. A flag that is absent or null
+// is not set, and a flag that is an object is set where the object has members.
+func (c Caller) flagged(table []Flag, object []byte) (Risk, error) {
+	var response any
+	if err := json.Unmarshal(object, &response, laxJSON); len(object) > 0 && err != nil {
+		return Risk{}, c.fail(unusable, "invalid JSON: "+string(object))
+	}
+	return c.marked(table, func(path string) any {
+		value := response
+		for name := range strings.SplitSeq(path, ".") {
+			members, _ := value.(map[string]any)
+			value = members[name]
+		}
+		return value
+	})
+}
+
+// marked returns the risk that flags set, with the function that returns the value of a path, nil for an absent flag.
+func (c Caller) marked(table []Flag, value func(path string) any) (Risk, error) {
+	marks := map[Mark]bool{}
+	for _, f := range table {
+		if f.Sets == Ignored {
+			continue
+		}
+		switch v := value(f.Path).(type) {
+		case nil:
+		case bool:
+			marks[f.Sets] = marks[f.Sets] || v
+		case map[string]any:
+			marks[f.Sets] = marks[f.Sets] || len(v) > 0
+		case string:
+			if f.Text == "" {
+				return Risk{}, c.fail(unusable, "the flag "+f.Path+" is "+v)
+			}
+			marks[f.Sets] = marks[f.Sets] || v == f.Text
+		default:
+			return Risk{}, c.fail(unusable, "the flag "+f.Path+" is no boolean")
+		}
+	}
+	named := marks[VPN] || marks[Proxy] || marks[Tor] || marks[Relay]
+	proxy := marks[Proxy] || !named && (marks[Unnamed] || marks[UnnamedOrHosting] && !marks[Hosting])
+	return Risk{VPN: marks[VPN], Proxy: proxy, Tor: marks[Tor], Relay: marks[Relay], Hosting: marks[Hosting]}, nil
+}
