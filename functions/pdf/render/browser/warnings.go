@@ -126,7 +126,8 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 			}
 		}
 		options := map[string]bool{
-			"glyphs": d.Strict && missing || private, "shrunk": shrunk, "styles": styles, "strict": d.Strict,
+			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
+			"shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
 		result, err := p.evaluate("warnings", proto.RuntimeEvaluate{Expression: program, ReturnByValue: true})

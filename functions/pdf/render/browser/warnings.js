@@ -1,11 +1,11 @@
 // Finds what the page does not show, after it was printed. The browser now has the media type print and the width of the
-// printed page. glyphs: private-use characters may be shown; shrunk: the browser printed the text smaller; styles: a style
+// printed page. boxes: some may scroll; glyphs: private-use characters may be shown; shrunk: the browser printed the text smaller; styles: a style
 // sheet names what was not loaded; strict: up to three elements of each warning get a selector, and an ID that a link of
 // the document refers to, so that the next PDF names their pages.
 //
 // A document can name its elements and the controls of its forms after each property, so getters and methods are called
 // through their prototypes.
-(({ glyphs, shrunk, styles, strict }) => {
+(({ boxes, glyphs, shrunk, styles, strict }) => {
 	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
 	const attribute = (e, name) => Element.prototype.getAttribute.call(e, name) ?? "";
 	const has = (e, name) => Element.prototype.hasAttribute.call(e, name);
@@ -20,8 +20,10 @@
 	const executable = /^(module|((text|application)\/(x-)?(java|ecma|j|live)script[\d.]*)?)$/;
 	const runs = (e) => executable.test(attribute(e, "type").trim().toLowerCase()) && !has(e, "nomodule") && !within(e, "noscript");
 	const external = (e) => ["svc-src", "svc-href", "src", "href"].some((name) => has(e, name));
+	const queries = new Map();
+	const matches = (query) => queries.get(query) ?? queries.set(query, matchMedia(query).matches).get(query);
 	const applies = (e) => /(^|\s)stylesheet(\s|$)/i.test(attribute(e, "rel")) && !/(^|\s)alternate(\s|$)/i.test(attribute(e, "rel")) &&
-		!has(e, "disabled") && matchMedia(attribute(e, "media")).matches;
+		!has(e, "disabled") && matches(attribute(e, "media"));
 	const missed = (e) => {
 		switch (get(e, Element, "localName")) {
 			case "script": return runs(e);
@@ -103,18 +105,18 @@
 	}
 
 	// A box that scrolls shows its first part on paper. A box that hides its overflow is meant to, up to the page's width.
-	const side = (e, name) => get(e, Element, name), width = side(root, "clientWidth");
+	const side = (e, name) => get(e, Element, name), width = boxes || shrunk ? side(root, "clientWidth") : 0; // lays the page out
 	const scrolls = (overflow) => overflow === "auto" || overflow === "scroll";
 	const ofPage = getComputedStyle(root).overflowX === "visible" ? get(document, Document, "body") : null; // whose overflow is the page's
-	for (const e of all("body, body *")) {
+	for (const e of boxes ? all("body, body *") : []) {
 		const style = getComputedStyle(e);
 		if (e === ofPage || style.overflowX === "visible" && style.overflowY === "visible" || !shown(e) || side(e, "clientWidth") <= 1) continue;
 		const wide = side(e, "scrollWidth") > side(e, "clientWidth") + 1, high = side(e, "scrollHeight") > side(e, "clientHeight") + 1;
 		const hidden = !scrolls(style.overflowX) && style.textOverflow === "clip" && side(e, "scrollWidth") > width + 1;
 		if (wide && (scrolls(style.overflowX) || hidden) || high && scrolls(style.overflowY)) note("content-clipped", e);
 	}
-	const ratio = side(root, "scrollWidth") / width;
-	if (shrunk && ratio > 1.001) {
+	const ratio = shrunk ? side(root, "scrollWidth") / width : 0;
+	if (ratio > 1.001) {
 		const right = (e) => Element.prototype.getBoundingClientRect.call(e).right;
 		const widest = strict ? all("body *").reduce((a, b) => (right(b) > right(a) ? b : a), root) : root;
 		note("content-shrunk", widest);
