@@ -66,11 +66,36 @@ func decode(in *api.Input) (document, error) {
 	}}
 	d.event.PageSize = in.Text("page_size", api.Text{OneOf: event.PageSizes, Default: "A4"})
 	d.event.Landscape = in.Text("orientation", api.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
-	margins := in.Object.Object("margins")
-	side := func(name string) float64 {
-		return margins.Number(name, api.Number{Min: 0, Max: event.MaxMargin, Default: 15})
+	side := api.Number{Min: event.MinSide, Max: event.MaxSide}
+	d.event.PageWidth, d.event.PageHeight = in.Number("page_width", side), in.Number("page_height", side)
+	margins, usual := in.Object.Object("margins"), 15.0
+	short := min(d.event.PageWidth, d.event.PageHeight)
+	if short > 0 {
+		usual = min(usual, short/4) // a small label has room for its text, too
 	}
-	d.event.Margins = event.Margins{Top: side("top"), Right: side("right"), Bottom: side("bottom"), Left: side("left")}
+	margin := func(name string) float64 {
+		return margins.Number(name, api.Number{Min: 0, Max: event.MaxMargin, Default: usual})
+	}
+	m := event.Margins{Top: margin("top"), Right: margin("right"), Bottom: margin("bottom"), Left: margin("left")}
+	d.event.Margins = m
+	if in.Has("page_width") || in.Has("page_height") {
+		d.event.PageSize = ""
+		for name, sides := range map[string][2]float64{ // the side, and its margins
+			"page_width": {d.event.PageWidth, m.Left + m.Right}, "page_height": {d.event.PageHeight, m.Top + m.Bottom},
+		} {
+			if !in.Has(name) {
+				in.Problem(name, "is required, as the other side of the page is given")
+			} else if short > 0 && sides[0] <= sides[1] {
+				in.Problem(name, "must be more than the margins on both of its sides")
+			}
+		}
+		for _, name := range []string{"page_size", "orientation"} {
+			if in.Has(name) {
+				in.Problem(name, "must not be given with page_width and page_height")
+			}
+		}
+	}
+	d.event.CSSSize = in.Bool("prefer_css_page_size")
 	d.event.PageRanges = in.Text("page_ranges", api.Text{Min: 1, Max: event.MaxRanges})
 	if _, _, ok := event.ParseRanges(d.event.PageRanges); !ok && d.event.PageRanges != "" {
 		in.Problem("page_ranges", "must be page numbers and ranges of them, such as 1-3,5")
@@ -79,7 +104,11 @@ func decode(in *api.Input) (document, error) {
 	metadata := in.Object.Object("metadata")
 	about := func(name string) string { return metadata.Text(name, api.Text{Max: event.MaxMetadata}) }
 	d.event.Metadata = event.Metadata{Title: about("title"), Author: about("author"), Subject: about("subject"), Keywords: about("keywords")}
-	d.event.Tagged = in.Bool("tagged")
+	d.event.Tagged, d.event.Outline, d.event.Strict = in.Bool("tagged"), in.Bool("outline"), in.Bool("strict")
+	d.event.Password = event.Password(in.Text("password", api.Text{Min: 1}))
+	if n := len(d.event.Password); n > 0 && n < event.MinPassword || n > event.MaxPassword {
+		in.Problem("password", fmt.Sprintf("must be %d to %d bytes", event.MinPassword, event.MaxPassword))
+	}
 	d.base64 = in.Text("response_type", api.Text{OneOf: []string{"binary", "base64"}, Default: "binary"}) == "base64"
 	in.Bool("privacy_mode")
 	return d, nil
@@ -153,8 +182,8 @@ func (r route) run(ctx context.Context, p *project.Project, vendor string, d doc
 		Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(rendered.PDF))},
 		Media: &api.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`, Body: rendered.PDF, Base64: d.base64},
 	}
-	if rendered.MissingGlyphs {
-		result.Header = http.Header{"X-SVC-Warnings": {"missing-glyphs"}}
+	if rendered.Warnings != "" {
+		result.Header = http.Header{"X-SVC-Warnings": {rendered.Warnings}}
 	}
 	return result, nil
 }

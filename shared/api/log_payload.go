@@ -24,7 +24,10 @@ const (
 func (c Config) payload(body []byte) string {
 	switch c.LogPayloads {
 	case payloadsOn:
-		return truncate(string(body), maxPayload)
+		// A password is masked, in whatever spelling JSON has for the name of its field.
+		if !bytes.Contains(body, []byte("password")) && !strings.Contains(maskPayload(body), `"password":`) {
+			return truncate(string(body), maxPayload)
+		}
 	case payloadsOff:
 		return ""
 	}

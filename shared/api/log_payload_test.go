@@ -70,6 +70,11 @@ func TestLogPayloads(t *testing.T) {
 			}
 		}
 	}
+	for _, body := range []string{`{"html":"x","password":"needle"}`, `{"\u0070assword":"needle"}`} {
+		if got := (Config{LogPayloads: payloadsOn}).payload([]byte(body)); strings.Contains(got, "needle") || !strings.Contains(got, "password") {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
 	for value, valid := range map[string]bool{"on": true, "off": true, "masked": true, "": true, "ON": false, "true": false} {
 		if err := (Config{LogPayloads: value}).Validate(); (err == nil) != valid {
 			t.Errorf("LOG_PAYLOADS %q: %v", value, err)

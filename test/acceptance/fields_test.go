@@ -99,12 +99,19 @@ func walk(t *testing.T, r request, s *openapi3.Schema, at []string) {
 	try := func(s *openapi3.Schema, path []string, required bool) {
 		wrong, right := bounds(s, required)
 		send := r
+		other := map[string]string{"page_width": "page_height", "page_height": "page_width"}[path[len(path)-1]] // both or none
+		body := r.body
+		if other != "" {
+			body = changed(t, body, []string{other}, 500)
+		}
 		for _, value := range wrong {
-			send.body = changed(t, r.body, path, value)
+			send.body = changed(t, body, path, value)
 			send.failsOn(t, strings.Join(path, "."))
 		}
 		for _, value := range right {
-			send.body = changed(t, r.body, path, value)
+			if send.body = changed(t, body, path, value); value == nil {
+				send.body = r.body
+			}
 			if a := send.do(t); a != nil && !a.is(422, "provider_selection_failed") { // the next check: there is no integration
 				t.Errorf("%s %.200s: %d %s", r.path, send.body, a.status, a.body)
 			}
@@ -186,6 +193,12 @@ func TestFields(t *testing.T) {
 		{pdfs, object(map[string]any{"html": strings.Repeat("ශ", largest/3+1)}), "html", "must be at most 524288 bytes"},
 		{pdfs, `{"html":"%%%","is_base64":true}`, "html", "must be Base64, as is_base64 is true"},
 		{pdfs, `{"html":"x","page_ranges":"3-1"}`, "page_ranges", ""},
+		{pdfs, `{"html":"x","page_height":10}`, "page_width", "is required, as the other side of the page is given"},
+		{pdfs, `{"html":"x","page_width":10,"page_height":10}`, "", ""},
+		{pdfs, `{"html":"x","page_width":10,"page_height":20,"margins":{"left":5,"right":5}}`, "page_width", "must be more than the margins on both of its sides"},
+		{pdfs, `{"html":"x","page_width":80,"page_height":80,"page_size":"A4","orientation":"portrait"}`, "orientation page_size", ""},
+		{pdfs, `{"html":"x","password":"ශ"}`, "password", "must be 4 to 127 bytes"}, {pdfs, `{"html":"x","password":"ශශ"}`, "", ""},
+		{pdfs, `{"html":"x","password":"` + strings.Repeat("x", 128) + `"}`, "password", "must be 4 to 127 bytes"},
 	} {
 		a := request{path: c.path, body: c.body, as: plainProject(t).dev}.do(t)
 		if a == nil {

@@ -242,19 +242,31 @@ func TestPDF(t *testing.T) {
 	}
 }
 
-// The response names a character that no font has, in both types of the response
-// (docs/decisions.md#pdf-missing-glyphs).
-func TestPDFMissingGlyphs(t *testing.T) {
+// The response has the warnings, on both routes and in both types of the response; a strict document is 400 and charges
+// nothing (docs/decisions.md#pdf-warnings).
+func TestPDFWarnings(t *testing.T) {
 	t.Parallel()
-	p := plan{}.make(t).printing(t, project.BYOK)
-	for html, want := range map[string]string{"<p>Amharic: አ": "missing-glyphs", "<title>አ</title><p>✓ Rs. 1,250": ""} {
-		for _, kind := range []string{"binary", "base64"} {
-			a := request{path: pdfs, body: object(map[string]any{"html": html, "response_type": kind}), as: p.dev}.send(t)
-			if a == nil {
-				return
-			}
-			if got := a.header.Get("X-SVC-Warnings"); a.status != 200 || got != want {
-				t.Errorf("%s as %s: %d, %q", html, kind, a.status, got)
+	p := plan{credits: 2000}.make(t).printing(t, project.Managed)
+	send := func(path string, fields map[string]any) *response {
+		return request{path: path, body: object(fields), as: p.dev}.send(t)
+	}
+	const blocked = "<p id=a>አ<img src=http://a.example/a>"
+	a := send(pdfs, map[string]any{"html": blocked, "strict": true})
+	const says = "missing-glyphs (#a on page 1), resources-blocked;n=1 (img on page 1)."
+	if a != nil && (!a.is(400, "http_error") || !strings.HasSuffix(a.Error.Message, says) || !strings.Contains(string(a.body), `"render_rejected"`)) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a = send(pdfs, map[string]any{"html": "<p>✓", "strict": true}); a != nil && a.status != 200 { // the first charge
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	p = plan{}.make(t).printing(t, project.BYOK)
+	for html, want := range map[string]string{blocked: "missing-glyphs, resources-blocked;n=1", "<title>አ</title><p>✓ Rs. 1,250": ""} {
+		for _, path := range []string{pdfs, streamed} {
+			for _, kind := range []string{"binary", "base64"} {
+				a := send(path, map[string]any{"html": html, "response_type": kind})
+				if a != nil && (a.status != 200 || a.header.Get("X-SVC-Warnings") != want) {
+					t.Errorf("%s as %s of %s: %d, %q", html, kind, path, a.status, a.header.Get("X-SVC-Warnings"))
+				}
 			}
 		}
 	}
@@ -327,7 +339,7 @@ func TestPDFExtensionFields(t *testing.T) {
 		"is_base64": true, "html": encode("<title>Report</title><p>first<p style='break-before:page'>second<p style='break-before:page'>third"),
 		"header_html": encode("<b class=title style='font-size:9px'></b>"),
 		"footer_html": encode("<i style='font-size:9px'><span class=pageNumber></span>/<span class=totalPages></span></i>"),
-		"page_ranges": "3,1", "scale": 0.5, "tagged": true,
+		"page_ranges": "3,1", "scale": 0.5, "tagged": true, "outline": true, "page_width": 200, "page_height": 200.5, "strict": true,
 		"metadata": map[string]any{"title": "Annual report", "author": "Acme", "subject": "Figures", "keywords": "a, b"},
 	}, p.dev)
 	if pdf == nil {
@@ -404,5 +416,9 @@ func TestPDFBase64(t *testing.T) {
 	p := plan{}.make(t).printing(t, project.BYOK)
 	if pdf := encoded(t, pdfs, map[string]any{"html": "<p>Base64", "response_type": "base64"}, p.dev); pdftest.Text(t, pdf) != "Base64" {
 		t.Errorf("%.300s", pdf)
+	}
+	locked := encoded(t, pdfs, map[string]any{"html": "<p>Locked", "password": "sesame-1042", "response_type": "base64"}, p.dev)
+	if !bytes.HasPrefix(locked, []byte("%PDF-2.0")) || !bytes.Contains(locked, []byte("/AESV3")) { // docs/decisions.md#pdf-password
+		t.Errorf("%.300s", locked)
 	}
 }

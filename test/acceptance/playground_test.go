@@ -93,13 +93,13 @@ func TestPlayground(t *testing.T) {
 
 	t.Run("pdf", func(t *testing.T) {
 		p := v.operation(t, "generatePdf")
-		v.body(t, p, `{"html":"<h1>Invoice</h1>","response_type":"binary"}`) // the page asks for Base64 all the same
+		v.body(t, p, `{"html":"<h1>Invoice</h1><script>1</script>","response_type":"binary"}`) // the page asks for Base64 all the same
 		if got := v.send(t, p); got != "200 OK" {
 			t.Fatal(got)
 		}
 		v.until(t, "the PDF", `selector => !!document.querySelector(selector + " .response a.download")`, p)
 		shown := v.eval(t, `selector => document.querySelector(selector + " .response").textContent`, p)
-		if !strings.Contains(shown, `"media_type": "application/pdf"`) || !strings.Contains(shown, `"JVBERi`) {
+		if !strings.Contains(shown, `"media_type": "application/pdf"`) || !strings.Contains(shown, `"JVBERi`) || !strings.Contains(shown, "scripts-ignored") {
 			t.Errorf("shown: %s", shown)
 		}
 		if inline := v.eval(t, `selector => String(navigator.pdfViewerEnabled === !!document.querySelector(selector + " .response iframe[src^=blob]"))`, p); inline != "true" {

@@ -44,7 +44,7 @@ check('lookUpLocation', $location->lookUpLocation(new Model\LocationRequest(['ip
 $utilities = new Api\UtilitiesApi($http, $configuration);
 check('generateBarcode', str_starts_with($utilities->generateBarcode(new Model\BarcodeRequest(['data' => 'svc-api']))->fread(8), "\x89PNG"));
 check('generatePdf', str_starts_with($utilities->generatePdf(new Model\PdfRequest(['html' => '<h1>Invoice</h1>']))->fread(8), '%PDF-'));
-check('streamPdf', str_starts_with($utilities->streamPdf(new Model\PdfRequest(['html' => '<h1>Invoice</h1>']))->fread(8), '%PDF-'));
+check('streamPdf', str_starts_with($utilities->streamPdf(new Model\PdfRequest(['html' => '<h1>Label</h1>', 'page_width' => 100, 'page_height' => 150, 'strict' => true]))->fread(8), '%PDF-'));
 $codes = new Api\QRCodeApi($http, $configuration);
 check('generateQrCode', str_starts_with($codes->generateQrCode(new Model\QrCodeRequest(['data' => 'svc-api']))->fread(8), "\x89PNG"));
 $currency = new Api\CurrencyApi($http, $configuration);

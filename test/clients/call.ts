@@ -41,7 +41,7 @@ async function main() {
   check("generateQrCode", await starts(qr.data, "\x89PNG"), qr.response, qr.error);
   const pdf = await client.POST("/utilities/pdf/generate", { body: { html: "<h1>Invoice</h1>" }, parseAs: "blob" });
   check("generatePdf", await starts(pdf.data, "%PDF-"), pdf.response, pdf.error);
-  const stream = await client.POST("/utilities/pdf/stream", { body: { html: "<h1>Invoice</h1>" }, parseAs: "blob" });
+  const stream = await client.POST("/utilities/pdf/stream", { body: { html: "<h1>Label</h1>", page_width: 100, page_height: 150, outline: true, password: "parcel", strict: true }, parseAs: "blob" });
   check("streamPdf", await starts(stream.data, "%PDF-"), stream.response, stream.error);
   const latest = await client.GET("/utility/currency/latest/{base}", { params: { path: { base: "USD" } } });
   check("getLatestRates", (latest.data?.data.rates.LKR ?? 0) > 0, latest.response, latest.error);

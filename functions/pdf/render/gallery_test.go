@@ -81,7 +81,7 @@ func TestGallery(t *testing.T) {
 		d := page(html.String())
 		d.Header, d.Footer = e.header, e.footer
 		d.Geometry = browser.Geometry{Size: cmp.Or(e.size, browser.Sizes["A4"]), Landscape: e.landscape, Margins: e.margins}
-		pdf, err := r.render(t.Context(), "", d)
+		pdf, _, err := r.render(t.Context(), "", d)
 		if err != nil {
 			t.Fatalf("%s: %v", e.name, err)
 		}

@@ -99,7 +99,7 @@ func TestRenewsPage(t *testing.T) {
 	for html, want := range map[string]int{"<p>x": 1, strings.Repeat("<p>", 1_000_000): 0} {
 		var waits []func(context.Context) error
 		r.after = func(_ context.Context, w afterresponse.Work) { waits = append(waits, w.Run) }
-		_, err := r.render(t.Context(), "", page(html))
+		_, _, err := r.render(t.Context(), "", page(html))
 		if len(waits) != want || (err == nil) != (want == 1) {
 			t.Fatalf("%.10s: %d waits, want %d; %v", html, len(waits), want, err)
 		}

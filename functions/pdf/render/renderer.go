@@ -87,35 +87,41 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 		ctx, cancel = context.WithDeadline(ctx, until)
 		defer cancel()
 	}
-	pdf, err := r.render(ctx, e.RequestID, browser.Document{
+	size, named := browser.Sizes[e.PageSize]
+	if !named {
+		size = browser.Size{Width: e.PageWidth, Height: e.PageHeight}
+	}
+	pdf, warnings, err := r.render(ctx, e.RequestID, browser.Document{
 		HTML: string(e.HTML), Header: string(e.Header), Footer: string(e.Footer), Bytes: e.MaxBytes,
-		Geometry: browser.Geometry{Size: browser.Sizes[e.PageSize], Landscape: e.Landscape, Margins: e.Margins, Scale: e.Scale},
-		Ranges:   e.PageRanges, Title: e.Metadata.Title, Tagged: e.Tagged,
+		Geometry: browser.Geometry{Size: size, Landscape: e.Landscape, CSSSize: e.CSSSize, Margins: e.Margins, Scale: e.Scale},
+		Ranges:   e.PageRanges, Title: e.Metadata.Title, Tagged: e.Tagged, Outline: e.Outline, Strict: e.Strict,
 	})
+	if err == nil {
+		pdf, err = browser.Describe(pdf, e.Metadata)
+	}
+	if err == nil && e.Password != "" {
+		pdf, err = encrypt(ctx, pdf, e.Password, e.MaxBytes)
+	}
 	if rejection, ok := errors.AsType[*event.RejectionError](err); ok {
 		return event.Result{Rejection: rejection}.Response()
 	}
 	if err != nil {
 		return nil, err
 	}
-	result := event.Result{PDF: pdf, MissingGlyphs: browser.MissingGlyphs(pdf)} // docs/decisions.md#pdf-missing-glyphs
-	if result.PDF, err = browser.Describe(pdf, e.Metadata); err != nil {
-		return nil, err
-	}
-	return result.Response()
+	return event.Result{PDF: pdf, Warnings: warnings}.Response()
 }
 
-// render returns the PDF of a document. The document causes every error that wraps an *event.RejectionError.
-func (r *renderer) render(ctx context.Context, requestID string, d browser.Document) ([]byte, error) {
+// render returns the PDF of a document with its warnings. The document causes every error that wraps an *event.RejectionError.
+func (r *renderer) render(ctx context.Context, requestID string, d browser.Document) (pdf []byte, warnings string, err error) {
 	if err := r.limits.Check(d.HTML, d.Header, d.Footer); err != nil {
-		return nil, err
+		return nil, "", err
 	}
+	d.HTML = limits.Block(d.HTML, r.images.Permitted)
 	// The browser gets its next page beside the response. A freeze before that page is ready would delay the next event.
 	defer r.after(ctx, afterresponse.Work{Name: "renew page", RequestID: requestID, Run: r.browser.Ready})
 	d.Images = r.images.Document()
-	pdf, err := r.browser.Render(ctx, d)
-	if err != nil {
-		return nil, fmt.Errorf("render: %w", err)
+	if pdf, warnings, err = r.browser.Render(ctx, d); err != nil {
+		return nil, "", fmt.Errorf("render: %w", err)
 	}
-	return pdf, nil
+	return pdf, warnings, nil
 }

@@ -100,7 +100,7 @@ func BenchmarkRender(b *testing.B) {
 				if err := pass.Check(html); err != nil {
 					b.Fatal(err)
 				}
-				if _, err := r.Render(b.Context(), document); err != nil {
+				if _, _, err := r.Render(b.Context(), document); err != nil {
 					b.Fatal(err)
 				}
 				return time.Since(began)
@@ -164,7 +164,7 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		began := time.Now()
 		r := New(limitsOf(b))
-		if _, err := r.Render(b.Context(), Document{HTML: pdftest.Invoice, Geometry: a4}); err != nil {
+		if _, _, err := r.Render(b.Context(), Document{HTML: pdftest.Invoice, Geometry: a4}); err != nil {
 			b.Fatal(err)
 		}
 		ours = append(ours, time.Since(began))

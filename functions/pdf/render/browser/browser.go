@@ -53,6 +53,8 @@ type Document struct {
 	Title    string // of the PDF; empty: the document's
 	Ranges   string // of the pages, as event.ParseRanges takes them; empty: all pages
 	Tagged   bool   // for assistive technology
+	Outline  bool   // bookmarks of the headings
+	Strict   bool   // a warning is a rejection
 	Geometry Geometry
 	Bytes    int64         // of the PDF; 0: those of the Options
 	Images   *fetch.Images // nil: none are loaded
@@ -119,24 +121,24 @@ func (r *Renderer) take(ctx context.Context) (prepared, error) {
 	}
 }
 
-// Render returns the document as a PDF. An *event.RejectionError means that the document is at fault. If the
+// Render returns the document as a PDF, with the warnings about it. An *event.RejectionError means that the document is at fault. If the
 // browser ends although no limit was reached, Render renders the document once more: another process may have ended the
 // browser.
-func (r *Renderer) Render(ctx context.Context, d Document) ([]byte, error) {
-	pdf, err := r.renderOnce(ctx, d)
+func (r *Renderer) Render(ctx context.Context, d Document) (pdf []byte, warnings string, err error) {
+	pdf, warnings, err = r.renderOnce(ctx, d)
 	if errors.Is(err, errEnded) {
-		pdf, err = r.renderOnce(ctx, d)
+		pdf, warnings, err = r.renderOnce(ctx, d)
 	}
 	if errors.Is(err, errEnded) {
 		err = errUnprintable
 	}
-	return pdf, err
+	return pdf, warnings, err
 }
 
-func (r *Renderer) renderOnce(ctx context.Context, d Document) ([]byte, error) {
+func (r *Renderer) renderOnce(ctx context.Context, d Document) (pdf []byte, warnings string, err error) {
 	p, err := r.take(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("browser: not ready: %w", err)
+		return nil, "", fmt.Errorf("browser: not ready: %w", err)
 	}
 	if p.err == nil && (p.session.ended.Err() != nil || p.page.crashed.Err() != nil) { // without a document to blame
 		p.session.end()
@@ -145,10 +147,10 @@ func (r *Renderer) renderOnce(ctx context.Context, d Document) ([]byte, error) {
 	if p.err != nil {
 		if p = r.start(ctx); p.err != nil {
 			go r.replace(ctx, prepared{})
-			return nil, p.err
+			return nil, "", p.err
 		}
 	}
-	pdf, err := r.render(ctx, p, d)
+	pdf, warnings, err = r.render(ctx, p, d)
 	p.renders++
 	if !healthy(err) {
 		r.options.Log.Warn("browser ended", "cause", err.Error(), "renders", p.renders)
@@ -156,17 +158,17 @@ func (r *Renderer) renderOnce(ctx context.Context, d Document) ([]byte, error) {
 		p = prepared{}
 	}
 	go r.replace(ctx, p)
-	return pdf, err
+	return pdf, warnings, err
 }
 
 // healthy reports whether the browser can be used again after a render that returned err.
 func healthy(err error) bool {
 	e, _ := errors.AsType[*event.RejectionError](err)
-	return err == nil || e != nil && slices.Contains([]string{event.ReasonSize, reasonPages, reasonRanges, fetch.Reason}, e.Reason)
+	return err == nil || e != nil && slices.Contains([]string{event.ReasonSize, reasonPages, reasonRanges, reasonWarnings, fetch.Reason}, e.Reason)
 }
 
 // render renders one document within the limits. After an error that is not healthy the caller ends the browser.
-func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, error) {
+func (r *Renderer) render(ctx context.Context, p prepared, d Document) (pdf []byte, warnings string, err error) {
 	began := time.Now()
 	ctx, cancel := withRunningTime(ctx, r.options.Time, tooSlow(r.options.Time))
 	defer cancel()
@@ -183,7 +185,7 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 	if d.Bytes == 0 || d.Bytes > r.options.Bytes {
 		d.Bytes = r.options.Bytes
 	}
-	pdf, err := page.render(d, r.options.Pages)
+	pdf, warnings, err = page.render(d, r.options.Pages)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // the first failure, not one of its effects
 	}
@@ -194,9 +196,9 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) ([]byte, 
 		err = fmt.Errorf("%w: %w", errUnprintable, err) // the browser works and refuses to print this document
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return pdf, nil
+	return pdf, warnings, nil
 }
 
 // watch ends the browser when its memory passes the limit. 64 KB of HTML can ask for gigabytes within a second, so

@@ -18,7 +18,7 @@ import (
 
 func render(t testing.TB, r *Renderer, html string) []byte {
 	t.Helper()
-	pdf, err := r.Render(t.Context(), Document{HTML: html, Geometry: a4})
+	pdf, _, err := r.Render(t.Context(), Document{HTML: html, Geometry: a4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestContextsAreApart(t *testing.T) {
 	defer r.Close()
 	first := "<script>try{document.cookie='secret=1';localStorage.s='secret'}catch(e){}name='secret'</script>first"
 	second := "<p id=p>second</p><script>p.textContent=document.cookie+name;try{p.textContent+=localStorage.s}catch(e){}</script>"
-	_, _ = r.Render(t.Context(), Document{HTML: first, Geometry: a4})
+	_, _, _ = r.Render(t.Context(), Document{HTML: first, Geometry: a4})
 	if got := pdftest.Text(t, render(t, r, second)); strings.Contains(got, "secret") {
 		t.Error(got)
 	}
@@ -129,7 +129,7 @@ func TestLimits(t *testing.T) {
 				o.Time = 2 * time.Second
 			}
 			r := run(t, o)
-			_, err := r.Render(t.Context(), Document{HTML: test.html, Geometry: a4})
+			_, _, err := r.Render(t.Context(), Document{HTML: test.html, Geometry: a4})
 			var refused *event.RejectionError
 			switch {
 			case test.reason == "" && err != nil:
@@ -165,7 +165,7 @@ func TestSelfTest(t *testing.T) {
 			if err := r.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
-			if _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*event.RejectionError)) {
+			if _, _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*event.RejectionError)) {
 				t.Errorf("rendered: %v", err)
 			}
 			write(t, path+".new", "#!/bin/sh\nFONTCONFIG_FILE="+filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")+" LD_LIBRARY_PATH="+lib+" exec "+pdftest.Browser()+` "$@"`+"\n", 0o755)

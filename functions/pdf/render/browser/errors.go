@@ -8,10 +8,12 @@ import (
 	"svcapi/functions/pdf/render/event"
 )
 
-// reasonPages is the reason of a document with too many pages, and reasonRanges that of a page range without a page.
+// reasonPages is the reason of a document with too many pages, reasonRanges that of a page range without a page, and
+// reasonWarnings that of a strict document with a warning.
 const (
-	reasonPages  = "pages"
-	reasonRanges = "ranges"
+	reasonPages    = "pages"
+	reasonRanges   = "ranges"
+	reasonWarnings = "warnings"
 )
 
 // exceeded returns the error of a document that exceeds a limit.

@@ -41,7 +41,7 @@ func cells(t *testing.T, r *Renderer, style string, texts []string) (all []strin
 	for _, text := range texts {
 		b.WriteString("<div>" + html.EscapeString(text) + "</div>")
 	}
-	pdf, err := r.Render(t.Context(), Document{HTML: b.String(), Geometry: Geometry{Size: Sizes["A4"]}})
+	pdf, _, err := r.Render(t.Context(), Document{HTML: b.String(), Geometry: Geometry{Size: Sizes["A4"]}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,9 @@
 package browser
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"strconv"
 
 	"github.com/go-rod/rod/lib/utils"
@@ -26,6 +28,7 @@ var Sizes = map[string]Size{
 type Geometry struct {
 	Size      Size
 	Landscape bool
+	CSSSize   bool // the document's page rules choose the size
 	Margins   event.Margins
 	Scale     float64 // of the content; 0: 1
 }
@@ -38,6 +41,37 @@ func (g Geometry) sheet() Size {
 	return g.Size
 }
 
+// mediaBox is the size of a page of a PDF in points, as Chromium writes one.
+var mediaBox = regexp.MustCompile(`\n/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]`)
+
+// sheets returns the sizes of the pages of a PDF.
+func sheets(pdf []byte) []Size {
+	var sizes []Size
+	for _, match := range mediaBox.FindAllSubmatch(pdf, -1) {
+		width, _ := strconv.ParseFloat(string(match[1]), 64)
+		height, _ := strconv.ParseFloat(string(match[2]), 64)
+		sizes = append(sizes, Size{width * millimetresPerInch / 72, height * millimetresPerInch / 72})
+	}
+	return sizes
+}
+
+// checkSize returns an error for a PDF with a page that is larger than a request may ask for.
+func checkSize(pdf []byte) error {
+	for _, s := range sheets(pdf) {
+		if max(s.Width, s.Height) > event.MaxSide+1 { // Chromium rounds to whole CSS pixels
+			return exceeded(reasonPages, "a page of the document is longer than %d mm", event.MaxSide)
+		}
+	}
+	return nil
+}
+
+// content returns the width and height of a page within its margins, in CSS pixels of the sheet, and the scale of the content.
+func (g Geometry) content() (width, height, scale float64) {
+	const pixels = 96 / millimetresPerInch
+	sheet, m := g.sheet(), g.Margins
+	return (sheet.Width - m.Left - m.Right) * pixels, (sheet.Height - m.Top - m.Bottom) * pixels, cmp.Or(g.Scale, 1)
+}
+
 // style returns the page rule that overrides every page rule of the document.
 //
 // Chromium prefers a document's @page to the size in the print command. Among important declarations the first cascade
@@ -47,13 +81,16 @@ func (g Geometry) sheet() Size {
 func (g Geometry) style() string {
 	mm := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + "mm" }
 	sheet := g.sheet()
-	return fmt.Sprintf("@layer{@page{size:%s %s!important;page-orientation:upright!important;"+
+	size := fmt.Sprintf("size:%s %s!important;page-orientation:upright!important;", mm(sheet.Width), mm(sheet.Height))
+	if g.CSSSize {
+		size = ""
+	}
+	return fmt.Sprintf("@layer{@page{%s"+
 		"margin:%s %s %s %s!important;"+
 		"width:auto!important;min-width:0!important;max-width:none!important;"+
 		"height:auto!important;min-height:0!important;max-height:none!important;"+
 		"padding:0!important;border:none!important;outline:none!important}}",
-		mm(sheet.Width), mm(sheet.Height),
-		mm(g.Margins.Top), mm(g.Margins.Right), mm(g.Margins.Bottom), mm(g.Margins.Left))
+		size, mm(g.Margins.Top), mm(g.Margins.Right), mm(g.Margins.Bottom), mm(g.Margins.Left))
 }
 
 // setTitle returns the program that gives the document a title.

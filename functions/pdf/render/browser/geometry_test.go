@@ -41,7 +41,7 @@ func TestGeometry(t *testing.T) {
 			for _, margins := range several {
 				g := Geometry{Size: size, Landscape: landscape, Margins: margins}
 				t.Run(fmt.Sprintf("%s,%v,%v", name, landscape, margins), func(t *testing.T) {
-					pdf, err := r.Render(t.Context(), Document{HTML: "<!DOCTYPE html><body style='margin:0'>" + block, Geometry: g})
+					pdf, _, err := r.Render(t.Context(), Document{HTML: "<!DOCTYPE html><body style='margin:0'>" + block, Geometry: g})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -149,7 +149,7 @@ func TestGeometryOverridesDocument(t *testing.T) {
 		head := strings.NewReplacer("CSS", css, "LINK", sheet(css)).Replace(places[n%len(places)])
 		n++
 		t.Run(name, func(t *testing.T) {
-			pdf, err := r.Render(t.Context(), Document{HTML: head + "<body style='margin:0'>" + block, Geometry: g})
+			pdf, _, err := r.Render(t.Context(), Document{HTML: head + "<body style='margin:0'>" + block, Geometry: g})
 			if err != nil {
 				t.Fatalf("%s: %v", head, err)
 			}
@@ -171,7 +171,7 @@ func TestGeometryOverridesDocument(t *testing.T) {
 		"a policy":       "<!DOCTYPE html><meta http-equiv=content-security-policy content=\"default-src 'none'\"><body style='margin:0'>" + block,
 	} {
 		t.Run(name, func(t *testing.T) {
-			pdf, err := r.Render(t.Context(), Document{HTML: html, Geometry: a4})
+			pdf, _, err := r.Render(t.Context(), Document{HTML: html, Geometry: a4})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,7 +43,7 @@ func serveLines() {
 			r.Close()
 			return
 		}
-		_, err = r.Render(context.Background(), Document{HTML: strings.ReplaceAll(line, "LONG", strings.Repeat("x", 500_000)), Geometry: a4})
+		_, _, err = r.Render(context.Background(), Document{HTML: strings.ReplaceAll(line, "LONG", strings.Repeat("x", 500_000)), Geometry: a4})
 		_, _ = fmt.Fprintf(os.Stdout, "%d %v\n", starts.Load(), err)
 	}
 }

@@ -43,7 +43,8 @@ type page struct {
 	images *fetch.Images
 
 	mu      sync.Mutex
-	fetched []string // addresses of the images that the page received from this process
+	fetched []string            // addresses of the images that the page received from this process
+	blocked map[string]struct{} // addresses that the page did not load
 }
 
 // newPage opens a page and warms it up. Scripts run there only if scripts is true.
@@ -63,6 +64,7 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	}
 	p := &page{
 		s: s, context: created.BrowserContextID, target: target.TargetID, id: attached.SessionID, loaded: newSignal(), crashed: newSignal(),
+		blocked: map[string]struct{}{},
 	}
 	s.mu.Lock()
 	s.pages[string(p.id)] = p
@@ -71,9 +73,15 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	defer cancel(nil)
 	defer context.AfterFunc(p.crashed, func() { cancel(errEnded) })()
 	own := s.in(ctx, p.id)
+	if !scripts { // the tests with scripts try the interception alone
+		if _, err := (proto.RuntimeEvaluate{Expression: insertPolicy}).Call(own); err != nil {
+			return nil, err
+		}
+	}
 	for _, call := range []interface{ Call(proto.Client) error }{
 		proto.PageEnable{},
-		proto.PageSetBypassCSP{Enabled: true}, // a document's policy must not keep the page rule out
+		proto.AuditsEnable{},
+		proto.PageSetBypassCSP{Enabled: true}, // of what is set from now on: a document's policy must not keep the page rule out
 		proto.EmulationSetScriptExecutionDisabled{Value: !scripts},
 		proto.BrowserSetDownloadBehavior{Behavior: proto.BrowserSetDownloadBehaviorBehaviorDeny, BrowserContextID: p.context},
 	} {
@@ -92,7 +100,7 @@ const warmUpHTML = `<!DOCTYPE html><p>self-test<p style="font-family:sans-serif"
 // replaces this one in the page.
 func (p *page) warmUp(ctx context.Context) error {
 	p.ctx = ctx
-	pdf, err := p.render(Document{HTML: warmUpHTML, Geometry: Geometry{Size: Sizes["A4"]}, Bytes: 1 << 20}, 1)
+	pdf, _, err := p.render(Document{HTML: warmUpHTML, Geometry: Geometry{Size: Sizes["A4"]}, Bytes: 1 << 20}, 1)
 	if err != nil {
 		return err
 	}
@@ -127,32 +135,42 @@ func containsFrame(tree *proto.PageFrameTree, frame proto.PageFrameID) bool {
 		slices.ContainsFunc(tree.ChildFrames, func(child *proto.PageFrameTree) bool { return containsFrame(child, frame) })
 }
 
-// render returns the document as a PDF of at most maxPages pages.
-func (p *page) render(d Document, maxPages int) ([]byte, error) {
+// render returns the document as a PDF of at most maxPages pages, with the warnings about it.
+func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, err error) {
 	if err := p.load(d.HTML); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	// One page more than allowed: Chromium drops the pages beyond a range without an error.
 	wanted := firstPages(d.Ranges, maxPages+1)
-	pdf, err := p.print(d, wanted)
-	if err != nil {
-		return nil, err
+	if err := p.insertRules(d); err != nil {
+		return nil, "", err
+	}
+	if pdf, err = p.print(d, wanted); err != nil {
+		return nil, "", err
 	}
 	// Print also loads images: those of print style sheets, and lazy ones.
 	if err := p.checkImages(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	pages, err := countPages(pdf)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if pages > maxPages {
-		return nil, exceeded(reasonPages, "the document has more than %d pages", maxPages)
+		return nil, "", exceeded(reasonPages, "the document has more than %d pages", maxPages)
 	}
 	if _, lastStart, ok := event.ParseRanges(d.Ranges); ok && pages <= pagesBefore(wanted, lastStart) {
-		return nil, errNoPage
+		return nil, "", errNoPage
 	}
-	return pdf, removeLinks(pdf)
+	if d.Geometry.CSSSize {
+		if err := checkSize(pdf); err != nil {
+			return nil, "", err
+		}
+	}
+	if warnings, err = p.warnings(d, pdf, wanted); err != nil {
+		return nil, "", err
+	}
+	return pdf, warnings, removeLinks(pdf)
 }
 
 // load sets the document and waits until its images, styles and frames are loaded.
@@ -241,25 +259,30 @@ const firstBroken = `(async () => {
 	return "";
 })()`
 
-// print returns the wanted pages as a PDF of at most d.Bytes.
-func (p *page) print(d Document, wanted []event.Range) ([]byte, error) {
-	g := d.Geometry
-	programs := []string{insertStyle(g.style())}
+// insertRules gives the document the page rule and the title of the request.
+func (p *page) insertRules(d Document) error {
+	programs := []string{insertStyle(d.Geometry.style())}
 	if d.Title != "" {
 		programs = append(programs, setTitle(d.Title))
 	}
 	for _, program := range programs {
 		if _, err := p.evaluate("page rule or title", proto.RuntimeEvaluate{Expression: program}); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	return nil
+}
+
+// print returns the wanted pages as a PDF of at most d.Bytes.
+func (p *page) print(d Document, wanted []event.Range) ([]byte, error) {
+	g := d.Geometry
 	sheet := g.sheet()
 	// The type proto.PagePrintToPDF omits false values, and tags make a table of 512 KiB 25 times as large.
 	parameters := map[string]any{
 		"paperWidth": sheet.Width / millimetresPerInch, "paperHeight": sheet.Height / millimetresPerInch,
 		"marginTop": g.Margins.Top / millimetresPerInch, "marginRight": g.Margins.Right / millimetresPerInch,
 		"marginBottom": g.Margins.Bottom / millimetresPerInch, "marginLeft": g.Margins.Left / millimetresPerInch,
-		"printBackground": true, "preferCSSPageSize": false, "generateTaggedPDF": d.Tagged, "generateDocumentOutline": false,
+		"printBackground": true, "preferCSSPageSize": g.CSSSize, "generateTaggedPDF": d.Tagged || d.Outline, "generateDocumentOutline": d.Outline,
 		"pageRanges": pageRanges(wanted), "transferMode": "ReturnAsStream",
 	}
 	if g.Scale != 0 {

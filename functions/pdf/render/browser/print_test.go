@@ -18,8 +18,9 @@ const fivePages = `<title>Five</title><style>p{break-after:page;margin:0}p:last-
 func TestHeaderAndFooter(t *testing.T) {
 	t.Parallel()
 	r := run(t, limitsOf(t))
-	render := func(header, footer string) ([]byte, error) {
-		return r.Render(t.Context(), Document{HTML: fivePages, Header: header, Footer: footer, Geometry: a4})
+	render := func(header, footer string) (pdf []byte, err error) {
+		pdf, _, err = r.Render(t.Context(), Document{HTML: fivePages, Header: header, Footer: footer, Geometry: a4})
+		return pdf, err
 	}
 	pdf, err := render(
 		`<style>div{font-size:9pt}</style><div>Acme <b class="title"></b></div>`,
@@ -67,7 +68,7 @@ func TestRanges(t *testing.T) {
 		"6": "page_ranges", "1,6": "page_ranges", "6,1-3": "page_ranges", "1-2,9999": "page_ranges", "1-5": "more than 4 pages", "1-9999": "more than 4 pages", "": "more than 4 pages",
 		"2-5,6": "page_ranges",
 	} {
-		pdf, err := r.Render(t.Context(), Document{HTML: fivePages, Ranges: text, Geometry: a4})
+		pdf, _, err := r.Render(t.Context(), Document{HTML: fivePages, Ranges: text, Geometry: a4})
 		if err != nil {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %s", text, err, want)
@@ -78,7 +79,7 @@ func TestRanges(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	pdf, err := r.Render(t.Context(), Document{HTML: fivePages, Ranges: "2", Footer: `<p style="font-size:9pt"><span class=pageNumber></span>/<span class=totalPages></span>`, Geometry: a4})
+	pdf, _, err := r.Render(t.Context(), Document{HTML: fivePages, Ranges: "2", Footer: `<p style="font-size:9pt"><span class=pageNumber></span>/<span class=totalPages></span>`, Geometry: a4})
 	if err != nil || !strings.Contains(pdftest.Text(t, pdf), "2/") {
 		t.Errorf("a footer on page 2: %q, %v", pdftest.Text(t, pdf), err)
 	}
@@ -108,7 +109,7 @@ func TestScale(t *testing.T) {
 	for _, scale := range []float64{0.5, 0, 1, 2} {
 		g := a4
 		g.Scale = scale
-		pdf, err := r.Render(t.Context(), Document{HTML: "<body style=margin:0>" + strings.Repeat("Hword ", 3000), Geometry: g})
+		pdf, _, err := r.Render(t.Context(), Document{HTML: "<body style=margin:0>" + strings.Repeat("Hword ", 3000), Geometry: g})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +130,7 @@ func TestMetadata(t *testing.T) {
 	const odd = `(a) \ <b> ස්තුතියි 😀 "q"`
 	for _, title := range []string{"", odd} {
 		for _, tagged := range []bool{false, true} {
-			pdf, err := r.Render(t.Context(), Document{HTML: fivePages, Title: title, Tagged: tagged, Geometry: a4})
+			pdf, _, err := r.Render(t.Context(), Document{HTML: fivePages, Title: title, Tagged: tagged, Geometry: a4})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +172,7 @@ func TestLinks(t *testing.T) {
 	want := []string{"mailto:a@b.example", "tel:+94771234567", "http://a.example/", `https://a.example/(x)?y=\z&%3E%3E/S%20/JavaScript`, "http://frame.example/"}
 	for _, d := range []Document{{HTML: links}, {HTML: links, Tagged: true}, {HTML: "<p>a", Header: links, Footer: links}} {
 		d.Geometry = a4
-		pdf, err := r.Render(t.Context(), d)
+		pdf, _, err := r.Render(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -92,6 +93,13 @@ func (s *session) listen() {
 			if json.Unmarshal(event.Params, &paused) == nil {
 				go s.respond(&paused)
 			}
+		case "Audits.issueAdded":
+			s.mu.Lock()
+			p := s.pages[event.SessionID]
+			s.mu.Unlock()
+			if p != nil {
+				p.refused(event.Params)
+			}
 		case "Page.loadEventFired", "Inspector.targetCrashed": // the latter also while the page waits for a document
 			s.mu.Lock()
 			if p := s.pages[event.SessionID]; p != nil && event.Method == "Page.loadEventFired" {
@@ -104,6 +112,12 @@ func (s *session) listen() {
 	}
 }
 
+// counted are the kinds of resources that a document shows.
+var counted = []proto.NetworkResourceType{
+	proto.NetworkResourceTypeImage, proto.NetworkResourceTypeStylesheet, proto.NetworkResourceTypeFont,
+	proto.NetworkResourceTypeMedia, proto.NetworkResourceTypeDocument,
+}
+
 // respond decides about one request of the browser. A permitted image is fulfilled from this process, a data URL is
 // continued, and every other request fails.
 func (s *session) respond(r *proto.FetchRequestPaused) {
@@ -113,6 +127,9 @@ func (s *session) respond(r *proto.FetchRequestPaused) {
 	}
 	browser := s.in(ctx, "")
 	fail := func(reason proto.NetworkErrorReason) {
+		if p != nil && slices.Contains(counted, r.ResourceType) {
+			p.block(r.Request.URL)
+		}
 		_ = proto.FetchFailRequest{RequestID: r.RequestID, ErrorReason: reason}.Call(browser)
 	}
 	image := r.ResourceType == proto.NetworkResourceTypeImage && r.Request.Method == http.MethodGet

@@ -26,6 +26,14 @@ const (
 	MaxScale = 2
 	// MaxMargin is the widest margin in millimetres.
 	MaxMargin = 100
+	// MinSide is the shortest side of a sheet of the request's own size in millimetres.
+	MinSide = 10
+	// MaxSide is the longest side of a sheet of the request's own size in millimetres.
+	MaxSide = 2000
+	// MinPassword is the shortest password of a PDF in bytes.
+	MinPassword = 4
+	// MaxPassword is the longest password of a PDF in bytes (ISO 32000-2, 7.6.4.3.3).
+	MaxPassword = 127
 )
 
 // PageSizes are the names of the sheets (openapi.yaml#PdfRequest, page_size).
@@ -47,6 +55,12 @@ type Metadata struct {
 	Keywords string `json:"keywords,omitzero"`
 }
 
+// Password opens a PDF. A Password prints as asterisks.
+type Password string
+
+// String implements fmt.Stringer.
+func (Password) String() string { return "***" }
+
 // Event asks for the PDF of one document. HTML is Base64 in JSON, so that the size of an event has a limit.
 type Event struct {
 	Version    int      `json:"version"`
@@ -54,21 +68,27 @@ type Event struct {
 	Deadline   int64    `json:"deadline,omitzero"`   // Unix milliseconds, until when a PDF is of use; 0: no such time
 	MaxBytes   int64    `json:"max_bytes"`           // of the PDF
 	HTML       []byte   `json:"html"`
-	Header     []byte   `json:"header,omitzero"` // HTML that each page shows in its top margin
-	Footer     []byte   `json:"footer,omitzero"` // HTML that each page shows in its bottom margin
-	PageSize   string   `json:"page_size"`
+	Header     []byte   `json:"header,omitzero"`      // HTML that each page shows in its top margin
+	Footer     []byte   `json:"footer,omitzero"`      // HTML that each page shows in its bottom margin
+	PageSize   string   `json:"page_size"`            // empty: PageWidth and PageHeight
+	PageWidth  float64  `json:"page_width,omitzero"`  // in millimetres
+	PageHeight float64  `json:"page_height,omitzero"` // in millimetres
+	CSSSize    bool     `json:"prefer_css_page_size,omitzero"`
 	Landscape  bool     `json:"landscape,omitzero"`
 	Margins    Margins  `json:"margins"`
 	PageRanges string   `json:"page_ranges,omitzero"` // empty: all pages
 	Scale      float64  `json:"scale,omitzero"`       // 0: 1
 	Metadata   Metadata `json:"metadata,omitzero"`
-	Tagged     bool     `json:"tagged,omitzero"` // an accessible PDF
+	Tagged     bool     `json:"tagged,omitzero"`  // an accessible PDF
+	Outline    bool     `json:"outline,omitzero"` // bookmarks of the headings
+	Strict     bool     `json:"strict,omitzero"`  // a warning is a rejection
+	Password   Password `json:"password,omitzero"`
 }
 
 // Encode returns the event as JSON, in the present version.
 func (e Event) Encode() ([]byte, error) {
 	e.Version = Version
-	return json.Marshal(e)
+	return json.Marshal(e) //nolint:gosec // the renderer needs the password
 }
 
 // Parse reads an event, and returns an error for an event of another version, with unknown fields, or with values that the
@@ -89,6 +109,7 @@ func (e Event) validate() error {
 	short := func(text string) bool { return utf8.RuneCountInString(text) <= MaxMetadata }
 	_, _, ranges := ParseRanges(e.PageRanges)
 	about, sides := e.Metadata, e.Margins
+	side := func(length float64) bool { return length >= MinSide && length <= MaxSide }
 	var wrong []error
 	for _, field := range []struct {
 		name  string
@@ -102,7 +123,8 @@ func (e Event) validate() error {
 		{"scale", e.Scale == 0 || e.Scale >= MinScale && e.Scale <= MaxScale},
 		{"metadata", short(about.Title) && short(about.Author) && short(about.Subject) && short(about.Keywords)},
 		{"max_bytes", e.MaxBytes > 0},
-		{"page_size", slices.Contains(PageSizes, e.PageSize)},
+		{"page_size", slices.Contains(PageSizes, e.PageSize) || e.PageSize == "" && side(e.PageWidth) && side(e.PageHeight)},
+		{"password", e.Password == "" || len(e.Password) >= MinPassword && len(e.Password) <= MaxPassword},
 		{"margins", min(sides.Top, sides.Right, sides.Bottom, sides.Left) >= 0 &&
 			max(sides.Top, sides.Right, sides.Bottom, sides.Left) <= MaxMargin},
 	} {

@@ -39,6 +39,8 @@ func TestParse(t *testing.T) {
 		`"html":"PHA+AMOp"`:       `"html":"/w=="`,
 		`"html":"PHA+AMOp",`:      `"html":"",`,
 		`"page_size":"Legal",`:    ``,
+		`"page_size":"Legal"`:     `"page_size":"","page_width":9.9,"page_height":100`,
+		`"landscape":true,`:       `"password":"123",`,
 		`{"version":1,"request_`:  `["version",1,"request_`,
 		`"margins":{"top":0`:      `"margins":{"inside":0`,
 		`"request_id":"r","max_b`: `"request_id":7,"max_b`,
@@ -69,7 +71,7 @@ func TestUntil(t *testing.T) {
 // A result arrives as it was sent, in a stream of any pieces, and before the stream ends.
 func TestRead(t *testing.T) {
 	for _, sent := range []Result{
-		{PDF: []byte("%PDF-1.4\x00\x00\x00\x00\x00\x00\x00\x00 …")}, {PDF: bytes.Repeat([]byte{7}, 1<<20), MissingGlyphs: true},
+		{PDF: []byte("%PDF-1.4\x00\x00\x00\x00\x00\x00\x00\x00 …")}, {PDF: bytes.Repeat([]byte{7}, 1<<20), Warnings: "missing-glyphs, resources-blocked;n=2"},
 		{Rejection: &RejectionError{Message: "the document has <more> than 5 pages", ExceedsLimit: true}}, {Rejection: &RejectionError{Message: "x", TooLarge: true}},
 	} {
 		for _, pieces := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, oneByte} {

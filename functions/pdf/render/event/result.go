@@ -15,9 +15,9 @@ import (
 
 // Result is what a renderer returns: a PDF, or the reason in the document why there is none.
 type Result struct {
-	PDF           []byte
-	MissingGlyphs bool // the PDF shows the box of a character that no font has
-	Rejection     *RejectionError
+	PDF       []byte
+	Warnings  string // about what the PDF does not show, for the client (openapi.yaml#Warnings)
+	Rejection *RejectionError
 }
 
 // RejectionError is the error of a document that was not rendered for a reason in the document.
@@ -41,8 +41,8 @@ func Exceeded(reason, format string, values ...any) *RejectionError {
 func (r *RejectionError) Error() string { return r.Message }
 
 const (
-	lengthHeader  = "Content-Length"
-	missingHeader = "Missing-Glyphs"
+	lengthHeader   = "Content-Length"
+	warningsHeader = "Warnings"
 	// maxHead is the largest head of a result, and the largest rejection, in bytes.
 	maxHead = 64 << 10
 )
@@ -52,10 +52,7 @@ var separator = make([]byte, 8)
 
 // Response returns the result in the form that Lambda streams: a head in JSON, a separator, and the body as it is.
 func (r Result) Response() (*events.APIGatewayProxyStreamingResponse, error) {
-	status, body, headers := http.StatusOK, r.PDF, map[string]string{}
-	if r.MissingGlyphs {
-		headers[missingHeader] = "true"
-	}
+	status, body, headers := http.StatusOK, r.PDF, map[string]string{warningsHeader: r.Warnings}
 	if r.Rejection != nil {
 		status = http.StatusBadRequest
 		var err error
@@ -105,7 +102,7 @@ func Read(stream io.Reader, maxBytes int64) (Result, error) {
 		return Result{}, fmt.Errorf("%w: %d of %d bytes: %w", errResult, n, length, err)
 	}
 	if !rejected {
-		return Result{PDF: body, MissingGlyphs: form.Headers[missingHeader] == "true"}, nil
+		return Result{PDF: body, Warnings: form.Headers[warningsHeader]}, nil
 	}
 	result := Result{Rejection: &RejectionError{}}
 	if err := json.Unmarshal(body, result.Rejection); err != nil {

@@ -134,10 +134,10 @@ func New(o Options) *Client {
 	return c
 }
 
-// permitted reports whether an address may be requested: https on port 443, a listed host if there is a list, no address
+// Permitted reports whether an address may be requested: https on port 443, a listed host if there is a list, no address
 // literal outside the public network, no credentials. With another port a document would scan the hosts of the public
 // network from the address of this function.
-func (c *Client) permitted(u *url.URL) bool {
+func (c *Client) Permitted(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	if u.Scheme != "https" || u.User != nil || u.Opaque != "" || host == "" {
 		return false
@@ -225,7 +225,7 @@ func (c *Client) redirect(r *http.Request, via []*http.Request) error {
 	if len(via) > c.options.Limits.Redirects {
 		return errRedirects
 	}
-	if !c.permitted(r.URL) {
+	if !c.Permitted(r.URL) {
 		return errRedirect
 	}
 	r.Header.Del("Referer") // net/http adds it
@@ -257,7 +257,7 @@ func (c *Client) Document() *Images { return &Images{client: c, loads: map[strin
 // Get returns the image at an address with the media type of its bytes. The error is ErrNotPermitted or an *event.RejectionError.
 func (i *Images) Get(ctx context.Context, address string) (mediaType string, body []byte, err error) {
 	u, err := url.Parse(address)
-	if err != nil || !i.client.permitted(u) {
+	if err != nil || !i.client.Permitted(u) {
 		return "", nil, ErrNotPermitted
 	}
 	u.Fragment, u.RawFragment = "", ""

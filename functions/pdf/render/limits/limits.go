@@ -75,10 +75,7 @@ func (c *counter) start(tokens *html.Tokenizer, kind html.TokenType, open *stack
 	if c.elements++; c.elements > c.Elements {
 		return event.Exceeded("elements", "the document has more than %d elements", c.Elements)
 	}
-	open.open(name)
-	if kind == html.SelfClosingTagToken && open.foreign > 0 {
-		open.truncate(len(open.names) - 1) // outside SVG and MathML the slash has no meaning
-	}
+	open.start(tokens, name, kind)
 	if len(open.names) > c.Depth {
 		return event.Exceeded("depth", "elements of the document are nested more than %d deep", c.Depth)
 	}
@@ -97,11 +94,6 @@ func (c *counter) start(tokens *html.Tokenizer, kind html.TokenType, open *stack
 			}
 		}
 	}
-	// Without scripts the content of noscript is markup, and so is the content of every element within SVG and MathML.
-	if name == "noscript" || open.foreign > 0 {
-		tokens.NextIsNotRawText()
-	}
-	tokens.AllowCDATA(open.foreign > 0)
 	return nil
 }
 

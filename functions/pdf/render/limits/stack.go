@@ -3,6 +3,8 @@ package limits
 import (
 	"slices"
 	"strings"
+
+	"golang.org/x/net/html"
 )
 
 // stack estimates the open elements. Optional end tags that a document leaves out add no depth.
@@ -46,6 +48,19 @@ func (s *stack) top() string {
 		return ""
 	}
 	return s.names[len(s.names)-1]
+}
+
+// start opens the element of a start tag, and sets how the tokeniser reads what follows.
+func (s *stack) start(tokens *html.Tokenizer, name string, kind html.TokenType) {
+	s.open(name)
+	if kind == html.SelfClosingTagToken && s.foreign > 0 {
+		s.truncate(len(s.names) - 1) // outside SVG and MathML the slash has no meaning
+	}
+	// Without scripts the content of noscript is markup, and so is the content of every element within SVG and MathML.
+	if name == "noscript" || s.foreign > 0 {
+		tokens.NextIsNotRawText()
+	}
+	tokens.AllowCDATA(s.foreign > 0)
 }
 
 func (s *stack) open(name string) {

@@ -1,0 +1,247 @@
+package browser
+
+import (
+	"bytes"
+	"compress/zlib"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-rod/rod/lib/proto"
+	"github.com/go-rod/rod/lib/utils"
+
+	"svcapi/functions/pdf/render/event"
+	"svcapi/functions/pdf/render/limits"
+)
+
+// insertPolicy is the program that lets the renderer process refuse what the interception would refuse: a refusal there
+// costs no message to this process. A document that is set into the page later cannot remove the policy.
+const insertPolicy = `(() => {
+	const policy = document.createElement("meta");
+	policy.httpEquiv = "Content-Security-Policy";
+	policy.content = "default-src 'none'; style-src 'unsafe-inline' data:; img-src data: https:; font-src data:; media-src data:; " +
+		"object-src data:; frame-src *";
+	document.head.append(policy);
+})()`
+
+// warnings.js is the program that measures the printed page.
+//
+//go:embed warnings.js
+var measure string
+
+// The warnings (openapi.yaml#Warnings), in the order of the header.
+const (
+	missingGlyphsWarning = "missing-glyphs"
+	blockedWarning       = "resources-blocked"
+	shrunkWarning        = "content-shrunk"
+)
+
+var warningNames = []string{missingGlyphsWarning, blockedWarning, "scripts-ignored", "content-clipped", shrunkWarning}
+
+const fontFace = "@font-face"
+
+// suspicious are the texts of a document that the program has to measure: of scripts, of boxes that scroll, of fonts, and of
+// what limits.Block has renamed. Only fast searches see every document.
+var suspicious = []string{
+	"<script", "<canvas", "<textarea", "overflow:", "overflow :", "overflow-x", "overflow-y", " " + limits.BlockedPrefix,
+	fontFace,
+}
+
+// reference matches a private-use character as a reference of HTML or an escape of CSS.
+var reference = regexp.MustCompile(`^(?:&#0*(?:[xX]0*[eEfF1][0-9a-fA-F]{3,5}|[5-9][0-9]{4}|[0-9]{6,7})|\\0*[eEfF1][0-9a-fA-F]{3,5})`)
+
+// mayBePrivate reports whether a document may show private-use characters.
+func mayBePrivate(document string) bool {
+	for i, r := range document {
+		if r >= 0xe000 && r <= 0xf8ff || r >= 0xf0000 || (r == '&' || r == '\\') && reference.MatchString(document[i:min(i+16, len(document))]) {
+			return true
+		}
+	}
+	return false
+}
+
+// longestAddress bounds the address that block stores, because a base element can make every address long.
+const longestAddress = 512
+
+// block notes an address that the page did not load.
+func (p *page) block(address string) {
+	if len(address) > longestAddress {
+		address = address[:longestAddress/2] + address[len(address)-longestAddress/2:]
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blocked[address] = struct{}{}
+}
+
+// refused notes the address that the policy of the page refused. The policy refuses fonts that no text needs, too, so the
+// program notes fonts.
+func (p *page) refused(params json.RawMessage) {
+	var added proto.AuditsIssueAdded
+	if json.Unmarshal(params, &added) != nil || added.Issue == nil || added.Issue.Details == nil {
+		return
+	}
+	d := added.Issue.Details.ContentSecurityPolicyIssueDetails
+	if d != nil && (strings.HasPrefix(d.ViolatedDirective, "style-src") || d.ViolatedDirective == "img-src" ||
+		d.ViolatedDirective == "media-src" || d.ViolatedDirective == "object-src") {
+		p.block(d.BlockedURL)
+	}
+}
+
+// measured is the result of the program.
+type measured struct {
+	Blocked   []string
+	Instances map[string][]struct{ Selector, Mark string } // by warning; elements of a strict document alone
+}
+
+// warnings returns what the PDF does not show, for the header of the response; an error if the document is strict.
+func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, error) {
+	p.mu.Lock()
+	blocked := maps.Clone(p.blocked)
+	p.mu.Unlock()
+	document := strings.ToLower(d.HTML)
+	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(d.HTML)
+	if sizes := sheets(pdf); d.Geometry.CSSSize && len(sizes) > 0 {
+		d.Geometry.Size, d.Geometry.Landscape = sizes[0], false
+	}
+	width, height, scale := d.Geometry.content()
+	printed := printedScale(pdf)
+	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, MissingGlyphs(pdf)
+	m := measured{Instances: map[string][]struct{ Selector, Mark string }{}}
+	named := func(text string) bool { return strings.Contains(document, text) }
+	if shrunk || styles || private || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
+		p.s.page.Store(nil) // the measuring loads nothing
+		own := p.s.in(p.ctx, p.id)
+		for _, call := range []interface{ Call(proto.Client) error }{
+			proto.EmulationSetEmulatedMedia{Media: "print"},
+			proto.EmulationSetDeviceMetricsOverride{Width: int(width / scale), Height: int(height / scale), DeviceScaleFactor: 1},
+		} {
+			if err := call.Call(own); err != nil {
+				return "", err
+			}
+		}
+		options := map[string]bool{
+			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
+			"shrunk": shrunk, "styles": styles, "strict": d.Strict,
+		}
+		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
+		result, err := p.evaluate("warnings", proto.RuntimeEvaluate{Expression: program, ReturnByValue: true})
+		if err == nil {
+			err = json.Unmarshal([]byte(result), &m)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	for _, address := range m.Blocked {
+		blocked[address] = struct{}{}
+	}
+	var header []string
+	for _, name := range warningNames {
+		_, found := m.Instances[name]
+		switch {
+		case name == blockedWarning && len(blocked) > 0:
+			header = append(header, fmt.Sprintf("%s;n=%d", name, len(blocked)))
+		case found, name == missingGlyphsWarning && missing:
+			header = append(header, name)
+		}
+	}
+	if d.Strict && len(header) > 0 {
+		return "", p.reject(d, header, m, wanted)
+	}
+	return strings.Join(header, ", "), nil
+}
+
+// reject returns the error of a strict document. Another PDF of the document names the pages of the marked elements.
+func (p *page) reject(d Document, header []string, m measured, wanted []event.Range) error {
+	pdf, err := p.print(d, wanted)
+	if err != nil {
+		return err
+	}
+	for i, text := range header {
+		name, _, _ := strings.Cut(text, ";")
+		var places []string
+		for _, instance := range m.Instances[name] {
+			place := instance.Selector
+			if n := pageOf(pdf, instance.Mark, wanted); n > 0 {
+				place += " on page " + strconv.Itoa(n)
+			}
+			places = append(places, place)
+		}
+		if len(places) > 0 {
+			header[i] += " (" + strings.Join(places, ", ") + ")"
+		}
+	}
+	found := strings.Join(header, ", ")
+	return fmt.Errorf("browser: %w", &event.RejectionError{
+		Reason: reasonWarnings, Message: "strict is true, and the document has warnings: " + found, Address: found,
+	})
+}
+
+// screenScale is the scale of CSS pixels in a page's content: Chromium draws 300 units an inch.
+const screenScale = 300.0 / 96
+
+var (
+	area     = regexp.MustCompile(`([\d.]+) [\d.]+ re\nW\*? n\nq\n([\d.]+) 0 0 `)
+	contents = regexp.MustCompile(`/Contents\s+(\d+)\s+\d+\s+R`)
+)
+
+// printedScale returns the scale of the content of the first page that shows any, in Chromium's units; 0 without one. The
+// widest area of the page is the page's own.
+func printedScale(pdf []byte) float64 {
+	o, err := readObjects(pdf)
+	width, scale := 0.0, 0.0
+	for n := 0; err == nil && scale == 0 && n < len(o.entries)/20; n++ {
+		if !o.isPage(n) {
+			continue
+		}
+		_, stream, _ := bytes.Cut(o.at(number(contents, o.object(n))), []byte("stream\n"))
+		plain, err := zlib.NewReader(bytes.NewReader(stream))
+		if err != nil {
+			continue
+		}
+		text, _ := io.ReadAll(io.LimitReader(plain, 64<<10)) // a cut stream has its first areas, too
+		for _, match := range area.FindAllSubmatch(text, -1) {
+			w, _ := strconv.ParseFloat(string(match[1]), 64)
+			s, _ := strconv.ParseFloat(string(match[2]), 64)
+			if w > width || w == width && s > scale {
+				width, scale = w, s
+			}
+		}
+	}
+	return scale
+}
+
+// pageOf returns the number of the page with a named place (ISO 32000-1, 12.3.2.3), 0 without one. Chromium numbers the
+// objects of the pages in their order.
+func pageOf(pdf []byte, name string, wanted []event.Range) int {
+	o, err := readObjects(pdf)
+	object := number(regexp.MustCompile(`/`+name+` \[(\d+) 0 R`), pdf)
+	if err != nil || object < 0 {
+		return 0
+	}
+	before := 0
+	for n := range object {
+		if o.isPage(n) {
+			before++
+		}
+	}
+	for _, r := range wanted {
+		if before <= r.Last-r.First {
+			return r.First + before
+		}
+		before -= r.Last - r.First + 1
+	}
+	return 0
+}
+
+// isPage reports whether object n is a page.
+func (o objects) isPage(n int) bool {
+	object := o.at(n)
+	return bytes.Contains(object[:min(len(object), 64)], []byte(" obj\n<</Type /Page\n"))
+}

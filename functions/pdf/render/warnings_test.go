@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"svcapi/functions/pdf/render/event"
+)
+
+// many are 10,000 elements with addresses of their own.
+func many(element string) string {
+	var html strings.Builder
+	for i := range 10_000 {
+		html.WriteString(strings.ReplaceAll(element, "NUMBER", strconv.Itoa(i)))
+	}
+	return html.String()
+}
+
+// BenchmarkBlocked compares documents that name 10,000 blocked resources with the same elements without an address.
+func BenchmarkBlocked(b *testing.B) {
+	r := started(b, configuration(b, nil))
+	for _, c := range []struct{ kind, blocked, without string }{
+		{"images", "<img src=http://a.example/NUMBER>", "<img>"},
+		{"style-sheets", "<link rel=stylesheet href=https://a.example/NUMBER>", "<link rel=stylesheet>"},
+		{"scripts", "<script src=https://a.example/NUMBER></script>", "<script></script>"},
+		{"backgrounds", "<p style='background:url(http://a.example/NUMBER)'>", "<p style='background:none'>"},
+	} {
+		b.Run(c.kind, func(b *testing.B) {
+			var took [2]time.Duration
+			for b.Loop() {
+				for i, html := range []string{many(c.blocked), many(c.without)} {
+					began := time.Now()
+					if _, _, err := r.render(b.Context(), "", page(html)); err != nil {
+						b.Fatal(err)
+					}
+					took[i] += time.Since(began)
+				}
+			}
+			b.ReportMetric(float64(took[0])/float64(took[1]), "times")
+		})
+	}
+}
+
+// docs/decisions.md#pdf-warnings: what a PDF does not show is named, in the message of a strict document with selectors and
+// pages, and what is not displayed is not named.
+func TestWarnings(t *testing.T) {
+	r := started(t, configuration(t, serveFiles(t)))
+	const next = "<p style='break-before:page'>"
+	for html, want := range map[string][2]string{ // the header, and the end of the message; empty: as the header
+		"<p>A<img src='data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAAC'>": {},
+		"<p>A" + next + "<b>\uf015</b>":                                          {"missing-glyphs", "missing-glyphs (b on page 2)"},
+		"<style>i::before{content:'\\f015'}</style><i></i><p hidden>\uf015":      {"missing-glyphs", "missing-glyphs (i on page 1)"},
+		"<p hidden>\uf015": {},
+		"<link rel=stylesheet href=https://a.example/a><link rel=stylesheet media=screen href=https://a.example/b>":                                       {"resources-blocked;n=1", "resources-blocked;n=1 (head > link:nth-of-type(1))"},
+		"<img src=http://a.example/a><i>x</i>" + next + "<img id=b src=http://a.example/a><img src=c.png><img hidden src=http://a.example/d>":             {"resources-blocked;n=2", "resources-blocked;n=2 (body > img:nth-of-type(1) on page 1, #b on page 2, img:nth-of-type(2) on page 2)"},
+		"<style>@font-face{font-family:f;src:url(https://a.example/f)}@font-face{font-family:g;src:url(https://a.example/g)}p{font-family:f}</style><p>A": {"resources-blocked;n=1", "resources-blocked;n=1 (head > style:nth-of-type(1))"},
+		"<style>@import'https://a.example/i';p{background:url(http://a.example/p)}i{background:url(http://a.example/i2)}</style><p>A":                     {"resources-blocked;n=2", "resources-blocked;n=2 (head > style:nth-of-type(1))"},
+		"<noscript><iframe style='display:none' src=https://a.example/></iframe></noscript><iframe src=https://a.example/f></iframe>":                     {"resources-blocked;n=1", "resources-blocked;n=1 (iframe:nth-of-type(2) on page 1)"},
+		"<style>@media print{.no{display:none}}</style><div class=no><img src=http://a.example/a><canvas></canvas></div>":                                 {},
+		"<script src=https://a.example/a.js></script><script type=application/ld+json>{}</script>":                                                        {"resources-blocked;n=1, scripts-ignored", "resources-blocked;n=1 (head > script:nth-of-type(1)), scripts-ignored (head > script:nth-of-type(1))"},
+		"<script type=application/ld+json>{}</script><template><script>1</script></template><p><noscript><script>1</script></noscript><script></script>":  {},
+		"<p><canvas>A</canvas><canvas hidden></canvas>":                                            {},
+		"<p><canvas></canvas>":                                                                     {"scripts-ignored", "scripts-ignored (canvas on page 1)"},
+		"<p>A" + next + "<table id=t style='width:200mm'><td>A</table>":                            {"content-shrunk", "content-shrunk (#t on page 2)"},
+		"<p style='width:400mm'>A":                                                                 {"content-clipped, content-shrunk", "content-clipped (p on page 1), content-shrunk (p on page 1)"},
+		"<div style='overflow-x:auto'><div style='width:300mm'>A</div></div>":                      {"content-clipped", "content-clipped (body > div:nth-of-type(1) on page 1)"},
+		"<p style='overflow:hidden;width:9mm'>A_long_word<p style='transform:scale(.5)'>A":         {},
+		"<form><img name=querySelectorAll><input name=parentElement></form><script>1</script><p>A": {"scripts-ignored", "scripts-ignored (script)"},
+		many("<img src=http://a.example/NUMBER>"):                                                  {"resources-blocked;n=10000", "resources-blocked;n=10000 (body > img:nth-of-type(1) on page 1, img:nth-of-type(2) on page 1, img:nth-of-type(3) on page 1)"},
+	} {
+		d := page("<!DOCTYPE html><meta charset=utf-8>" + html)
+		pdf, got, err := r.render(t.Context(), "", d)
+		if err != nil || got != want[0] || len(pdf) == 0 {
+			t.Errorf("%.200s: %q, %v, want %q", html, got, err, want[0])
+		}
+		d.Strict = true
+		_, _, err = r.render(t.Context(), "", d)
+		var rejected *event.RejectionError
+		if want[1] == "" && err != nil || want[1] != "" && (!errors.As(err, &rejected) || rejected.ExceedsLimit ||
+			rejected.Message != "strict is true, and the document has warnings: "+want[1] || rejected.Address != want[1]) {
+			t.Errorf("strict, %.200s: %v, want %q", html, err, want[1])
+		}
+	}
+}
