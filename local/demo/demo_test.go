@@ -15,6 +15,7 @@ import (
 	"svcapi/shared/credit"
 	lookup "svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
+	"svcapi/shared/rates"
 	"svcapi/shared/rates/sources"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -84,6 +85,7 @@ func TestCreate(t *testing.T) {
 		Projects: project.NewStore(db, tables.Projects),
 		Credit:   credit.NewStore(db, tables.Tables),
 		Secrets:  secret.NewWriter(manager, "local"),
+		Rates:    rates.NewStore(db, tables.Rates),
 		Prices:   credit.Prices{credit.Barcode: 7},
 		Sandbox:  "http://sandbox",
 	}

@@ -227,17 +227,14 @@ func (s *Store) reserveRebalanced(ctx context.Context, r *Reservation, refused *
 	if err != nil {
 		return err
 	}
-	m := rebalancing{to: shard, anyShard: true, used: max(r.Shards, 1), want: r.Credits}
+	refused = &InsufficientError{}
+	m := rebalancing{to: shard, anyShard: true, used: max(r.Shards, 1), want: r.Credits, sum: &refused.Balance}
 	err = s.rebalanced(ctx, r.Project, shards, m, ErrInsufficientCredits, func(shard int) error {
 		r.Wallet = walletID(r.Project, shard)
 		return s.reserve(ctx, r)
 	})
 	if errors.Is(err, ErrInsufficientCredits) {
-		b, err := s.readBalances(ctx, r.Project, shards)
-		if err != nil {
-			return err
-		}
-		return &InsufficientError{Balance: b.sum()}
+		return refused
 	}
 	return err
 }
@@ -259,10 +256,11 @@ func (s *Store) gatherAndMove(ctx context.Context, project string, credits int64
 
 // rebalancing describes which credits one shard needs from the others.
 type rebalancing struct {
-	to       int   // the shard that lacks credits
-	anyShard bool  // another shard would do as well
-	used     int   // number of shards in use; shards beyond that number keep nothing
-	want     int64 // the balance that the shard needs at least
+	to       int    // the shard that lacks credits
+	anyShard bool   // another shard would do as well
+	used     int    // number of shards in use; shards beyond that number keep nothing
+	want     int64  // the balance that the shard needs at least
+	sum      *int64 // set to the balance of all shards; may be nil
 }
 
 // gatherIfFew changes the rebalancing where an even share for each shard is less than wanted: all credits then go
@@ -292,6 +290,9 @@ func (s *Store) rebalanced(
 		now, err := s.readBalances(ctx, project, shards)
 		if err != nil {
 			return err
+		}
+		if m.sum != nil {
+			*m.sum = now.sum()
 		}
 		if now.sum() < m.want {
 			if before.unchanged(now) {
