@@ -320,15 +320,13 @@ func (n *oneProcess) settle(t *testing.T) {
 func (n *oneProcess) entry(t *testing.T, project, requestID string) *credit.Entry {
 	t.Helper()
 	var found *credit.Entry
-	for _, at := range []time.Time{time.Now().Add(-time.Hour), time.Now()} {
-		entries, err := n.ledger.Entries(t.Context(), demo.ID(project), at.UTC().Format(time.DateOnly))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			if e.RequestID == requestID {
-				found = &e
-			}
+	entries, err := n.ledger.Entries(t.Context(), demo.ID(project), time.Now().Add(-time.Hour), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.RequestID == requestID {
+			found = &e
 		}
 	}
 	return found

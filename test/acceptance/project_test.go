@@ -160,6 +160,7 @@ type entry struct {
 	State       string
 	Credits     int64
 	Operation   string
+	Units       int
 	Environment string
 	Vendor      string
 	RequestID   string `json:"request_id"`
@@ -174,6 +175,9 @@ func (p *tenant) ledger(t *testing.T) map[string]entry {
 	for _, e := range svc[[]entry](t, "", "credit", "ledger", p.id, "--days", "2") {
 		if _, twice := entries[e.RequestID]; twice {
 			t.Errorf("project %s: request %s has two ledger entries", p.id, e.RequestID)
+		}
+		if e.State == "captured" {
+			e.Credits = -e.Credits // of the balance
 		}
 		entries[e.RequestID] = e
 	}

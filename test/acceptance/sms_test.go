@@ -147,7 +147,7 @@ func TestUnitsAndCredits(t *testing.T) {
 		if !a.is(200, "") || a.Data.MessageCount != units || a.Data.CreditsCharged != price || a.Data.SendMethod != "single" {
 			t.Errorf("%.10s: %d %s, want %d units for %d credits", message, a.status, a.body, units, price)
 		}
-		if e := p.ledger(t)[a.RequestID]; e.State != "captured" || e.Credits != price || e.Operation != "sms" || e.Vendor != "twilio" || e.Environment != "development" {
+		if e := p.ledger(t)[a.RequestID]; e.State != "captured" || e.Credits != price || e.Units != units || e.Operation != "sms" || e.Vendor != "twilio" || e.Environment != "development" {
 			t.Errorf("%.10s: ledger %+v", message, e)
 		}
 	}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// firstDay is before the first entry of every ledger.
+var firstDay = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Days are the UTC days that the flags of a command name.
+type Days struct {
+	First, Last time.Time // the begins of the first and of the last day; Parse sets them
+
+	day, month, from, to string
+	days                 int
+	given                func(names ...string) bool // reports whether the command line has one of these flags
+}
+
+// AddFlags adds the flags. Without any of them the only day is today.
+func (d *Days) AddFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&d.day, "day", "today", "UTC date, today or yesterday")
+	flags.IntVar(&d.days, "days", 1, "number of days, --day the last of them")
+	flags.StringVar(&d.month, "month", "", "UTC month, such as 2026-11")
+	flags.StringVar(&d.from, "from", "", "first UTC date, today or yesterday")
+	flags.StringVar(&d.to, "to", "today", "last UTC date, today or yesterday")
+	d.given = func(names ...string) bool { return slices.ContainsFunc(names, flags.Changed) }
+}
+
+// Parse sets the days. They are not before 2020 and not after today.
+func (d *Days) Parse() (err error) {
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	parse := func(flag, text string) (day time.Time) {
+		switch text {
+		case "today":
+			return today
+		case "yesterday":
+			return today.AddDate(0, 0, -1)
+		}
+		day, failed := time.Parse(time.DateOnly, text)
+		if failed != nil && err == nil {
+			err = Usagef("%s is a UTC date such as 2026-03-31, today or yesterday, not %q", flag, text)
+		}
+		return day
+	}
+	flag, month, between := "--day", d.given("month"), d.given("from", "to")
+	switch {
+	case month && between, (month || between) && d.given("day", "days"), d.given("to") && d.from == "":
+		return Usagef("the days are --day with --days, or --month, or --from with --to")
+	case month:
+		flag = "--month"
+		if d.First, err = time.Parse("2006-01", d.month); err != nil {
+			return Usagef("--month is a UTC month such as 2026-03, not %q", d.month)
+		}
+		if d.Last = d.First.AddDate(0, 1, -1); d.Last.After(today) && !d.First.After(today) {
+			d.Last = today
+		}
+	case between:
+		flag = "--from"
+		d.First, d.Last = parse("--from", d.from), parse("--to", d.to)
+	default:
+		d.Last = parse("--day", d.day)
+		if d.First = d.Last.AddDate(0, 0, 1-d.days); d.days < 1 {
+			return Usagef("--days is 1 or more, not %d", d.days)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case d.First.After(d.Last):
+		return Usagef("--from is after --to")
+	}
+	if err := ValidateDay(flag, d.Last); err != nil {
+		return err
+	}
+	return ValidateDay(flag, d.First)
+}
+
+// ValidateDay refuses days that no ledger entry can have.
+func ValidateDay(flag string, at time.Time) error {
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	if at.Before(firstDay) || !at.Before(today.AddDate(0, 0, 1)) {
+		return Usagef("%s is of %s; it can be of %s to today, %s (UTC)", flag, at.UTC().Format(time.DateOnly), firstDay.Format(time.DateOnly), today.Format(time.DateOnly))
+	}
+	return nil
+}
