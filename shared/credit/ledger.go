@@ -195,7 +195,7 @@ func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, er
 func (s *Store) Entries(ctx context.Context, project string, first, last time.Time) ([]Entry, error) {
 	var entries []Entry
 	resolved := map[Key]Entry{}
-	_, err := s.Visit(ctx, project, first, last, func(e Entry) {
+	err := s.Visit(ctx, &Reading{}, project, first, last, func(e Entry) {
 		if e.verdict() != unresolved {
 			resolved[e.Key] = e
 		} else {
@@ -218,14 +218,14 @@ type Reading struct {
 }
 
 // Visit calls visit for each entry of a project of the UTC days from that of first to that of last: what operators did first,
-// then the charges of each day. Visit omits forged entries, and keeps none.
-func (s *Store) Visit(ctx context.Context, project string, first, last time.Time, visit func(Entry)) (read Reading, err error) {
+// then the charges of each day. Visit omits forged entries, keeps none, and adds to read what Visit has read.
+func (s *Store) Visit(ctx context.Context, read *Reading, project string, first, last time.Time, visit func(Entry)) (err error) {
 	for _, of := range entryTables {
-		if err = s.visit(ctx, &read, of, project, midnight(first), midnight(last).AddDate(0, 0, 1), visit); err != nil {
-			break
+		if err == nil {
+			err = s.visit(ctx, read, of, project, midnight(first), midnight(last).AddDate(0, 0, 1), visit)
 		}
 	}
-	return read, err
+	return err
 }
 
 // midnight returns the begin of the UTC day of a time.

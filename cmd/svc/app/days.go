@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -24,7 +25,7 @@ func (d *Days) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&d.day, "day", "today", "UTC date, today or yesterday")
 	flags.IntVar(&d.days, "days", 1, "number of days, --day the last of them")
-	flags.StringVar(&d.month, "month", "", "UTC month, such as 2026-11")
+	flags.StringVar(&d.month, "month", "", "UTC month, such as 2026-03")
 	flags.StringVar(&d.from, "from", "", "first UTC date, today or yesterday")
 	flags.StringVar(&d.to, "to", "today", "last UTC date, today or yesterday")
 	d.given = func(names ...string) bool { return slices.ContainsFunc(names, flags.Changed) }
@@ -33,50 +34,38 @@ func (d *Days) AddFlags(cmd *cobra.Command) {
 // Parse sets the days. They are not before 2020 and not after today.
 func (d *Days) Parse() (err error) {
 	today := time.Now().UTC().Truncate(24 * time.Hour)
-	parse := func(flag, text string) (day time.Time) {
-		switch text {
-		case "today":
+	parse := func(flag, text, layout string) time.Time {
+		day, failed := time.Parse(layout, text)
+		switch {
+		case text == "today" && layout == time.DateOnly:
 			return today
-		case "yesterday":
+		case text == "yesterday" && layout == time.DateOnly:
 			return today.AddDate(0, 0, -1)
+		case failed != nil:
+			err = Usagef("%s is a UTC date such as 2026-03-31, today or yesterday, or for --month such as 2026-03, not %q", flag, text)
 		}
-		day, failed := time.Parse(time.DateOnly, text)
-		if failed != nil && err == nil {
-			err = Usagef("%s is a UTC date such as 2026-03-31, today or yesterday, not %q", flag, text)
-		}
+		err = cmp.Or(err, ValidateDay(flag, day))
 		return day
 	}
-	flag, month, between := "--day", d.given("month"), d.given("from", "to")
+	whole, between := d.given("month"), d.given("from", "to")
 	switch {
-	case month && between, (month || between) && d.given("day", "days"), d.given("to") && d.from == "":
+	case whole && between, (whole || between) && d.given("day", "days"), d.given("to") && d.from == "":
 		return Usagef("the days are --day with --days, or --month, or --from with --to")
-	case month:
-		flag = "--month"
-		if d.First, err = time.Parse("2006-01", d.month); err != nil {
-			return Usagef("--month is a UTC month such as 2026-03, not %q", d.month)
-		}
-		if d.Last = d.First.AddDate(0, 1, -1); d.Last.After(today) && !d.First.After(today) {
+	case whole:
+		d.First = parse("--month", d.month, "2006-01")
+		if d.Last = d.First.AddDate(0, 1, -1); d.Last.After(today) {
 			d.Last = today
 		}
 	case between:
-		flag = "--from"
-		d.First, d.Last = parse("--from", d.from), parse("--to", d.to)
+		d.First, d.Last = parse("--from", d.from, time.DateOnly), parse("--to", d.to, time.DateOnly)
 	default:
-		d.Last = parse("--day", d.day)
-		if d.First = d.Last.AddDate(0, 0, 1-d.days); d.days < 1 {
-			return Usagef("--days is 1 or more, not %d", d.days)
-		}
+		d.Last = parse("--day", d.day, time.DateOnly)
+		d.First = d.Last.AddDate(0, 0, 1-d.days)
 	}
-	switch {
-	case err != nil:
-		return err
-	case d.First.After(d.Last):
-		return Usagef("--from is after --to")
+	if err == nil && d.First.After(d.Last) {
+		err = Usagef("--days is 1 or more, and --from is not after --to")
 	}
-	if err := ValidateDay(flag, d.Last); err != nil {
-		return err
-	}
-	return ValidateDay(flag, d.First)
+	return cmp.Or(err, ValidateDay("the first day", d.First))
 }
 
 // ValidateDay refuses days that no ledger entry can have.

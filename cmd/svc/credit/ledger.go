@@ -91,7 +91,7 @@ func ledger(a *app.App) *cobra.Command {
 		Short: "Show the ledger entries of a project",
 		Example: `  svc credit ledger acme
   svc credit ledger acme --day yesterday
-  svc credit ledger acme --month 2026-11 --output csv
+  svc credit ledger acme --month 2026-03 --output csv
   svc credit ledger acme --from 2025-01-01 --to today --output json
   svc credit ledger acme --uncertain`,
 	}, func([]string) error { return days.Parse() }, func(ctx context.Context, s *app.Stack, rec *project.Record) error {

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/cmd/svc/usage"
+	"svcapi/local/build"
+	"svcapi/local/engine"
+	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
+	"svcapi/test/enginetest"
+)
+
+// charge charges a request of a project that began at a time, and returns the ID of the charge.
+func (f *fixture) charge(project, operation string, units, credits int64, at time.Time) string {
+	f.t.Helper()
+	s := f.stack()
+	r := &credit.Reservation{
+		Project: project, Key: credit.NewKey(at, project+operation), Credits: credits, Price: operation, Units: units,
+		Environment: "production", RequestID: project + operation,
+	}
+	f.must(s.Credits.Reserve(f.t.Context(), r))
+	f.must(s.Credits.Capture(f.t.Context(), r, credit.Outcome{}))
+	s.Credits.Remove(f.t.Context(), r)
+	return string(r.Key)
+}
+
+// TestUsage checks usage and statements with the compiled svc, by the help alone: "svc --help" names the commands, and each
+// example of their help runs as printed (docs/decisions.md#usage).
+func TestUsage(t *testing.T) {
+	svc := compiled(t) // in the repository, which the fixture leaves
+	f := newFixture(t)
+	f.runAll([]call{
+		{args: "project create Acme --id acme"}, {args: "project create Globex --id globex"}, {args: "project create Idle --id idle"},
+		{args: "credit grant acme 100000 --reason x"}, {args: "credit grant globex 1000 --reason x"},
+	})
+	now := time.Now().UTC()
+	yesterday := now.AddDate(0, 0, -1)
+	first := f.charge("acme", credit.SMS, 6, 60_000, yesterday)
+	f.charge("globex", credit.Barcode, 1, 100, yesterday)
+	f.runAll([]call{
+		{args: "credit refund acme " + first + " --reason x"},
+		{args: "credit adjust acme --by -7 --reason x"},
+		{args: "usage --project nobody", exit: app.ExitNotFound},
+		{args: "usage of", exit: app.ExitUsage},
+		{args: "usage --month 2026-03 --day today", exit: app.ExitUsage},
+		{args: "usage statement acme --from yesterday --output csv", out: []string{`^LINE,CREDITS,USD\nOpening balance,0,0.00\nGrants,100000,0.10\nAdjustments,-7,-0.000007\n"Charges, sms",60000,0.06\nRefunds,60000,0.06\nClosing balance,99993,0.099993\n$`}},
+		{args: "usage --day yesterday", out: []string{`acme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex +\S+ +barcode +1 +1 +100 +0 +0.0001\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`}, errs: []string{`entries read, \d+ read units \(0.00\d* USD`}},
+		{args: "usage --day yesterday --output csv", out: []string{`^PROJECT,DAY,OPERATION,REQUESTS,UNITS,CREDITS,REFUNDS,USD\nacme,\S+,sms,1,6,60000,0,0.06\nglobex,\S+,barcode,1,1,100,0,0.0001\n$`}},
+		{args: "usage --project idle --output json", out: []string{`"rows": \[\],`}},
+	})
+	row := func(day time.Time, sums usage.Sums) usage.Row {
+		return usage.Row{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", Sums: sums}
+	}
+	want := usage.Report{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"}, Rows: []usage.Row{
+		row(yesterday, usage.Sums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}), row(now, usage.Sums{Refunds: 60_000, USD: "-0.06"}),
+	}}
+	if got := decode[usage.Report](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if out, _ := svc("--help"); !strings.Contains(out, "\n  usage ") || !strings.Contains(out, "\n  credit ") {
+		t.Errorf("svc --help has no usage:\n%s", out)
+	}
+	for _, command := range []string{"usage", "usage statement", "credit ledger"} {
+		help, _ := svc(append(strings.Fields(command), "--help")...)
+		_, help, _ = strings.Cut(help, "\nExamples:\n")
+		examples := regexp.MustCompile(`(?m)^  svc (.*)$`).FindAllStringSubmatch(help, -1)
+		for _, example := range examples {
+			svc(append(strings.Fields(example[1]), "--local")...)
+		}
+		if len(examples) < 2 {
+			t.Errorf("svc %s --help has %d examples", command, len(examples))
+		}
+	}
+	s, set := f.stack(), "SET balance = :b"
+	_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &set, ExpressionAttributeValues: dynamo.Item{":b": dynamo.Number(99_994)},
+	})
+	f.must(err)
+	f.run(call{args: "usage statement acme", exit: app.ExitFailed, errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
+}
+
+// compiled compiles svc, and returns a function that runs one command line and returns its output and its memory.
+func compiled(t *testing.T) func(args ...string) (out string, kilobytes int64) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "svc")
+	if err := build.Packages(t.Context(), binary, "./cmd/svc"); err != nil {
+		t.Fatal(err)
+	}
+	return func(args ...string) (string, int64) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), binary, args...)
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		began := time.Now()
+		if err := cmd.Run(); err != nil {
+			t.Errorf("svc %s: %v\n%s", strings.Join(args, " "), err, errs.String())
+		}
+		used, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+		t.Logf("svc %s: %v, of these %v of the processor, %d KB, %s", strings.Join(args, " "), time.Since(began).Round(time.Millisecond),
+			cmd.ProcessState.UserTime(), used.Maxrss, errs.String())
+		return out.String(), used.Maxrss
+	}
+}
+
+// TestUsageOfManyEntries checks the memory of "svc usage" over a month of USAGE_ENTRIES charges, and that its sums are those of
+// the wallet, which "svc ledger verify" finds equal to the ledger.
+func TestUsageOfManyEntries(t *testing.T) {
+	const price, projects = 10_000, 4
+	n, err := strconv.Atoi(os.Getenv("USAGE_ENTRIES")) // a million at night
+	if err != nil {
+		n = 2_000
+	}
+	svc, f := compiled(t), newFixture(t)
+	s, units := f.stack(), atomic.Int64{}
+	var group errgroup.Group
+	group.SetLimit(8)
+	for p := range projects {
+		id := fmt.Sprint("project-", p)
+		f.run(call{args: "project create X --id " + id})
+		before := credit.NewKey(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), id)
+		f.run(call{args: fmt.Sprintf("credit grant %s %d --reason x --id %s", id, n*price, before)})
+		_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{ // what the charges below have left
+			TableName: new(s.Table("wallets")), Key: walletKey(id), UpdateExpression: new("SET balance = balance - :c"),
+			ExpressionAttributeValues: dynamo.Item{":c": dynamo.Number(int64(n / projects * price))},
+		})
+		f.must(err)
+		for from := 0; from < n/projects; from += 25 {
+			group.Go(func() error {
+				var writes []types.WriteRequest
+				for i := from; i < min(from+25, n/projects); i++ {
+					at := time.Date(2026, 3, 1+i%31, 0, 0, 0, i*1000, time.UTC)
+					key := credit.NewKey(at, fmt.Sprint(i))
+					units.Add(int64(i%3 + 1))
+					writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: dynamo.Item{
+						"pk": dynamo.Text(id + "#" + key.Day()), "sk": dynamo.Text(string(key)), "st": dynamo.Text("captured"), "cr": dynamo.Number(price),
+						"op": dynamo.Text([]string{"sms", "barcode", "pdf"}[i%3]), "un": dynamo.Number(int64(i%3 + 1)), "rid": dynamo.Text("9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11"),
+						"env": dynamo.Text("production"), "ven": dynamo.Text("quicksend"), "ts": dynamo.Text(at.Format(time.RFC3339Nano)),
+					}}})
+				}
+				for len(writes) > 0 {
+					out, err := s.DB.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.Table("ledger"): writes}})
+					if err != nil {
+						return err
+					}
+					writes = out.UnprocessedItems[s.Table("ledger")]
+				}
+				return nil
+			})
+		}
+	}
+	f.must(group.Wait())
+	out, kilobytes := svc("usage", "--month", "2026-03", "--output", "json", "--local")
+	var got usage.Report
+	f.must(json.Unmarshal([]byte(out), &got))
+	if got.Totals != (usage.Sums{Requests: int64(n), Units: units.Load(), Credits: int64(n * price), USD: app.Dollars(int64(n * price))}) {
+		t.Errorf("%+v of %d charges and %d units", got.Totals, n, units.Load())
+	}
+	svc("usage", "statement", "project-0", "--month", "2026-03", "--local")
+	// DynamoDB Local sorts a table anew for each page of a scan: svc ends a page of a large one after 15 seconds.
+	verified, err := credit.NewStore(engine.Client(enginetest.URL(t)), credit.NamedTables(s.Table)).Verify(t.Context(), nil)
+	f.must(err)
+	if verified.Entries != n+projects || len(verified.Findings) > 0 {
+		t.Errorf("svc ledger verify: %+v", verified)
+	}
+	if runtime.GOOS == "linux" && kilobytes > 200_000 {
+		t.Errorf("svc usage used %d KB, want up to 200,000", kilobytes)
+	}
+}
