@@ -112,7 +112,7 @@ test-nightly: poppler programs ## what takes too long for make test: race detect
 
 # The packages that take minutes: simulations, and tests that render.
 QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestTimeout|TestNothingStored)$$
-QUICK_ACCEPT := ^(TestUnitsAndCredits|TestNotRoutable|TestBurnerEmailShield|TestLocationProvider|TestBarcode|TestQRCode|TestPDFBase64|TestAmounts|TestDocs|TestScheduledFunctions)$$
+QUICK_ACCEPT := ^(TestSendForReal|TestBurnerEmailShield|TestLocationProvider|TestPictures|TestPDFBase64|TestOwnRates|TestDocs|TestScheduledFunctions)$$
 
 test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, one acceptance test for each function
 	go build ./...
@@ -142,8 +142,13 @@ test-clients: .local/clients/.ready $(NPM) ## clients of three generators, made 
 	mvn --batch-mode --quiet dependency:copy -Dartifact=org.openapitools:openapi-generator-cli:7.17.0 -DoutputDirectory=$(CURDIR)/$(@D)
 	touch $@
 
-fuzz: ## every decoder with INPUTS=10000000 in all, at least 1,000 each, then REQUESTS=100000 over HTTP; SEED= repeats the latter
-	nice go run ./test/acceptance/fuzz -inputs $(or $(INPUTS),10000000)
+fuzz: ## every decoder with INPUTS=10000000 in all, the same for each, then REQUESTS=100000 over HTTP; SEED= repeats the latter
+	@targets=$$(git grep --untracked -oE '^func Fuzz\w+' -- '*_test.go'); \
+	inputs=$$(($(or $(INPUTS),10000000) / $$(wc -l <<<"$$targets") + 1)); \
+	while IFS=: read -r file target; do \
+		nice go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }$$" -fuzztime "$${inputs}x" </dev/null || failed=1; \
+	done <<<"$$targets"; \
+	exit "$${failed:-0}"
 	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./test/acceptance
 
 bench: ## cold start, size and throughput compared with a hello function; look-ups compared with a plain map; warm requests

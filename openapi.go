@@ -7,3 +7,8 @@ import _ "embed"
 //
 //go:embed openapi.yaml
 var OpenAPI []byte
+
+// Changelog is CHANGELOG.md.
+//
+//go:embed CHANGELOG.md
+var Changelog []byte

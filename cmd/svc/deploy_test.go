@@ -125,6 +125,8 @@ func TestPreflight(t *testing.T) {
 		want    []string // patterns, each of one finding
 	}{
 		"ready":                    {args: topic},
+		"ready for dev":            {args: topic + "--stage dev"},
+		"ready for staging":        {args: topic + "--stage staging"},
 		"a stack to be updated":    {account: account{stack: "UPDATE_COMPLETE", tables: []string{"svc-prod-wallets"}}, args: topic},
 		"no topic":                 {want: []string{"warning parameter AlarmTopicArn: .*notify no one"}},
 		"a table left":             {account{tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"broken table svc-prod-wallets: .*ResourceExistenceCheck"}},

@@ -63,7 +63,7 @@ func (g *group) job(ctx context.Context, call *api.Call, day time.Time, data res
 			case set == nil && !first.IsZero():
 				return nil, g.errNotStored(first)
 			case set == nil:
-				return nil, api.ErrNoIntegration.WithCause(errors.New("no rates are stored yet"))
+				return nil, call.NoIntegration(errors.New("no rates are stored yet"))
 			}
 			return g.result(set, day, data)
 		},
@@ -136,7 +136,7 @@ func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Accoun
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, sources.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
-		return nil, api.ErrNoIntegration.WithCause(err)
+		return nil, call.NoIntegration(err)
 	case err != nil:
 		return nil, api.ErrInternal.WithCause(err)
 	}

@@ -55,7 +55,7 @@ func (g *group) projectJob(ctx context.Context, call *api.Call, day time.Time, d
 				failure = p.refresh(ctx)
 			}
 			if p.own.Set == nil {
-				return nil, api.ErrNoIntegration.WithCause(fmt.Errorf("no rates with the project's own key: %w", failure))
+				return nil, call.NoIntegration(fmt.Errorf("no rates with the project's own key: %w", failure))
 			}
 			if first := p.own.Set.Date.Truncate(24 * time.Hour); !day.IsZero() && (day.Before(first) || day.After(g.today())) {
 				return nil, g.errNotStored(first)

@@ -32,7 +32,7 @@ var kinds = map[string]string{
 
 // newFiles returns all files by path: the page with the prices of this stack, the document as it was written and in the
 // form that the page needs, and the parts of the page.
-func newFiles(openAPI []byte, prices credit.Prices, credentials demo) (map[string]*file, error) {
+func newFiles(openAPI, changelog []byte, prices credit.Prices, credentials demo) (map[string]*file, error) {
 	doc, err := parse(openAPI)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,9 @@ func newFiles(openAPI []byte, prices credit.Prices, credentials demo) (map[strin
 		return nil, err
 	}
 	files := map[string]*file{}
-	for path, content := range map[string][]byte{"/docs": index, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON} {
+	for path, content := range map[string][]byte{
+		"/docs": index, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON, "/docs/changelog.txt": changelog,
+	} {
 		files[path] = newFile(path, content)
 	}
 	for name, f := range parts {

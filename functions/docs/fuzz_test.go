@@ -19,7 +19,7 @@ func FuzzSite(f *testing.F) {
 		f.Add("GET", path, "gzip;q=0.5, *;q=0", `W/"x", *`)
 		f.Add("POST", path, "gzip;q=NaN", "")
 	}
-	files, err := newFiles([]byte(small), credit.Prices{credit.SMS: 1}, demo{})
+	files, err := newFiles([]byte(small), nil, credit.Prices{credit.SMS: 1}, demo{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func main() {
 		if cfg.Docs == "off" {
 			return nil
 		}
-		files, err := newFiles(svcapi.OpenAPI, prices, cfg.Demo)
+		files, err := newFiles(svcapi.OpenAPI, svcapi.Changelog, prices, cfg.Demo)
 		if err != nil {
 			telemetry.Exit(err)
 		}

@@ -37,9 +37,9 @@ type entry struct {
 
 // field is a parameter, a header, or a field of a body.
 type field struct {
-	ID, Name, Type, Rule, Default string
-	Required, Extension           bool
-	Description                   template.HTML
+	ID, Name, Type, Rule, Default, Pattern string
+	Required, Extension                    bool
+	Description                            template.HTML
 }
 
 // variant is one form of a body, such as that of one send_method.
@@ -240,6 +240,7 @@ func (r *reference) field(prefix, name string, described, schema *yaml.Node, req
 	}
 	return field{
 		ID: prefix + name, Name: name, Type: r.kind(typed), Rule: rule(typed, r.resolve(at(typed, "items"))), Default: text(at(schema, "default")),
+		Pattern:  cmp.Or(text(at(typed, "pattern")), text(at(r.resolve(at(typed, "items")), "pattern"))),
 		Required: required, Extension: marked(described), Description: r.html(described, schema, typed),
 	}
 }
@@ -281,9 +282,6 @@ func rule(schema, items *yaml.Node) string {
 		case most != "":
 			rules = append(rules, "at most "+most+limit.unit)
 		}
-	}
-	if pattern := text(at(schema, "pattern")); pattern != "" {
-		rules = append(rules, "matches "+pattern)
 	}
 	if items != nil {
 		if each := rule(items, nil); each != "" {

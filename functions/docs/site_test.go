@@ -51,7 +51,7 @@ components:
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	files, err := newFiles([]byte(small), credit.Prices{credit.SMS: 1_234_567}, demo{})
+	files, err := newFiles([]byte(small), nil, credit.Prices{credit.SMS: 1_234_567}, demo{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestNegotiation(t *testing.T) {
 
 // The function does not start without the price of an operation.
 func TestMissingPrice(t *testing.T) {
-	if _, err := newFiles([]byte(small), credit.Prices{credit.PDF: 1}, demo{}); err == nil || !strings.Contains(err.Error(), "sms") {
+	if _, err := newFiles([]byte(small), nil, credit.Prices{credit.PDF: 1}, demo{}); err == nil || !strings.Contains(err.Error(), "sms") {
 		t.Error(err)
 	}
 }
@@ -160,7 +160,7 @@ func TestMissingPrice(t *testing.T) {
 // The function does not start with a document that cannot be served.
 func TestBrokenDocuments(t *testing.T) {
 	for _, text := range []string{"", "- a", "a: [", "a: &x 1\nb: *x"} {
-		if _, err := newFiles([]byte(text), credit.Prices{credit.SMS: 1}, demo{}); err == nil {
+		if _, err := newFiles([]byte(text), nil, credit.Prices{credit.SMS: 1}, demo{}); err == nil {
 			t.Errorf("%q is served", text)
 		}
 	}

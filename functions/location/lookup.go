@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -44,6 +45,11 @@ func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
 				integrations = slices.DeleteFunc(slices.Clone(integrations), func(in project.Integration) bool {
 					return in.Vendor != *r.provider
 				})
+				if len(integrations) == 0 {
+					e := call.NoIntegration(nil)
+					e.Message = fmt.Sprintf("The project has no active location integration with the provider %s in %s.", *r.provider, call.Environment)
+					return nil, e
+				}
 			}
 			return chain.Job(ctx, call, integrations, r.addr, errUnavailable, func(found iplookup.Result[vendors.Place]) *api.Result {
 				return &api.Result{Data: found.Value, Meta: meta{r.provider}}

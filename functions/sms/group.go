@@ -28,7 +28,9 @@ func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Accoun
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, g.vendors.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
-		return nil, errIncomplete.WithCause(err)
+		incomplete := httpError(422, api.ReasonIntegrationIncomplete, call.NoIntegration(nil).Message)
+		incomplete.Cause = err
+		return nil, incomplete
 	case err != nil:
 		return nil, api.ErrInternal.WithCause(err)
 	}
@@ -44,8 +46,6 @@ func (g *group) adapter(account upstream.Account) vendors.Adapter {
 func httpError(status int, reason api.Reason, message string) *api.Error {
 	return &api.Error{Status: status, Code: api.CodeHTTPError, Reason: reason, Message: message}
 }
-
-var errIncomplete = httpError(422, api.ReasonIntegrationIncomplete, "The SMS integration is incomplete or cannot be used as it is configured.")
 
 // vendorError returns the error of the table for a failed vendor call; that of Rejected where the class has none. The
 // client sees the vendor's code, and only the operator sees the vendor's text.

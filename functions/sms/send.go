@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -30,9 +31,8 @@ var sendErrors = map[upstream.Class]*api.Error{
 }
 
 var (
-	errTooLong = httpError(422, api.ReasonMessageTooLong, "A message is over 3 SMS units (153 characters each, 67 with Unicode).")
-	errBulk    = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonBulkNeedsManual, Message: "Bulk methods need a Manual (BYOK) SMS integration."}
-	errTrial   = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonTrialDestination, Message: "The project is on trial, and a recipient is not among its allowed destinations."}
+	errBulk  = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonBulkNeedsManual, Message: "Bulk methods need a Manual (BYOK) SMS integration."}
+	errTrial = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonTrialDestination, Message: "The project is on trial, and a recipient is not among its allowed destinations."}
 )
 
 // The values of send_method.
@@ -85,8 +85,30 @@ func (g *group) send() api.Route {
 }
 
 var number = api.Text{
-	Required: true, Max: 20, Pattern: pattern.New(`^(07\d{8}|\+947\d{8})$`), Message: "must be 07XXXXXXXX or +947XXXXXXXX",
-	Propose: proposeNumber,
+	Required: true, Max: 20, Pattern: pattern.New(`^(07\d{8}|\+947\d{8})$`),
+	Message: "must be a Sri Lankan mobile number, 07XXXXXXXX or +947XXXXXXXX",
+	Explain: func(text string) string {
+		if proposal := proposeNumber(text); proposal != "" {
+			return "must be 07XXXXXXXX or +947XXXXXXXX; did you mean " + proposal + "?"
+		}
+		return ""
+	},
+}
+
+// severalNumbers is the message about a recipient of a single send that has several numbers.
+const severalNumbers = "must be one number; for several numbers, use the method bulk_same with recipients"
+
+// oneNumber returns the rule of a single send's recipient.
+func oneNumber() api.Text {
+	one := number
+	one.Max, one.Type = 0, strings.TrimPrefix(severalNumbers, "must be ")
+	one.Explain = func(text string) string {
+		if parts := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;|/\n", r) }); len(parts) > 1 {
+			return severalNumbers
+		}
+		return number.Explain(text)
+	}
+	return one
 }
 
 // otherForms matches a mobile number in the forms that people and other services write, without the separators.
@@ -112,16 +134,19 @@ func decodeSend(in *api.Input) (sendRequest, error) {
 	message := api.Text{Required: true, Min: 1, Max: 4096}
 	switch r.method {
 	case single:
-		to, text := in.Text("to", number), in.Text("message", message)
+		to, text := in.Text("to", oneNumber()), in.Text("message", message)
 		r.add(to, text)
 	case bulkSame:
+		in.Means("numbers", "recipients")
 		text := in.Text("message", message)
 		for _, to := range in.Texts("recipients", api.List{Required: true, Min: 1, Max: 10_000}, number) {
 			r.add(to, text)
 		}
 		r.checkCost = in.Bool("check_cost")
 	case bulkDifferent:
+		in.Means("messages", "msg_list")
 		in.Objects("msg_list", api.List{Required: true, Min: 1, Max: 20}, func(o api.Object) {
+			o.Means("message", "msg")
 			to, text := o.Text("to", number), o.Text("msg", api.Text{Required: true, Min: 1})
 			r.add(to, text)
 		})
@@ -146,13 +171,19 @@ func (r *sendRequest) permit(call *api.Call) error {
 	if r.method != single && call.Mode == project.Managed {
 		return errBulk
 	}
-	switch {
-	case slices.ContainsFunc(r.recipients, func(p recipient) bool { return !call.Project.TrialAllows(p.To) }):
+	if slices.ContainsFunc(r.recipients, func(p recipient) bool { return !call.Project.TrialAllows(p.To) }) {
 		return errTrial
-	case slices.ContainsFunc(r.recipients, func(p recipient) bool { return p.Units > units.Most }):
-		return errTooLong
 	}
-	return nil
+	i := slices.IndexFunc(r.recipients, func(p recipient) bool { return p.Units > units.Most })
+	if i < 0 {
+		return nil
+	}
+	place, used := "The message", units.Length(r.recipients[i].text)
+	if r.method == bulkDifferent {
+		place = fmt.Sprintf("The message of msg_list.%d", i)
+	}
+	return httpError(422, api.ReasonMessageTooLong, fmt.Sprintf("%s has %d characters of at most %d, which are %d SMS units of %d characters (%s).",
+		place, used.Characters, units.Most*used.Unit, units.Most, used.Unit, used.Alphabet))
 }
 
 func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) (*api.Job, error) {

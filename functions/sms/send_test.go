@@ -330,8 +330,15 @@ func TestRemoved(t *testing.T) {
 // The operation refuses before the first send, and bulk and trial come before the length.
 func TestPrepareSend(t *testing.T) {
 	trial := &project.Project{ID: "p", Trial: true, TrialDestinations: []string{"+94770000000"}}
-	long := bulk(single, 1)
-	long.recipients[0].Units = 4
+	long := sendRequest{method: bulkDifferent}
+	long.add("0770000000", "short")
+	long.add("0770000001", strings.Repeat("é€", 154))
+	errTooLong := httpError(422, api.ReasonMessageTooLong,
+		"The message of msg_list.1 has 462 characters of at most 459, which are 3 SMS units of 153 characters (GSM alphabet).")
+	errUnicode := httpError(422, api.ReasonMessageTooLong,
+		"The message has 202 characters of at most 201, which are 3 SMS units of 67 characters (Unicode).")
+	emoji := sendRequest{method: single}
+	emoji.add("0770000000", strings.Repeat("😀", 101))
 	for _, c := range []struct {
 		name    string
 		project *project.Project
@@ -346,6 +353,7 @@ func TestPrepareSend(t *testing.T) {
 		{"allowed on trial", trial, project.BYOK, bulk(bulkSame, 1), nil},
 		{"not all allowed on trial", trial, project.BYOK, bulk(bulkSame, 2), errTrial},
 		{"too long", nil, project.BYOK, long, errTooLong},
+		{"too long with Unicode", nil, project.BYOK, emoji, errUnicode},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newFixture(one(accepts))
@@ -354,7 +362,7 @@ func TestPrepareSend(t *testing.T) {
 				call.Project = c.project
 			}
 			job, err := b.prepareSend(t.Context(), call, c.request)
-			if !errors.Is(err, c.want) || (err == nil) != (job != nil) || job != nil && !job.Irrevocable || b.vendors[0].calls != 0 {
+			if want, ok := errors.AsType[*api.Error](c.want); ok != isError(err, want) || (err == nil) != (job != nil) || job != nil && !job.Irrevocable || b.vendors[0].calls != 0 {
 				t.Errorf("%v with %d calls, want %v", err, b.vendors[0].calls, c.want)
 			}
 		})
@@ -362,10 +370,11 @@ func TestPrepareSend(t *testing.T) {
 	b := newFixture(one(accepts))
 	call := b.caller(project.BYOK, nil)
 	call.Integrations[0].Vendor = "unknown"
-	if _, err := b.prepareSend(t.Context(), call, bulk(single, 1)); !isError(err, errIncomplete) || !errors.Is(err, upstream.ErrIncomplete) {
+	incomplete := httpError(422, api.ReasonIntegrationIncomplete, call.NoIntegration(nil).Message)
+	if _, err := b.prepareSend(t.Context(), call, bulk(single, 1)); !isError(err, incomplete) || !errors.Is(err, upstream.ErrIncomplete) {
 		t.Errorf("an unknown vendor: %v", err)
 	}
-	if _, err := b.prepareBalance(t.Context(), call, struct{}{}); !isError(err, errIncomplete) {
+	if _, err := b.prepareBalance(t.Context(), call, struct{}{}); !isError(err, incomplete) {
 		t.Errorf("the balance of an unknown vendor: %v", err)
 	}
 }
@@ -373,7 +382,7 @@ func TestPrepareSend(t *testing.T) {
 // isError reports whether the client gets the wanted response for an error.
 func isError(err error, want *api.Error) bool {
 	var e *api.Error
-	return errors.As(err, &e) && e.Status == want.Status && e.Code == want.Code && e.Message == want.Message
+	return want != nil && errors.As(err, &e) && e.Status == want.Status && e.Code == want.Code && e.Message == want.Message
 }
 
 // fakeReporter is a vendor that returns balances and estimates.

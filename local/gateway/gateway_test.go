@@ -433,6 +433,27 @@ func TestNoConcurrencyLeft(t *testing.T) {
 	event(t, url, "POST", "/rest/other", nil)
 }
 
+// TestClientGoesAway checks that the gateway waits for a function whose client has hung up.
+func TestClientGoesAway(t *testing.T) {
+	url, log := start(t)
+	ctx, hangUp := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer hangUp()
+	in, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/echo", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Header.Set("X-Probe", `{"do":"sleep","n":800}`)
+	if response, err := http.DefaultTransport.RoundTrip(in); err == nil {
+		t.Error("a response before the client hangs up:", response.Status)
+	}
+	for log.String() == "" {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if strings.Contains(log.String(), context.Canceled.Error()) {
+		t.Error(log.String())
+	}
+}
+
 // TestFunctionResponses checks how the gateway converts a function's result.
 func TestFunctionResponses(t *testing.T) {
 	url, _ := start(t)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -26,18 +27,19 @@ const maxListProblems = 20
 // response names all failing fields. Fields that the operation does not read are ignored.
 type Object struct {
 	members map[string]jsontext.Value
-	path    string // with a trailing dot, or empty
+	path    string            // with a trailing dot, or empty
+	fields  map[string]string // those that the operation reads, with "", and other names with the field that they mean
 	*notes
 }
 
 // notes is what the objects of one body have in common.
 type notes struct {
 	problems   Problems
-	known      map[string]bool // the fields of the body that the operation reads
-	unreported map[string]int  // bad items of which no problem says anything, by the path of their list
+	objects    []Object       // of the body, as far as they are read
+	unreported map[string]int // bad items of which no problem says anything, by the path of their list
 }
 
-func newNotes() *notes { return &notes{Problems{}, map[string]bool{}, map[string]int{}} }
+func newNotes() *notes { return &notes{problems: Problems{}, unreported: map[string]int{}} }
 
 var (
 	errNoObject = errors.New("must be a JSON object")
@@ -51,7 +53,8 @@ const maxDepth = 10_000
 // parseObject reads one JSON object and nothing after it. An empty text counts as an empty object. Duplicate names and
 // invalid UTF-8 are malformed, at any depth (docs/decisions.md#json-bodies).
 func parseObject(text []byte, path string, notes *notes) (Object, error) {
-	o := Object{map[string]jsontext.Value{}, path, notes}
+	o := Object{map[string]jsontext.Value{}, path, map[string]string{}, notes}
+	notes.objects = append(notes.objects, o)
 	if len(bytes.Trim(text, space)) == 0 {
 		return o, nil
 	}
@@ -87,9 +90,11 @@ func parseObject(text []byte, path string, notes *notes) (Object, error) {
 
 // Has reports whether the field is present; null counts as absent.
 func (o Object) Has(name string) bool {
-	if o.path == "" {
-		o.known[name] = true
-	}
+	o.fields[name] = ""
+	return o.present(name)
+}
+
+func (o Object) present(name string) bool {
 	v, ok := o.members[name]
 	return ok && v.Kind() != 'n'
 }
@@ -119,7 +124,8 @@ type Text struct {
 	Min, Max int                   // 0: no maximum
 	Pattern  func() *regexp.Regexp // nil: any text
 	Message  string                // the message for a text that Pattern does not match
-	Propose  func(string) string   // the valid text that such a text probably means, "" for none; nil: no proposals
+	Explain  func(string) string   // a better message about such a text, "" for none; nil: Message for all
+	Type     string                // what a value of another type should be; "": a string
 	OneOf    []string              // nil: any text
 	Default  string
 }
@@ -137,25 +143,17 @@ func (r Text) validate(s string) string {
 	case r.OneOf != nil && !slices.Contains(r.OneOf, s):
 		return "must be one of " + strings.Join(r.OneOf, ", ")
 	case r.Pattern != nil && !r.Pattern().MatchString(s):
-		if r.Propose != nil {
-			return r.Message + didYouMean(r.Propose(s))
+		if r.Explain != nil {
+			return cmp.Or(r.Explain(s), r.Message)
 		}
 		return r.Message
 	}
 	return ""
 }
 
-// didYouMean returns the end of a message that proposes another text, and "" for no proposal.
-func didYouMean(proposal string) string {
-	if proposal == "" {
-		return ""
-	}
-	return "; did you mean " + proposal + "?"
-}
-
 // Text reads a string field.
 func (o Object) Text(name string, r Text) string {
-	v, ok := o.take(name, r.Required, "a string", '"')
+	v, ok := o.take(name, r.Required, cmp.Or(r.Type, "a string"), '"')
 	if !ok {
 		return r.Default
 	}

@@ -23,8 +23,9 @@ func read(o Object) {
 	o.Number("factor", Number{Min: 1, Max: 4, Default: 2})
 	margins := o.Object("margins")
 	margins.Number("top", Number{Min: 0, Max: 100, Default: 15})
+	o.Means("title", "name")
 	o.Texts("list", List{Min: 1, Max: 30}, Text{Max: 3})
-	o.Objects("items", List{Min: 1, Max: 3}, func(i Object) { i.Text("to", Text{Required: true, Min: 1}) })
+	o.Objects("items", List{Min: 1, Max: 3}, func(i Object) { i.Means("number", "to"); i.Text("to", Text{Required: true, Min: 1}) })
 }
 
 // TestObjectNamesEveryProblem checks that error.details name every failing field by its path
@@ -47,7 +48,11 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 				`names: unknown field; did you mean "name"?`, `nbme: unknown field; did you mean "name"?`,
 				`xname: unknown field; did you mean "name"?`,
 			}, "\n")},
-		{"nearly a nested field", `{"name":"n","margins":{"Top":1},"items":[{"to":"a","TO":1}]}`, ""},
+		{"nearly a nested field", `{"name":"n","margins":{"Top":1},"items":[{"to":"a","TO":1},{"To":1}]}`,
+			"items.1.To: unknown field; did you mean \"to\"?\nitems.1.to: is required\nmargins.Top: unknown field; did you mean \"top\"?"},
+		{"another name", `{"name":"n","title":"t","items":[{"number":"1"}]}`,
+			"items.0.number: unknown field; did you mean \"to\"?\nitems.0.to: is required"},
+		{"another name of an absent field", `{"title":"t"}`, "name: is required\ntitle: unknown field; did you mean \"name\"?"},
 		{"nearly a field, and null", `{"name":"n","Flag":null}`, ""},
 		{"far too long a name", `{"name":"n","flag` + strings.Repeat("_", 100) + `":1}`, ""},
 		{"empty text", `{"name":""}`, "name: must not be empty"},
@@ -87,7 +92,7 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 				t.Fatal(err)
 			}
 			read(o)
-			o.noteMisspelt()
+			_ = o.noteMisspelt()
 			if got := o.problems.text(); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
@@ -118,7 +123,7 @@ func TestShortNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Knows("to")
-	o.noteMisspelt()
+	_ = o.noteMisspelt()
 	if got, want := o.problems.text(), "TO: unknown field; did you mean \"to\"?\nt-o: unknown field; did you mean \"to\"?"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -195,7 +200,7 @@ func FuzzObject(f *testing.F) {
 		}
 		if err == nil {
 			read(o)
-			o.noteMisspelt()
+			_ = o.noteMisspelt()
 		} else if place, ok := errors.AsType[*malformedError](err); ok {
 			place.validate(t, body)
 		}

@@ -62,6 +62,7 @@ type Error struct {
 	Reason     Reason // "": the code has no reasons
 	Message    string
 	Details    Problems    // of validation_failed
+	Amounts    Amounts     // further members of details
 	VendorCode string      // the vendor's own code of the failure; empty: the vendor has none
 	Header     http.Header // further headers of the response
 
@@ -73,6 +74,9 @@ type Error struct {
 
 	outcome string // of the metrics, where the status does not decide; empty: the status decides
 }
+
+// Amounts are integers of error.details, such as price and balance (openapi.yaml#Error).
+type Amounts map[string]int64
 
 // Error returns the public message and the cause, for the log.
 func (e *Error) Error() string {
@@ -98,6 +102,8 @@ func (e *Error) details() any {
 		return reasonDetails{Reason: e.Reason}
 	case e.Details != nil:
 		return e.Details
+	case e.Amounts != nil:
+		return e.Amounts
 	}
 	return nil
 }
@@ -120,10 +126,11 @@ var (
 	errUnconfirmed  = &Error{Status: 428, Code: CodeConfirmationMissing, Message: "Sending from the documentation playground needs the header X-Confirm-Send: true."}
 	errNoCredits    = &Error{Status: 402, Code: CodeInsufficientFunds, Message: "The project has too few credits for this request."}
 
-	// ErrNotFound is the error for a path without a resource.
-	ErrNotFound = &Error{Status: 404, Code: CodeHTTPError, Reason: ReasonRouteNotFound, Message: "There is no such resource."}
-	// ErrNoIntegration is the error for a project without a usable active integration in the environment.
-	ErrNoIntegration = &Error{Status: 422, Code: CodeProviderSelection, Message: "The project has no usable active integration for this operation in this environment."}
+	// ErrNotFound is the error for a path without a resource. The gateway has the same text for paths of no function.
+	ErrNotFound = &Error{
+		Status: 404, Code: CodeHTTPError, Reason: ReasonRouteNotFound,
+		Message: "There is no such resource. Operations are below /api/v1, the document is /docs/openapi.yaml, and no path ends with a slash.",
+	}
 	// ErrInternal is every failure of the service itself.
 	ErrInternal = &Error{Status: 500, Code: CodeInternalError, Message: "The request failed unexpectedly. Keep the request ID for support."}
 )
@@ -148,14 +155,11 @@ func ErrMethod(allow string) *Error {
 		Header: http.Header{"Allow": {allow}}}
 }
 
-func errRateLimited(rest time.Duration) *Error {
-	return errLimited("", rest, "The project's request limit is reached.")
-}
-
-// errLimited returns the error for a limit that ends after the rest of a window.
-func errLimited(outcome string, rest time.Duration, message string) *Error {
+// errLimited returns the error for a limit in a window, of which the rest is left.
+func errLimited(outcome string, rest time.Duration, limit int, window time.Duration, message string) *Error {
 	return &Error{Status: 429, Code: CodeRateLimitExceeded, outcome: outcome, Message: message,
-		Header: http.Header{"Retry-After": {strconv.Itoa(max(1, seconds(rest)))}}}
+		Amounts: Amounts{"limit": int64(limit), "window_seconds": int64(window / time.Second)},
+		Header:  http.Header{"Retry-After": {strconv.Itoa(max(1, seconds(rest)))}}}
 }
 
 type errorEnvelope struct {

@@ -1,11 +1,10 @@
 package api
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -18,30 +17,45 @@ const (
 // Knows declares fields that the operation reads from other bodies than this one.
 func (o Object) Knows(names ...string) {
 	for _, name := range names {
-		o.known[name] = true
+		o.fields[name] = ""
 	}
 }
 
-// noteMisspelt notes a problem on unknown fields of the body whose name is nearly that of a known field, on at most
-// maxListProblems of them (docs/decisions.md#misspelt-fields). All other unknown fields are ignored.
-func (o Object) noteMisspelt() {
-	var known []knownField
-	for _, name := range slices.Sorted(maps.Keys(o.known)) {
-		known = append(known, knownField{name, bare(name), []rune(name)})
-	}
-	meant := map[string]string{}
-	for name, value := range o.members {
-		if !o.known[name] && len(name) <= maxMisspelt && value.Kind() != 'n' {
-			if proposal := nearest(name, known); proposal != "" {
-				meant[name] = proposal
+// Means declares another name for a field, which is proposed where the field is absent.
+func (o Object) Means(other, field string) { o.fields[other] = field }
+
+// noteMisspelt notes a problem on unknown fields of the body's objects whose name is nearly that of a known field (within
+// an inner object, of an absent one) or another name of an absent field, on at most maxListProblems of an object (docs/decisions.md#misspelt-fields).
+// noteMisspelt returns the paths of all other unknown fields, which are ignored.
+func (n *notes) noteMisspelt() (ignored []string) {
+	for _, o := range n.objects {
+		var known []knownField
+		for _, name := range slices.Sorted(maps.Keys(o.fields)) {
+			if o.fields[name] == "" {
+				known = append(known, knownField{name, bare(name), []rune(name)})
+			}
+		}
+		misspelt := 0
+		for _, name := range slices.Sorted(maps.Keys(o.members)) {
+			field, listed := o.fields[name]
+			switch {
+			case listed && field == "" || o.members[name].Kind() == 'n':
+				continue
+			case listed && o.present(field):
+				field = ""
+			case !listed && len(name) <= maxMisspelt:
+				if field = nearest(name, known); o.path != "" && o.present(field) {
+					field = ""
+				}
+			}
+			if field == "" {
+				ignored = append(ignored, o.path+name)
+			} else if misspelt++; misspelt <= maxListProblems {
+				o.Problem(name, fmt.Sprintf("unknown field; did you mean %q?", field))
 			}
 		}
 	}
-	misspelt := slices.Sorted(maps.Keys(meant))
-	for _, name := range misspelt[:min(len(misspelt), maxListProblems)] {
-		quoted, _ := jsontext.AppendQuote(nil, meant[name]) // a known name is valid UTF-8
-		o.Problem(name, "unknown field"+didYouMean(string(quoted)))
-	}
+	return ignored
 }
 
 // knownField is the name of a field in the forms that other names are compared with.

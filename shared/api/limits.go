@@ -222,7 +222,7 @@ func (s *Service) subtractUsage(ctx context.Context, u *usage, unsent func(*Mess
 // errRecipient returns the response to a request whose messages all exceed the limit of messages to one number.
 func errRecipient(r *ratelimit.RecipientRefusal) *Error {
 	const message = "The project's limit of %d messages to one number in %s is reached."
-	return errLimited(outcomeRecipient, r.Reset, fmt.Sprintf(message, r.Limit.Messages, inWords(r.Limit.Window)))
+	return errLimited(outcomeRecipient, r.Reset, r.Limit.Messages, r.Limit.Window, fmt.Sprintf(message, r.Limit.Messages, inWords(r.Limit.Window)))
 }
 
 // errDaily returns the response to a request that would exceed a daily limit.
@@ -230,6 +230,7 @@ func errDaily(day ratelimit.Day) *Error {
 	what := map[ratelimit.Unit]string{ratelimit.Credits: "credits", ratelimit.Units: "SMS units"}[day.Limit.Unit]
 	return &Error{
 		Status: http.StatusPaymentRequired, Code: CodeInsufficientFunds, outcome: outcomeDaily,
+		Amounts: Amounts{"limit": day.Limit.Most, "window_seconds": int64(day.End().Sub(day.Start) / time.Second)},
 		Message: fmt.Sprintf("The request would exceed the project's daily limit of %s %s, which ends at %s.",
 			credit.Grouped(day.Limit.Most), what, day.End().Format(time.RFC3339)),
 	}

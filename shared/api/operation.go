@@ -92,6 +92,7 @@ type Call struct {
 	Environment  project.Environment
 	Mode         project.Mode
 	Integrations []project.Integration // active ones of the operation's kind, at least one, by priority
+	kind         project.Kind
 	prices       credit.Prices
 	price        string
 }
@@ -102,6 +103,21 @@ func (c *Call) Credits(units int) int64 {
 		return 0
 	}
 	return int64(units) * c.prices.Of(c.price)
+}
+
+// NoIntegration returns the error for a project without a usable active integration of the operation's kind. The error
+// names the kind, the environment, and the vendors of the integrations that cannot be used.
+func (c *Call) NoIntegration(cause error) *Error {
+	message := fmt.Sprintf("The project has no active %s integration in %s.", c.kind, c.Environment)
+	if len(c.Integrations) > 0 {
+		var vendors []string
+		for _, i := range c.Integrations {
+			vendors = append(vendors, i.Vendor)
+		}
+		message = fmt.Sprintf("The project's active %s integration in %s cannot be used: %s lacks a setting, a secret or data.",
+			c.kind, c.Environment, strings.Join(vendors, ", "))
+	}
+	return &Error{Status: 422, Code: CodeProviderSelection, Message: message, Cause: cause}
 }
 
 // Job is accepted work.
@@ -170,7 +186,7 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 	if err != nil {
 		return nil, err
 	}
-	in.noteMisspelt()
+	state.ignored = in.noteMisspelt()
 	malformed := len(in.problems) > 0
 	r := &request{notes: in.notes, prepare: func(ctx context.Context, prices credit.Prices) (*Job, error) {
 		return o.prepare(ctx, state, prices, decoded)
@@ -190,15 +206,16 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 
 // prepare selects the integrations, lets the operation refuse the request, and returns the work.
 func (o *Operation[T]) prepare(ctx context.Context, state *requestState, prices credit.Prices, decoded T) (*Job, error) {
-	integrations := state.record.Active(o.Kind, state.environment)
-	if len(integrations) == 0 {
-		return nil, ErrNoIntegration
-	}
-	state.mode = integrations[0].Mode
-	return o.Prepare(ctx, &Call{
+	call := &Call{
 		RequestID: state.id, Project: &state.record.Project, Environment: state.environment,
-		Mode: state.mode, Integrations: integrations, prices: prices, price: o.Price,
-	}, decoded)
+		Integrations: state.record.Active(o.Kind, state.environment), kind: o.Kind, prices: prices, price: o.Price,
+	}
+	if len(call.Integrations) == 0 {
+		return nil, call.NoIntegration(nil)
+	}
+	call.Mode = call.Integrations[0].Mode
+	state.mode = call.Mode
+	return o.Prepare(ctx, call, decoded)
 }
 
 func errInvalid(n *notes) *Error {
@@ -226,6 +243,7 @@ type requestState struct {
 	credits     int64
 	vendor      string
 	used        *usage
+	ignored     []string                           // unknown fields of the body, sorted
 	claim       *claim                             // of the Idempotency-Key that the request has won; nil: none
 	rate        atomic.Pointer[ratelimit.Decision] // of the count; nil: the request was not counted
 

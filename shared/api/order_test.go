@@ -393,6 +393,18 @@ func TestKeysOfFailures(t *testing.T) {
 	}
 	fails = false
 
+	// The function's process ends with its request. docs/decisions.md#idempotency-dead-claims
+	for key, c := range map[string]struct {
+		until  time.Duration
+		status int
+	}{"running": {time.Minute, 409}, "died": {-2 * time.Minute, 503}} {
+		_, _, err := h.keys.claim(t.Context(), "acme", "development", key, []byte(`{"text":"a"}`), time.Now().Add(c.until))
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect("the repeat of a request that is "+key, key, c.status, 2)
+	}
+
 	h.limitToOneMore(t)
 	expect("the last of the window", "last", 200, 3)
 	h.restart() // an instance that does not know yet that the limit is reached

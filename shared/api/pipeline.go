@@ -56,6 +56,7 @@ func (s *Service) Handler(routes ...Route) http.Handler {
 		state := &requestState{id: requestID(r.Context()), started: s.now(), request: r}
 		resp := s.respond(r.Context(), state, routes)
 		state.announceLimit(w.Header())
+		state.warn(&resp)
 		resp.write(w, state.id)
 		s.record(r.Context(), state, resp)
 	})
@@ -162,11 +163,10 @@ func (state *requestState) readBody() (err error) {
 
 // authenticate finds the project's record by the request's credentials.
 func (s *Service) authenticate(ctx context.Context, state *requestState) error {
-	clientID, secret, env, ok := credentials(state.request.Header)
-	if !ok {
-		return errUnauthorized
+	clientID, secret, env, err := credentials(state.request.Header)
+	if err != nil {
+		return err
 	}
-	var err error
 	state.record, state.environment, err = s.projects.Authenticate(ctx, clientID, secret, env)
 	switch {
 	case errors.Is(err, project.ErrWrongSecret):
@@ -177,25 +177,49 @@ func (s *Service) authenticate(ctx context.Context, state *requestState) error {
 	return internal("authenticate", err)
 }
 
-// credentials returns the headers that authenticate. A header that was sent twice with different values matches no
-// credentials, so that no intermediary can choose which value counts (docs/decisions.md#credentials).
-func credentials(header http.Header) (clientID, secret, env string, ok bool) {
-	for name, into := range map[string]*string{"X-API-KEY": &clientID, "X-API-SECRET": &secret, "X-ENV": &env} {
-		*into = header.Get(name)
-		if slices.ContainsFunc(header.Values(name), func(v string) bool { return v != *into }) {
-			return "", "", "", false
+// credentials returns the headers that authenticate, or the error that names a wrong header. A header that was sent twice
+// with different values matches no credentials, so that no intermediary can choose which value counts
+// (docs/decisions.md#credentials).
+func credentials(header http.Header) (clientID, secret, env string, err error) {
+	values := map[string]string{}
+	for _, name := range []string{"X-API-KEY", "X-API-SECRET", "X-ENV"} {
+		values[name] = header.Get(name)
+		if slices.ContainsFunc(header.Values(name), func(v string) bool { return v != values[name] }) {
+			return "", "", "", errHeader("The header " + name + " was sent twice, with different values.")
 		}
 	}
-	return clientID, secret, env, true
+	clientID, secret, env = values["X-API-KEY"], values["X-API-SECRET"], values["X-ENV"]
+	_, known := project.ParseEnvironment(env)
+	switch {
+	case clientID == "" && secret == "" && header.Get("Authorization") != "":
+		err = errHeader("The header Authorization is not used: send X-API-KEY and X-API-SECRET.")
+	case clientID == "":
+		err = errHeader("The header X-API-KEY is missing.")
+	case secret == "":
+		err = errHeader("The header X-API-SECRET is missing.")
+	case !known:
+		err = errHeader("The header X-ENV must be development, dev, production or prod.")
+	}
+	return clientID, secret, env, err
+}
+
+func errHeader(message string) error {
+	e := *errUnauthorized
+	e.Message = message
+	return &e
 }
 
 // exhausted refuses the request if this instance has seen the window's limit reached.
 func (s *Service) exhausted(state *requestState) error {
 	if d, exhausted := s.limiter.Exhausted(&state.record.Project, string(state.environment)); exhausted {
 		state.rate.Store(&d)
-		return errRateLimited(d.Reset)
+		return errRateLimited(state, d)
 	}
 	return nil
+}
+
+func errRateLimited(state *requestState, d ratelimit.Decision) *Error {
+	return errLimited("", d.Reset, d.Limit, state.record.Limit.Window, "The project's request limit is reached.")
 }
 
 // count starts to count the request, and returns a function that waits for the result.
@@ -207,7 +231,7 @@ func (s *Service) count(ctx context.Context, state *requestState) (wait func() e
 		}
 		state.rate.Store(&decision)
 		if !decision.Allowed {
-			return errRateLimited(decision.Reset)
+			return errRateLimited(state, decision)
 		}
 		return nil
 	})

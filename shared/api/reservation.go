@@ -38,7 +38,7 @@ func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, co
 	}
 	messages, daily := s.countUsage(ctx, state, state.used)
 	limited, reserveErr, prefetchErr, messagesErr, dailyErr := counted(), reserved(), prefetched(), messages(), daily()
-	err := cmp.Or(limited, messagesErr, reserveError(reserveErr), dailyErr, internal("", prefetchErr))
+	err := cmp.Or(limited, messagesErr, reserveError(job.Credits, reserveErr), dailyErr, internal("", prefetchErr))
 	if err == nil {
 		return reservation, nil
 	}
@@ -54,9 +54,11 @@ func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, co
 func nothing() error { return nil }
 
 // reserveError returns the response to a failed reservation.
-func reserveError(err error) error {
-	if errors.Is(err, credit.ErrInsufficientCredits) {
-		return errNoCredits
+func reserveError(price int64, err error) error {
+	if lacking, ok := errors.AsType[*credit.InsufficientError](err); ok {
+		refused := *errNoCredits
+		refused.Amounts = Amounts{"price": price, "balance": lacking.Balance}
+		return &refused
 	}
 	return internal("reserve credits", err)
 }

@@ -3,9 +3,11 @@ package api
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -109,6 +111,31 @@ func (state *requestState) announceLimit(header http.Header) {
 	} {
 		header[name] = []string{strconv.Itoa(value)}
 	}
+}
+
+// maxNamed and maxName bound the names of ignored fields in a response: their number and their length.
+const maxNamed, maxName = 5, 40
+
+// warn adds the warning about ignored fields to a response (docs/decisions.md#warnings). Names that a quoted string of
+// ASCII cannot hold are counted only.
+func (state *requestState) warn(resp *response) {
+	if len(state.ignored) == 0 {
+		return
+	}
+	var names []string
+	for _, name := range state.ignored {
+		if len(names) < maxNamed && len(name) <= maxName && strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
+			names = append(names, name)
+		}
+	}
+	warning := fmt.Sprintf("unknown-fields;n=%d", len(state.ignored))
+	if len(names) > 0 {
+		warning += `;names="` + strings.Join(names, " ") + `"`
+	}
+	if others := resp.header["X-SVC-Warnings"]; len(others) > 0 { //nolint:staticcheck // the letter case of openapi.yaml
+		warning = others[0] + ", " + warning
+	}
+	resp.header["X-SVC-Warnings"] = []string{warning}
 }
 
 func identify(w http.ResponseWriter, requestID string) {

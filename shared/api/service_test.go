@@ -312,6 +312,29 @@ func TestContradictoryCredentials(t *testing.T) {
 	}
 }
 
+// TestWarnings: a response names ignored fields, also that of a refused request, beside the operation's own warning
+// (docs/decisions.md#warnings).
+func TestWarnings(t *testing.T) {
+	h := build(t)
+	handler := Lambda(h.Handler(operation(false, func(context.Context) (*Result, error) {
+		return &Result{Header: http.Header{"X-SVC-Warnings": {"low-contrast"}}}, nil
+	})))
+	for body, want := range map[string]string{
+		`{"text":"a"}`: "low-contrast", `{"text":"a","x":null}`: "low-contrast",
+		`{"text":"a","sender_id":1,"schedule_at":"now"}`: `low-contrast, unknown-fields;n=2;names="schedule_at sender_id"`,
+		`{"b":1,"a":1,"c":1,"d":1,"f":1,"e":1}`:          `unknown-fields;n=6;names="a b c d e"`,
+		`{"text":"a","é":1,"\"":1,"a b":1}`:              `low-contrast, unknown-fields;n=3`,
+	} {
+		response, err := handler(t.Context(), events.APIGatewayProxyRequest{
+			HTTPMethod: "POST", Path: "/test", Body: body,
+			MultiValueHeaders: map[string][]string{"X-API-KEY": {h.client}, "X-API-SECRET": {h.secret}},
+		})
+		if got := strings.Join(response.MultiValueHeaders["X-SVC-Warnings"], "|"); err != nil || got != want {
+			t.Errorf("%s: %d %s %s, %v; want %s", body, response.StatusCode, got, response.Body, err, want)
+		}
+	}
+}
+
 // TestDeadline checks that the work ends at the gateway's limit less the time for capture and response, and that the time of
 // a replayed event is ignored (docs/decisions.md#time-budget).
 func TestDeadline(t *testing.T) {

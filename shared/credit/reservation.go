@@ -42,14 +42,19 @@ type Reservation struct {
 	captured  bool
 }
 
-// insufficientError is ErrInsufficientCredits with the item that lacks the credits, nil where there is none.
-type insufficientError struct{ wallet dynamo.Item }
+// InsufficientError is ErrInsufficientCredits with the balance of the wallet, 0 where there is none.
+type InsufficientError struct {
+	Balance int64
+	wallet  dynamo.Item // the item that lacks the credits
+}
 
-func (*insufficientError) Error() string { return ErrInsufficientCredits.Error() }
+// Error returns the text of ErrInsufficientCredits.
+func (*InsufficientError) Error() string { return ErrInsufficientCredits.Error() }
 
-func (*insufficientError) Unwrap() error { return ErrInsufficientCredits }
+// Unwrap returns ErrInsufficientCredits.
+func (*InsufficientError) Unwrap() error { return ErrInsufficientCredits }
 
-// Reserve takes the credits out of the balance. Reserve returns ErrInsufficientCredits when the wallet lacks the credits,
+// Reserve takes the credits out of the balance. Reserve returns an InsufficientError when the wallet lacks the credits,
 // and another error when no attempt got a response: Reserve has then returned the credits that may have been taken.
 func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if _, err := ParseKey(string(r.Key)); r.Credits <= 0 || r.Project == "" || err != nil {
@@ -57,7 +62,7 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	}
 	r.Wallet = r.shard()
 	err := s.reserve(ctx, r)
-	if refused, ok := errors.AsType[*insufficientError](err); ok {
+	if refused, ok := errors.AsType[*InsufficientError](err); ok {
 		return s.reserveRebalanced(ctx, r, refused)
 	}
 	return err
@@ -86,7 +91,8 @@ func (s *Store) reserve(ctx context.Context, r *Reservation) error {
 			r.Attempts = 2 // at least
 			return nil
 		}
-		return &insufficientError{wallet}
+		balance, _ := dynamo.NumberOf(wallet["balance"]) // 0 where there is no wallet
+		return &InsufficientError{balance, wallet}
 	}
 	err = fmt.Errorf("credit: reserve: %w", err)
 	if r.ambiguous == 0 {

@@ -218,7 +218,7 @@ func (s *Store) readShards(ctx context.Context, project string, from, to int) (m
 
 // reserveRebalanced moves credits from other shards to the shard that refused the reservation, and repeats the
 // reservation. A wallet of one shard has no others: reserveRebalanced then returns the refusal.
-func (s *Store) reserveRebalanced(ctx context.Context, r *Reservation, refused *insufficientError) error {
+func (s *Store) reserveRebalanced(ctx context.Context, r *Reservation, refused *InsufficientError) error {
 	shards := max(r.Shards, shardsIn(refused.wallet))
 	if shards == 1 {
 		return refused
@@ -228,10 +228,18 @@ func (s *Store) reserveRebalanced(ctx context.Context, r *Reservation, refused *
 		return err
 	}
 	m := rebalancing{to: shard, anyShard: true, used: max(r.Shards, 1), want: r.Credits}
-	return s.rebalanced(ctx, r.Project, shards, m, ErrInsufficientCredits, func(shard int) error {
+	err = s.rebalanced(ctx, r.Project, shards, m, ErrInsufficientCredits, func(shard int) error {
 		r.Wallet = walletID(r.Project, shard)
 		return s.reserve(ctx, r)
 	})
+	if errors.Is(err, ErrInsufficientCredits) {
+		b, err := s.readBalances(ctx, r.Project, shards)
+		if err != nil {
+			return err
+		}
+		return &InsufficientError{Balance: b.sum()}
+	}
+	return err
 }
 
 // gatherAndMove gathers credits in the first shard, which lacks them for a movement, and repeats the movement.

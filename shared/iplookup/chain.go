@@ -61,21 +61,21 @@ func NewChain[T any](cfg Config, table []vendors.Vendor[T], onUnknown OnUnknown,
 
 // Accounts returns the accounts of a project's complete integrations in their order. The errors are for the client; a project
 // without a complete integration gets a 422.
-func (c *Chain[T]) Accounts(ctx context.Context, projectID string, integrations []project.Integration) ([]upstream.Account, error) {
+func (c *Chain[T]) Accounts(ctx context.Context, call *api.Call, integrations []project.Integration) ([]upstream.Account, error) {
 	spec := func(vendor string) *upstream.Spec {
 		if v := vendors.Find(c.table, vendor); v != nil {
 			return &v.Spec
 		}
 		return nil
 	}
-	accounts, err := c.client.Accounts(ctx, projectID, integrations, spec, c.secrets)
+	accounts, err := c.client.Accounts(ctx, call.Project.ID, integrations, spec, c.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
-		return nil, api.ErrNoIntegration.WithCause(err)
+		return nil, call.NoIntegration(err)
 	case err != nil:
 		return nil, api.ErrInternal.WithCause(err)
 	case len(accounts) == 0:
-		return nil, api.ErrNoIntegration
+		return nil, call.NoIntegration(nil)
 	}
 	return accounts, nil
 }
@@ -95,7 +95,7 @@ func (c *Chain[T]) Job(
 	ctx context.Context, call *api.Call, integrations []project.Integration, addr netip.Addr, unavailable *api.Error,
 	respond func(Result[T]) *api.Result,
 ) (*api.Job, error) {
-	accounts, err := c.Accounts(ctx, call.Project.ID, integrations)
+	accounts, err := c.Accounts(ctx, call, integrations)
 	if err != nil {
 		return nil, err
 	}

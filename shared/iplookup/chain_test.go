@@ -242,15 +242,15 @@ func TestCache(t *testing.T) {
 }
 
 func TestAccounts(t *testing.T) {
-	b := newFixture(true, 0)
+	b, call := newFixture(true, 0), &api.Call{Project: &project.Project{ID: "p"}}
 	for _, in := range [][]project.Integration{nil, {{Vendor: "nobody"}}, {{Vendor: "a", Settings: map[string]string{"endpoint": "http://a"}}}} {
-		_, err := b.Accounts(t.Context(), "p", in)
+		_, err := b.Accounts(t.Context(), call, in)
 		var e *api.Error
 		if !errors.As(err, &e) || e.Code != api.CodeProviderSelection {
 			t.Errorf("%v: %v", in, err)
 		}
 	}
-	accounts, err := b.Accounts(t.Context(), "p", []project.Integration{{Vendor: "nobody"}, {Vendor: "b"}})
+	accounts, err := b.Accounts(t.Context(), call, []project.Integration{{Vendor: "nobody"}, {Vendor: "b"}})
 	if err != nil || len(accounts) != 1 || accounts[0].Integration.Vendor != "b" {
 		t.Errorf("%v, %v", accounts, err)
 	}

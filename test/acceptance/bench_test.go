@@ -10,57 +10,31 @@ import (
 // benchmarked is a request on a demo project.
 type benchmarked struct{ name, project, path, body string }
 
-// measure measures one request after the other through gateway, compiled function and DynamoDB Local, or from several
-// clients.
-func (c benchmarked) measure(b *testing.B, parallel bool) {
+// measure measures one request after the other through gateway, compiled function and DynamoDB Local.
+func (c benchmarked) measure(b *testing.B) {
 	if fixture.stack == nil {
 		b.Skip("a deployed stack is not for measuring")
 	}
 	as := demoProject(c.project).dev
-	once := func() {
-		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, fixture.baseURL+c.path, strings.NewReader(c.body))
-		if err != nil {
-			b.Error(err)
-			return
-		}
-		r.Header.Set("X-API-KEY", as.ID)
-		r.Header.Set("X-API-SECRET", as.Secret)
-		a, err := client.Do(r)
-		if err != nil {
-			b.Error(err)
-			return
-		}
-		_, err = io.Copy(io.Discard, a.Body)
-		a.Body.Close()
-		if err != nil || a.StatusCode != http.StatusOK {
-			b.Errorf("%d, %v", a.StatusCode, err)
-		}
-	}
 	b.Run(c.name, func(b *testing.B) {
-		if !parallel {
-			for b.Loop() {
-				once()
+		for b.Loop() {
+			r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, fixture.baseURL+c.path, strings.NewReader(c.body))
+			if err != nil {
+				b.Fatal(err)
 			}
-			return
+			r.Header.Set("X-API-KEY", as.ID)
+			r.Header.Set("X-API-SECRET", as.Secret)
+			a, err := client.Do(r)
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, err = io.Copy(io.Discard, a.Body)
+			a.Body.Close()
+			if err != nil || a.StatusCode != http.StatusOK {
+				b.Fatalf("%d, %v", a.StatusCode, err)
+			}
 		}
-		b.SetParallelism(4)
-		b.RunParallel(func(next *testing.PB) {
-			for next.Next() {
-				once()
-			}
-		})
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 	})
-}
-
-// BenchmarkBarcode measures requests a second: with one write where a request is free, and four where it is paid.
-func BenchmarkBarcode(b *testing.B) {
-	for _, c := range []benchmarked{
-		{"free", "byok", barcodes, `{"data":"SVC-2026/11 00481516"}`}, {"paid", "managed", barcodes, `{"data":"SVC-2026/11 00481516"}`},
-		{"QR", "byok", qrcodes, `{"data":"https://example.com/pay?amount=1250.00"}`},
-	} {
-		c.measure(b, true)
-	}
 }
 
 // BenchmarkLookups measures whole requests, one after the other, of a function that is warm.
@@ -70,6 +44,6 @@ func BenchmarkLookups(b *testing.B) {
 		{"vpn not routable", "byok", vpn, ip("10.0.0.1")}, {"vpn through the vendor", "byok", vpn, ip("45.83.0.1")},
 		{"location kept", "byok", location, ip("112.134.0.1")},
 	} {
-		c.measure(b, false)
+		c.measure(b)
 	}
 }

@@ -3,10 +3,8 @@ package acceptance
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -52,8 +50,6 @@ type response struct {
 		MessageCount     int             `json:"message_count"`
 		CreditsCharged   int64           `json:"credits_charged"`
 		ProviderResponse json.RawMessage `json:"provider_response"`
-		Source           string          `json:"source"`
-		BalanceFormatted string          `json:"balance_formatted"`
 	} `json:"data"`
 	Error struct {
 		Code    string  `json:"code"`
@@ -384,20 +380,4 @@ func atOnce(n, parallel int, do func(i int) *response) []*response {
 	close(next)
 	running.Wait()
 	return responses
-}
-
-// abandon sends the request and hangs up at once.
-func abandon(t *testing.T, r request) {
-	t.Helper()
-	address := strings.TrimPrefix(fixture.baseURL, "http://")
-	host, prefix, _ := strings.Cut(address, "/")
-	conn, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := fmt.Fprintf(conn, "POST /%s%s HTTP/1.1\r\nHost: %s\r\nX-API-KEY: %s\r\nX-API-SECRET: %s\r\nContent-Length: %d\r\n\r\n%s",
-		prefix, r.path, host, r.as.ID, r.as.Secret, len(r.body), r.body); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -136,6 +136,7 @@ func TestErrors(t *testing.T) {
 	other := key
 	other.body += " "
 	playground := map[string]string{"X-SVC-Client": "playground"}
+	origin := map[string]string{"Origin": playgroundOrigin}
 	at := func(path, body string, as *tenant) request { return request{path: path, body: body, as: as.dev} }
 	get := func(path string, as *tenant) request {
 		return request{method: "GET", path: currencies + path, as: as.dev}
@@ -151,11 +152,11 @@ func TestErrors(t *testing.T) {
 			"404 http_error route_not_found", "Currency operations are under /api/v1/utility/currency"},
 		{"no such method", request{method: "GET", path: send}, "405 http_error method_not_allowed", ""},
 		{"large body", request{path: send, body: large}, "413 http_error body_too_large", ""},
-		{"not confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: playground},
+		{"not confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: origin},
 			"428 send_confirmation_required", ""},
 		{"check_cost of a single send", request{path: send, body: `{"send_method":"single","to":"0771234567","message":"m","check_cost":true}`, as: p.dev, header: playground},
 			"428 send_confirmation_required", ""},
-		{"confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: with(playground, "X-Confirm-Send", "TRUE")},
+		{"confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: with(origin, "X-Confirm-Send", "TRUE")},
 			"422 provider_selection_failed", ""},
 		{"bulk on Managed", at(send, bulkSame(to[:1], "m"), managed), "403 forbidden bulk_needs_manual", ""},
 		{"another number on trial", at(send, single(to[0], "m"), trial), "403 forbidden trial_destination", ""},
@@ -220,6 +221,57 @@ func TestErrors(t *testing.T) {
 		got := strings.Join(strings.Fields(fmt.Sprint(a.status, " ", a.Error.Code, " ", d.Reason, " ", d.Vendor, " ", d.VendorCode)), " ")
 		if got != c.want || a.Success || !strings.Contains(a.Error.Message, c.message) {
 			t.Errorf("%s: %d %s, want %s: %s", c.name, a.status, a.body, c.want, c.message)
+		}
+	}
+}
+
+// TestMistakes: the response to a client's mistake says what to do: the message, error.details or a header names it
+// (docs/decisions.md#warnings, docs/decisions.md#credentials, docs/decisions.md#misspelt-fields).
+func TestMistakes(t *testing.T) {
+	local(t)
+	t.Parallel()
+	managed, broke, bare, incomplete := demoProject("managed"), demoProject("broke"), demoProject("bare"), demoProject("incomplete")
+	to := numberBlock(2)
+	header := func(name, value string) map[string]string { return map[string]string{name: value} }
+	at := func(path, body string, as *tenant) request { return request{path: path, body: body, as: as.dev} }
+	for name, c := range map[string]struct {
+		r    request
+		want string // status, and a part of the response's body or headers
+	}{
+		"no key":              {request{path: barcodes, as: credential{"", managed.dev.Secret}}, "401 The header X-API-KEY is missing."},
+		"no secret":           {request{path: barcodes, as: credential{managed.dev.ID, ""}}, "401 The header X-API-SECRET is missing."},
+		"bearer":              {request{path: barcodes, header: header("Authorization", "Bearer x")}, "401 The header Authorization is not used: send X-API-KEY and X-API-SECRET."},
+		"environment":         {request{path: barcodes, as: managed.dev, header: header("X-ENV", "staging")}, "401 The header X-ENV must be development, dev, production or prod."},
+		"a list in to":        {at(send, `{"send_method":"single","to":["0771234567"],"message":"m"}`, managed), `422 {"to":["must be one number; for several numbers, use the method bulk_same with recipients"]}`},
+		"numbers in to":       {at(send, single("0771234567, 0777654321", "m"), managed), `422 {"to":["must be one number; for several numbers, use the method bulk_same with recipients"]}`},
+		"foreign number":      {at(send, single("+14155550123", "m"), managed), `422 {"to":["must be a Sri Lankan mobile number, 07XXXXXXXX or +947XXXXXXXX"]}`},
+		"messages":            {at(send, `{"send_method":"bulk_different","messages":[{}]}`, managed), `422 "messages":["unknown field; did you mean \"msg_list\"?"]`},
+		"nested message":      {at(send, `{"send_method":"bulk_different","msg_list":[{"to":"0771234567","message":"m"}]}`, managed), `422 "msg_list.0.message":["unknown field; did you mean \"msg\"?"]`},
+		"too long":            {at(send, single(to[0], strings.Repeat("m", 460)), managed), "422 The message has 460 characters of at most 459"},
+		"no integration":      {at(barcodes, `{"data":"x"}`, bare), "422 The project has no active barcode integration in development."},
+		"no provider":         {at(location, `{"ip":"20.0.0.9","provider":"nobody"}`, managed), "422 The project has no active location integration with the provider nobody in development."},
+		"incomplete":          {at(vpn, ip("20.0.0.9"), incomplete), "422 integration in development cannot be used: ipgeolocation"},
+		"slash":               {at(send+"/", "{}", managed), "404 no path ends with a slash"},
+		"no document":         {request{method: "GET", path: "/../../openapi.yaml"}, "404 the document is /docs/openapi.yaml"},
+		"no credits":          {at(barcodes, `{"data":"x"}`, broke), `402 "details":{"balance":0,"price":100}`},
+		"trial":               {at(send, single(to[0], "m"), demoProject("trial")), `403 "reason":"trial_destination"`},
+		"unknown features":    {at(barcodes, `{"data":"x","sender_id":"S","schedule_at":"now"}`, managed), `200 unknown-fields;n=2;names="schedule_at sender_id"`},
+		"a feature in a send": {at(send, `{"send_method":"single","to":"`+to[1]+`","message":"m","sender_id":"S"}`, managed), `200 unknown-fields;n=1;names="sender_id"`},
+	} {
+		a := c.r.send(t)
+		if a == nil {
+			continue
+		}
+		status, part, _ := strings.Cut(c.want, " ")
+		if text := fmt.Sprint(string(a.body), a.header["X-Svc-Warnings"]); fmt.Sprint(a.status) != status || !strings.Contains(text, part) {
+			t.Errorf("%s: %d %s, want %s", name, a.status, text, c.want)
+		}
+	}
+	limited := demoProject("limited")
+	for n := range 6 {
+		a := at(barcodes, `{"data":"x"}`, limited).send(t)
+		if n == 5 && a != nil && a.status != 429 || a != nil && a.status == 429 && !strings.Contains(string(a.body), `"details":{"limit":5,"window_seconds":60}`) {
+			t.Errorf("%s", a.body)
 		}
 	}
 }

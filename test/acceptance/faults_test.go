@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -130,35 +129,5 @@ func TestFaults(t *testing.T) {
 				t.Errorf("%d uncertain charges listed: %+v", len(listed), listed)
 			}
 		})
-	}
-}
-
-// docs/decisions.md#fail-over: the next integration by priority is tried after a certain failure only, and one that is
-// incomplete is passed over. The response, the ledger and the log name the vendor that took the message. functions/sms
-// TestDeliver has every failure.
-func TestFailover(t *testing.T) {
-	local(t)
-	t.Parallel()
-	to := numberBlock(2)
-	addRules(t, sandbox.Rule{Vendor: "twilio", To: to[1], Outcome: sandbox.Rejected})
-	for i, endpoint := range []string{closedEndpoint(t), ""} {
-		p := plan{credits: 1_000_000, integrations: []integration{
-			{vendor: "quicksend", mode: project.Managed, priority: 3}, {vendor: "dialog", mode: project.Managed, priority: 1, bare: true},
-			{vendor: "twilio", mode: project.Managed, priority: 2, endpoint: endpoint},
-		}}.make(t)
-		a := request{path: send, body: single(to[i], "m"), as: p.dev}.do(t)
-		if a == nil {
-			continue
-		}
-		e := p.ledger(t)[a.RequestID]
-		got := verdict{a.status, a.Error.Code, e.State == "captured", e.Uncertain, len(sent(to[i]))}
-		if want := []verdict{taken, refused}[i]; got != want {
-			t.Errorf("%+v %s, ledger %+v; want %+v", got, a.body, e, want)
-		}
-		vendor := []string{"quicksend", "twilio"}[i]
-		lines := logLines(t, fixture.stack.LogDir, a.RequestID)["sms.log"]
-		if i == 0 && (a.provider(t).Vendor != vendor || e.Vendor != vendor) || len(lines) != 1 || !strings.Contains(lines[0], fmt.Sprintf(`"vendor":%q`, vendor)) {
-			t.Errorf("%s, ledger %+v, %s; want the vendor %s", a.body, e, lines, vendor)
-		}
 	}
 }

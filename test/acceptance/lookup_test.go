@@ -95,25 +95,6 @@ func TestBurnerEmailShield(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#not-routable: addresses that are not globally routable get a response at once: flags false, fields
-// null, no vendor call, no charge, no credits needed. shared/ipaddr has the test of every range.
-func TestNotRoutable(t *testing.T) {
-	local(t)
-	t.Parallel()
-	p := demoProject("broke")
-	for address, canonical := range map[string]string{"10.1.2.3": "10.1.2.3", "::FFFF:C0A8:1": "192.168.0.1", "2001:DB8::0:1": "2001:db8::1"} {
-		if a := (request{path: vpn, body: ip(address), as: p.dev}).do(t); a != nil {
-			a.has(t, address, `"ip_address":"`+canonical+`","is_vpn":false,"is_proxy":false,"is_tor":false,"is_relay":false,"is_hosting":false,"country_code":null`, `"provider_name":"none"`)
-		}
-		if a := (request{path: location, body: ip(address), as: p.dev}).do(t); a != nil {
-			a.has(t, address, `"data":{"country":null,"country_code":null,"city":null,"isp":null,"latitude":null,"longitude":null,"timezone":null},"meta":{"provider_override":null}`)
-		}
-		if calls := lookups(fixture.stack.Sandbox, address, canonical); len(calls) > 0 {
-			t.Errorf("%s: a vendor was asked: %v", address, calls)
-		}
-	}
-}
-
 // TestLookupVendors checks every vendor beside the sandbox, and that only a success is charged. The vendors' packages
 // have the tests of what each vendor reports and of each way to fail.
 func TestLookupVendors(t *testing.T) {
@@ -162,19 +143,6 @@ func TestLookupVendors(t *testing.T) {
 
 // lookupFailure are the statuses when no vendor had a result (docs/decisions.md#lookup-chain).
 var lookupFailure = map[string]int{vpn: 503, location: 500}
-
-// docs/decisions.md#lookup-chain: several active integrations are a fail-over chain by priority.
-func TestLookupFailover(t *testing.T) {
-	local(t)
-	t.Parallel()
-	p := demoProject("failover")
-	if a := (request{path: vpn, body: ip("45.83.0.6"), as: p.dev}).do(t); a != nil {
-		a.has(t, "IP risk", `"is_vpn":true,"is_proxy":true,"is_tor":true,"is_relay":true,"is_hosting":true`, `"provider_name":"ipinfo"`)
-	}
-	if a := (request{path: location, body: ip("112.134.9.9"), as: p.dev}).do(t); a != nil {
-		a.has(t, "location", `"city":"Colombo"`)
-	}
-}
 
 // docs/decisions.md#location-provider: a provider that is not active for the environment is 422; meta mirrors the hint.
 func TestLocationProvider(t *testing.T) {

@@ -79,7 +79,7 @@ func TestOnceBulk(t *testing.T) {
 
 // docs/decisions.md#idempotency-outcomes, docs/decisions.md#idempotency-repeats: what may have reached a vendor is
 // kept, a repeat sends nothing and pays nothing, whatever has changed since, and another body is refused.
-// shared/idempotency and shared/api have the tests of every outcome.
+// shared/api has the tests of every outcome.
 func TestOnceIsKept(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -116,7 +116,10 @@ func TestOnceIsKept(t *testing.T) {
 func TestOnceIsFreed(t *testing.T) {
 	local(t)
 	t.Parallel()
-	p, to := plan{integrations: []integration{{vendor: "twilio", mode: project.Managed, endpoint: closedEndpoint(t)}}}.make(t), number()
+	p, to := plan{integrations: []integration{
+		{vendor: "dialog", mode: project.Managed, bare: true}, // passed over (docs/decisions.md#modes)
+		{vendor: "twilio", mode: project.Managed, priority: 1, endpoint: closedEndpoint(t)},
+	}}.make(t), number()
 	r := keyed(p, "freed", single(to, "first"))
 	if a := r.do(t); a != nil && a.status != 402 {
 		t.Errorf("without credits: %d %s", a.status, a.body)
@@ -125,7 +128,7 @@ func TestOnceIsFreed(t *testing.T) {
 	if a := r.do(t); a != nil && a.status != 503 {
 		t.Errorf("connection refused: %d %s", a.status, a.body)
 	}
-	p.connect(t, integration{vendor: "twilio", mode: project.Managed})
+	p.connect(t, integration{vendor: "twilio", mode: project.Managed, priority: 1})
 	forget()
 	r.body = single(to, "second")
 	first := r.do(t)

@@ -14,18 +14,21 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/sandbox"
 	"svcapi/local/stack"
+	"svcapi/local/template"
 	"svcapi/shared/credit"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
 	"svcapi/test/proxytest"
 )
 
@@ -78,21 +81,6 @@ func oneProcessStack(t *testing.T) *oneProcess {
 	fixture.oneProcess.alone.Lock()
 	t.Cleanup(fixture.oneProcess.alone.Unlock)
 	return fixture.oneProcess
-}
-
-// send returns a request to the second stack.
-func (n *oneProcess) send(project, body string, header map[string]string) request {
-	return request{path: send, body: body, as: demoProject(project).dev, header: header, base: n.stack.BaseURL}
-}
-
-// ask sends a request to the second stack. The response may be a picture.
-func (n *oneProcess) ask(t *testing.T, project, path, body string, header map[string]string) *response {
-	t.Helper()
-	r := n.send(project, body, header)
-	if r.path = path; path == barcodes {
-		return r.send(t)
-	}
-	return r.do(t)
 }
 
 // recorder is between the functions and the engine.
@@ -198,10 +186,12 @@ func phases(calls []call) int {
 
 var writes = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
 
-// TestPhasesAndWrites counts the phases and writes of warm requests before and after the response
-// (docs/decisions.md#phases).
+// TestPhasesAndWrites counts the phases and writes of warm requests before and after the response: each limit adds a write
+// and no phase, and a refusal from memory costs one write (docs/decisions.md#phases).
 func TestPhasesAndWrites(t *testing.T) {
 	n := oneProcessStack(t)
+	const costCheck = `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","check_cost":true}`
+	limited := map[string]*tenant{"limited-byok": n.limited(t, project.BYOK), "limited-managed": n.limited(t, project.Managed)}
 	for _, c := range []struct {
 		name           string
 		project        string
@@ -223,15 +213,34 @@ func TestPhasesAndWrites(t *testing.T) {
 		{"free with a key: claim beside count; outcome", "byok", send, single(number(), "m"), "free", 200, 2, 3, 0, ""},
 		{"paid with a key: claim beside count, reserve, mark, outcome beside capture; remove", "managed", send, single(number(), "m"), "paid", 200, 4, 6, 1, ""},
 		{"cold: the project's query before", "race", balance, "{}", "", 200, 2, 1, 0, "GetItem Query"},
+		{"limits, free SMS: recipient and units, too", "limited-byok", send, single(number(), "m"), "", 200, 1, 3, 0, ""},
+		{"limits, paid: credits of the day, too", "limited-managed", barcodes, `{"data":"1"}`, "", 200, 2, 4, 1, ""},
+		{"limits, paid SMS: recipient and credits, too", "limited-managed", send, single(number(), "m"), "", 200, 3, 6, 1, ""},
+		{"limits, cost check: count", "limited-byok", send, costCheck, "", 200, 1, 1, 0, ""},
+		{"limits, refused from memory: count", "limited-byok", send, single(number(), "m"), "", 429, 1, 1, 0, ""},
 	} {
-		do := func(key string) *response {
-			header := map[string]string{}
-			if key != "" {
-				header["Idempotency-Key"] = key
-			}
-			return n.ask(t, c.project, c.path, c.body, header)
+		p := limited[c.project]
+		if p == nil {
+			p = demoProject(c.project)
 		}
-		if !strings.HasPrefix(c.name, "cold") { // the project's record, the vendor's secret and the connections are there
+		do := func(key string) *response {
+			r := request{path: c.path, body: c.body, as: p.dev, header: map[string]string{}, base: n.stack.BaseURL}
+			if key != "" {
+				r.header["Idempotency-Key"] = key
+			}
+			if c.path == barcodes { // a picture
+				return r.send(t)
+			}
+			return r.do(t)
+		}
+		warm := 1 // the project's record, the vendor's secret and the connections are there
+		switch {
+		case strings.HasPrefix(c.name, "cold"):
+			warm = 0
+		case c.status == 429:
+			warm = 5 // the limit is 4, so that the instance has seen a refusal
+		}
+		for range warm {
 			do("")
 		}
 		var a *response
@@ -263,47 +272,48 @@ func TestPhasesAndWrites(t *testing.T) {
 	}
 }
 
-// kill ends the function's process, by its id, once a vendor has got what is sent to a number.
-func (n *oneProcess) kill(t *testing.T, to string) {
+// limited returns a project of the second stack with all limits, which no test reaches but by recipient.
+func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 	t.Helper()
-	n.await(t, to)
-	ids := n.stack.Processes("SmsFunction")
-	if len(ids) != 1 {
-		t.Fatalf("processes %v, want one", ids)
-	}
-	if err := syscall.Kill(ids[0], syscall.SIGKILL); err != nil {
+	store, name := project.NewStore(n.db, n.table("projects")), "limited-"+string(mode)
+	model, err := store.Load(t.Context(), demo.ID(string(mode)))
+	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// await waits until a vendor has got what is sent to a number.
-func (n *oneProcess) await(t *testing.T, to string) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); n.sent(to) == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing was sent")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// sent counts the sends to a number.
-func (n *oneProcess) sent(to string) (count int) {
-	for _, c := range n.stack.Sandbox.Calls() {
-		if c.Operation == "send" && slices.ContainsFunc(c.To, func(s string) bool { return strings.HasSuffix(s, to[1:]) }) {
-			count++
-		}
-	}
-	return count
-}
-
-// rules sets what numbers meet on the second stack.
-func (n *oneProcess) rules(t *testing.T, rules ...sandbox.Rule) {
-	t.Helper()
-	if err := n.stack.Sandbox.SetRules(rules...); err != nil {
+	_, err = store.CreateProject(t.Context(), project.Project{
+		ID: name, Name: name, Limit: model.Limit,
+		Limits: project.Limits{
+			Recipients:   []project.RecipientLimit{{Messages: 4, Window: 12 * time.Hour}, {Messages: 9, Window: 24 * time.Hour}},
+			DailyCredits: 1_000_000_000, DailyUnits: 1_000_000_000,
+		},
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = n.stack.Sandbox.SetRules() })
+	vault := secret.NewWriter(secretsmanager.New(secretsmanager.Options{
+		Region: template.Region, BaseEndpoint: &n.stack.SecretsURL, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	}), oneProcessStage)
+	for _, i := range model.Active(project.SMS, project.Development) {
+		if err = vault.Put(t.Context(), project.SMS, name, secret.Change{Environment: project.Development, Vendor: i.Vendor, After: sandbox.Accounts[i.Vendor]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range model.Integrations {
+		if err := store.PutIntegration(t.Context(), name, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err = n.ledger.CreateWallet(t.Context(), name); err == nil {
+		err = n.ledger.Grant(t.Context(), credit.Movement{Project: name, ID: credit.NewKey(time.Now(), name), Credits: 1_000_000, Reason: "test", Actor: "test"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	clientID, clientSecret, err := store.IssueCredential(t.Context(), name, project.Development)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tenant{id: name, dev: remember(credential{clientID, clientSecret})}
 }
 
 // settle runs the settling function once the reservations of dead requests are old enough.
@@ -313,105 +323,5 @@ func (n *oneProcess) settle(t *testing.T) {
 	result, err := n.stack.Invoke(t.Context(), "SettleFunction", []byte("{}"))
 	if err != nil || result.FunctionError != "" {
 		t.Fatalf("settle: %v %s", err, result.Payload)
-	}
-}
-
-// entry is a request's ledger entry on the second stack.
-func (n *oneProcess) entry(t *testing.T, project, requestID string) *credit.Entry {
-	t.Helper()
-	var found *credit.Entry
-	entries, err := n.ledger.Entries(t.Context(), demo.ID(project), time.Now().Add(-time.Hour), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.RequestID == requestID {
-			found = &e
-		}
-	}
-	return found
-}
-
-func (n *oneProcess) balance(t *testing.T, project string) int64 {
-	t.Helper()
-	b, err := n.ledger.Balance(t.Context(), demo.ID(project))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// age makes a claim look as old as it will be.
-func (n *oneProcess) age(t *testing.T, project, key, attribute string, to int64) {
-	t.Helper()
-	_, err := n.db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName:                 new(n.table("transient")),
-		Key:                       map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "idem#" + demo.ID(project) + "#development#" + key}},
-		UpdateExpression:          new("SET #a = :v"),
-		ConditionExpression:       new("attribute_exists(#a)"),
-		ExpressionAttributeNames:  map[string]string{"#a": attribute},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: fmt.Sprint(to)}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// docs/decisions.md#internal-errors: a function that dies is 500 internal_error, in the envelope.
-// docs/decisions.md#what-is-charged: an SMS whose request died after its mark is charged and listed as uncertain.
-// docs/decisions.md#idempotency-dead-claims: a repeat of its Idempotency-Key sends nothing and is 503.
-func TestFunctionDies(t *testing.T) {
-	n := oneProcessStack(t)
-	managed, byok := number(), number()
-	n.rules(t, sandbox.Rule{To: managed, Outcome: sandbox.Hang}, sandbox.Rule{To: byok, Outcome: sandbox.Hang})
-	before := n.balance(t, "managed")
-	price := n.stack.Prices.Of(credit.SMS)
-	died := map[string]*response{}
-	for project, to := range map[string]string{"managed": managed, "byok": byok} {
-		r := n.send(project, single(to, "m"), map[string]string{"Idempotency-Key": "dies"})
-		responses := make(chan *response)
-		go func() { responses <- r.do(t) }()
-		n.kill(t, to)
-		a := <-responses
-		if a == nil {
-			t.Fatal("no response")
-		}
-		if !a.is(500, "internal_error") || strings.Contains(string(a.body), "signal") || strings.Contains(string(a.body), "bootstrap") {
-			t.Errorf("%s: %d %s, want 500 internal_error without a detail", project, a.status, a.body)
-		}
-		died[project] = a
-		if a := r.do(t); a != nil && !a.is(409, "http_error") {
-			t.Errorf("%s, repeated at once: %d %s, want 409 http_error", project, a.status, a.body)
-		}
-		n.age(t, project, "dies", "dead", time.Now().Add(-time.Second).UnixMilli())
-		for range 2 {
-			if a := r.do(t); a != nil && !a.is(503, "http_error") {
-				t.Errorf("%s, repeated when the claim is dead: %d %s, want 503 http_error", project, a.status, a.body)
-			}
-		}
-		r.body = single(to, "other")
-		if a := r.do(t); a != nil && !a.is(422, "http_error") {
-			t.Errorf("%s, with another body: %d %s, want 422 http_error", project, a.status, a.body)
-		}
-		if got := n.sent(to); got != 1 {
-			t.Errorf("%s: sent %d times", project, got)
-		}
-	}
-	if e := n.entry(t, "managed", died["managed"].RequestID); e == nil || e.State != credit.Sending {
-		t.Errorf("before it is settled: ledger %+v, want sending", e)
-	}
-	n.settle(t)
-	if e := n.entry(t, "managed", died["managed"].RequestID); e == nil || e.State != credit.Captured || !e.Uncertain || e.Credits != price {
-		t.Errorf("settled: ledger %+v, want captured, uncertain, %d credits", e, price)
-	}
-	if e := n.entry(t, "byok", died["byok"].RequestID); e != nil {
-		t.Errorf("byok: ledger %+v", e)
-	}
-	if got := n.balance(t, "managed"); got != before-price {
-		t.Errorf("balance %d, want %d", got, before-price)
-	}
-	// The next request gets a new process.
-	if a := n.send("managed", single(number(), "m"), nil).do(t); a != nil && !a.is(200, "") {
-		t.Errorf("afterwards: %d %s", a.status, a.body)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/go-rod/rod/lib/proto"
 )
 
-// sizes of the window: a laptop and a phone.
+// sizes of the window: a desk, a tablet and a phone.
 var sizes = []struct {
 	name          string
 	width, height int
-}{{"laptop", 1366, 768}, {"phone", 390, 844}}
+}{{"desk", 1440, 900}, {"tablet", 1024, 768}, {"phone", 390, 844}}
 
 // Enter in the dialog keeps what was typed, and does not open the dialog again. On the local stack the playground
 // starts with a demo project's credentials.
@@ -124,6 +124,21 @@ func TestPageSearch(t *testing.T) {
 			t.Errorf("%q finds %s, want %s", words, found, want)
 		}
 	}
+	v.fill(t, "#search", "extension characters") // of a description
+	v.until(t, "the sentence", `() => document.querySelector("#results .where")?.textContent === "Send SMS"`)
+	v.eval(t, `() => { document.getElementById("search").blur(); return "" }`)
+	if err := v.Keyboard.Type('/'); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []input.Key{input.ArrowDown, input.ArrowDown, input.ArrowUp, input.Enter} {
+		v.until(t, "the focus in the search", `() => document.activeElement.closest(".search") !== null`)
+		if err := v.Keyboard.Type(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.until(t, "the hit", `() => {
+		const hit = document.querySelector(":target"), y = hit?.getBoundingClientRect().top
+		return hit?.textContent.includes("extension characters") && y > 0 && y < innerHeight }`)
 	v.fill(t, "#search", "no such thing")
 	if got := v.eval(t, `() => document.getElementById("found").textContent + document.querySelectorAll("#results a").length`); got != "0 results0" {
 		t.Error(got)
@@ -152,11 +167,23 @@ func TestPageLayout(t *testing.T) {
 					.filter((id) => !(document.getElementById(id)?.offsetHeight > 0)).join()`,
 				"rule": `() => document.getElementById("generateBarcode.width_factor").textContent.replace(/\s+/g, " ").includes("1 to 4") ? "" : document.getElementById("generateBarcode.width_factor").textContent`,
 				"places": fmt.Sprintf(`() => [...document.querySelectorAll(".operation")].filter((o) => {
-					const [fields, work, outcome] = [".about", ".try", ".outcome"].map((s) => o.querySelector(s).getBoundingClientRect())
-					return %d > 600 ? work.left < fields.right || work.top > fields.top + 40 : work.top < fields.bottom || outcome.top < work.bottom
+					const [head, about, play, request, response, samples, outcome] = [".head", ".about", ".playground", ".request", ".response", ".samples", ".outcome"]
+						.map((s) => o.querySelector(s).getBoundingClientRect())
+					return head.bottom > play.top || outcome.top < play.bottom || (%d > 1280
+						? samples.left < about.right || samples.top > about.top + 40 || response.left < request.right || play.top < about.bottom
+						: play.bottom > about.top || about.bottom > samples.top || response.top < request.bottom)
 				}).map((o) => o.id).join()`, size.width),
-				"shared errors": `() => [...document.querySelectorAll("#reference tr[id] td:nth-child(2)")].filter((c) => /^\s*(unauthorized|rate_limit_exceeded|internal_error)\s*$/.test(c.textContent)).map((c) => c.parentElement.id).join()`,
-				"copy buttons":  `() => [...document.querySelectorAll("main pre")].filter((pre) => ![...pre.closest(".sample, .samples").querySelectorAll("button")].some((b) => b.textContent === "Copy")).map((pre) => pre.textContent).join()`,
+				"lines": `() => [...document.querySelectorAll("main pre")].filter((pre) => {
+					const range = document.createRange()
+					range.selectNodeContents(pre)
+					const lines = pre.textContent.trimEnd().split("\n").length, height = parseFloat(getComputedStyle(pre.firstChild).lineHeight) || parseFloat(getComputedStyle(pre).lineHeight)
+					return pre.offsetHeight > 0 && pre.scrollHeight < lines * height * 0.9
+				}).map((pre) => pre.textContent).join()`,
+				"first sentences": `() => [...document.querySelectorAll(".about > p:first-child")].filter((p) => /^(The same request|The document is untrusted|Success means)/.test(p.textContent)).map((p) => p.textContent).join()`,
+				"rules":           `() => [...document.querySelectorAll(".pattern")].filter((p) => p.nextSibling?.textContent.trim()).map((p) => p.textContent).join()`,
+				"links":           `() => ["#retries", "docs/changelog.txt"].filter((href) => !document.querySelector("nav [href='" + href + "']")).join()`,
+				"shared errors":   `() => [...document.querySelectorAll("#reference tr[id] td:nth-child(2)")].filter((c) => /^\s*(unauthorized|rate_limit_exceeded|internal_error)\s*$/.test(c.textContent)).map((c) => c.parentElement.id).join()`,
+				"copy buttons":    `() => [...document.querySelectorAll("main pre")].filter((pre) => ![...pre.closest(".sample, .samples").querySelectorAll("button")].some((b) => b.textContent === "Copy")).map((pre) => pre.textContent).join()`,
 				"cut codes": `() => {
 					const cut = []
 					for (const code of document.querySelectorAll("td code, p code")) for (const part of code.childNodes) {
@@ -188,4 +215,29 @@ func TestPageLayout(t *testing.T) {
 			v.check(t)
 		})
 	}
+}
+
+// One choice of a language is for all samples, and is remembered; the samples have the credentials that were entered.
+func TestPageSamples(t *testing.T) {
+	local(t)
+	t.Parallel()
+	v := newTab(t, newBrowser(t), 1440, 900)
+	openDocs(t, v, "")
+	const selected = `() => [...new Set([...document.querySelectorAll(".samples [role=tab][aria-selected=true]")].map((tab) => tab.textContent))].join()`
+	if got := v.eval(t, selected); got != "curl" {
+		t.Errorf("the page begins with %q", got)
+	}
+	v.eval(t, `() => { [...document.querySelectorAll(".samples [role=tab]")].find((tab) => tab.textContent === "Python").click(); return "" }`)
+	if got := v.eval(t, selected); got != "Python" {
+		t.Errorf("the samples are in %q", got)
+	}
+	openDocs(t, v, "")
+	if got := v.eval(t, selected); got != "Python" {
+		t.Errorf("after loading again the samples are in %q", got)
+	}
+	v.enter(t, credential{"svc_mine_development", "svcs_my-secret"})
+	if got := v.eval(t, `() => [...document.querySelectorAll(".samples code")].filter((c) => !/svc_mine_development[^]*svcs_my-secret/.test(c.textContent)).length`); got != "0" {
+		t.Errorf("%s samples without the credentials", got)
+	}
+	v.check(t)
 }

@@ -12,6 +12,7 @@ import (
 
 	"svcapi/functions/sms/units"
 	"svcapi/local/workdir"
+	"svcapi/shared/project"
 )
 
 // openDocs loads the documentation page.
@@ -186,6 +187,23 @@ func TestPlayground(t *testing.T) {
 		}
 	})
 	v.check(t)
+}
+
+// openapi.yaml#InsufficientFunds: the playground shows why a limit refused a request.
+func TestPlaygroundShowsRefusals(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{credits: 1_000_000}.make(t).drawing(t, project.Managed)
+	svc[any](t, "", "project", "limits", p.id, "--daily-credits", "50")
+	v := newTab(t, newBrowser(t), 1280, 900)
+	openDocs(t, v, "")
+	v.enter(t, p.dev)
+	playground := v.operation(t, "generateBarcode")
+	got := v.send(t, playground)
+	shown := v.eval(t, `selector => document.querySelector(selector + " dl").textContent`, playground)
+	if !strings.HasPrefix(got, "402") || !strings.Contains(shown, "the project's daily limit of 50 credits, which ends at ") {
+		t.Errorf("%s: %s", got, shown)
+	}
 }
 
 // docs/decisions.md#units: the page counts as the API does, so that the question names the right price.

@@ -160,7 +160,6 @@ type entry struct {
 	State       string
 	Credits     int64
 	Operation   string
-	Units       int
 	Environment string
 	Vendor      string
 	RequestID   string `json:"request_id"`

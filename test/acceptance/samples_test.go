@@ -1,67 +1,23 @@
 package acceptance
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 )
 
-// docs/decisions.md#documentation-page: code samples for every operation. Those of the document are run as a reader
-// runs them, with credentials in place of the placeholders; the API responds to each with success, so every
-// operation's first example is good.
-func TestSamples(t *testing.T) {
+// TestExamples sends every example request of openapi.yaml: each succeeds. The code samples of the documentation page
+// send these requests; functions/docs/samples runs samples in each language.
+func TestExamples(t *testing.T) {
 	local(t) // they send
 	t.Parallel()
-	var doc struct {
-		Paths map[string]map[string]json.RawMessage
-	}
-	if err := json.Unmarshal(getPage(t, "GET", docsURL()+"/openapi.json", nil).body, &doc); err != nil {
-		t.Fatal(err)
-	}
-	as := demoProject("managed").dev
-	fill := strings.NewReplacer("{base_url}", fixture.baseURL, "<API_KEY>", as.ID, "<API_SECRET>", as.Secret)
-	commands := map[string][]string{
-		"curl": {"sh", "-e", "sample"}, "JavaScript": {"node", "sample.mjs"},
-		"Python": {inRoot(t, ".local/venv/bin/python"), "sample"},
-	}
-	for path, item := range doc.Paths {
-		for method, text := range item {
-			if method != "get" && method != "post" {
-				continue // an extension
-			}
-			var operation struct {
-				Samples []struct{ Label, Source string } `json:"x-codeSamples"`
-			}
-			if err := json.Unmarshal(text, &operation); err != nil {
-				t.Fatal(err)
-			}
-			var labels []string
-			for _, sample := range operation.Samples {
-				labels = append(labels, sample.Label)
-				command, ok := commands[sample.Label]
-				if !ok {
-					continue // compiled or parsed by the tests of the samples themselves
-				}
-				dir := t.TempDir()
-				file := filepath.Join(dir, command[len(command)-1])
-				if err := os.WriteFile(file, []byte(fill.Replace(sample.Source)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
-				cmd.Dir = dir
-				var out bytes.Buffer
-				cmd.Stdout, cmd.Stderr = &out, &out
-				if err := cmd.Run(); err != nil || strings.Contains(out.String(), `"success":false`) {
-					t.Errorf("%s, %s: %v\n%s\n%s", path, sample.Label, err, out.String(), sample.Source)
-				}
-			}
-			if got := strings.Join(labels, " "); got != "curl JavaScript Python Go PHP" {
-				t.Errorf("%s has samples in %s", path, got)
-			}
+	for _, e := range examples(fixture.spec) {
+		r := request{method: e.method, path: e.target, as: demoProject("byok").dev}
+		if e.body != nil {
+			text, _ := json.Marshal(e.body) // an example of openapi.yaml
+			r.body = string(text)
+		}
+		if a := r.send(t); a != nil && a.status != 200 {
+			t.Errorf("%s %s %s: %d %.300s", e.method, e.path, r.body, a.status, a.body)
 		}
 	}
 }

@@ -1,11 +1,8 @@
 package acceptance
 
 import (
-	"encoding/json"
 	"os"
-	"strings"
 	"testing"
-	"time"
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/credit"
@@ -103,81 +100,5 @@ func TestRace(t *testing.T) {
 	}
 	if captured != 100 {
 		t.Errorf("%d captured entries, want 100", captured)
-	}
-}
-
-// A request's charge does not depend on a client that waits: one that goes away is charged for what was sent.
-func TestClientGoesAway(t *testing.T) {
-	local(t)
-	t.Parallel()
-	p := plan{credits: 1_000_000, integrations: []integration{{vendor: "twilio", mode: project.Managed}}}.make(t)
-	to := number()
-	abandon(t, request{path: send, body: single(to, "m"), as: p.dev})
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		for _, e := range p.ledger(t) {
-			if e.State == "captured" {
-				if got := p.balance(t); got != 1_000_000-perUnit() || len(sent(to)) != 1 {
-					t.Errorf("balance %d, sent %d times", got, len(sent(to)))
-				}
-				return
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the message of a client that went away is not charged")
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-}
-
-// docs/decisions.md#units, docs/decisions.md#prices: units, and what a Managed send costs. The unit counter has a test
-// of its own.
-func TestUnitsAndCredits(t *testing.T) {
-	local(t)
-	t.Parallel()
-	p := plan{credits: 1_000_000, integrations: []integration{{vendor: "twilio", mode: project.Managed}}}.make(t)
-	left := int64(1_000_000)
-	for message, units := range map[string]int{"x": 1, strings.Repeat("x", 459): 3, strings.Repeat("අ", 68): 2} {
-		a := request{path: send, body: single(number(), message), as: p.dev}.do(t)
-		if a == nil {
-			continue
-		}
-		price := int64(units) * perUnit()
-		left -= price
-		if !a.is(200, "") || a.Data.MessageCount != units || a.Data.CreditsCharged != price || a.Data.SendMethod != "single" {
-			t.Errorf("%.10s: %d %s, want %d units for %d credits", message, a.status, a.body, units, price)
-		}
-		if e := p.ledger(t)[a.RequestID]; e.State != "captured" || e.Credits != price || e.Units != units || e.Operation != "sms" || e.Vendor != "twilio" || e.Environment != "development" {
-			t.Errorf("%.10s: ledger %+v", message, e)
-		}
-	}
-	if got := p.balance(t); got != left {
-		t.Errorf("balance %d, want %d", got, left)
-	}
-}
-
-// docs/decisions.md#sms-balance: the wallet of a Managed project, without a call to the provider; else the provider's
-// own, for every vendor that has a balance call.
-func TestBalance(t *testing.T) {
-	local(t)
-	t.Parallel()
-	p := plan{credits: 1_234_567, integrations: []integration{{vendor: "twilio", mode: project.Managed}}}.make(t)
-	if a := (request{path: balance, as: p.dev}).do(t); a != nil && (!a.is(200, "") || a.Data.Source != "service_wallet" ||
-		a.Data.BalanceFormatted != "1,234,567 credits" || a.Data.ProviderResponse != nil) {
-		t.Errorf("Managed: %d %s", a.status, a.body)
-	}
-	for vendor, want := range map[string]string{
-		"quicksend": "1250.50", "notifylk": "3500", "textlk": "950", "ultimatesms": "950", "smslenz": "1450.00", "dialog": "4500.00", "twilio": "12.05 USD",
-	} {
-		p := plan{integrations: []integration{{vendor: vendor, mode: project.BYOK}}}.make(t)
-		a := request{path: balance, body: "{}", as: p.dev}.do(t)
-		if a == nil {
-			continue
-		}
-		var response struct{ Balance string }
-		err := json.Unmarshal(a.Data.ProviderResponse, &response)
-		if !a.is(200, "") || a.Data.Source != "sms_provider_direct" || err != nil || response.Balance == "" || !strings.Contains(a.Data.BalanceFormatted, want) {
-			t.Errorf("%s: %d %s, want %s", vendor, a.status, a.body, want)
-		}
 	}
 }

@@ -146,30 +146,3 @@ func find(line []byte, known map[byte][]form) (what string, at int) {
 	}
 	return "", -1
 }
-
-// Prove checks the search itself: Prove writes every form of invented secrets into a new folder, and finds each of them.
-func Prove(dir string) (err error) {
-	const vendor, client = "made/up+vendor key", "svcs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
-	planted := []string{
-		`{"error":"` + client + `"}`, client[:len(client)*4/5], "for " + base64.StdEncoding.EncodeToString([]byte("id:"+client)),
-		"https://user:made-up@vendor.example/", "authorization: Bearer 0123456789abcdef0123", "x-api-key: svc_made-up_aaaaaaaa", Private,
-	}
-	for _, f := range forms(vendor) {
-		planted = append(planted, "before "+string(f.text)+" behind")
-	}
-	folder, err := os.MkdirTemp(dir, "planted")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	for i, line := range planted {
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.log", i)), []byte("a line\n"+line+"\n"), 0o600); err != nil {
-			return err
-		}
-	}
-	r, err := Search(folder, []string{vendor})
-	if err == nil && len(r.Found) != len(planted) {
-		err = fmt.Errorf("the search for secrets found %d of %d planted ones", len(r.Found), len(planted))
-	}
-	return err
-}

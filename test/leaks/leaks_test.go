@@ -1,17 +1,32 @@
-package leaks_test
+package leaks
 
 import (
+	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"svcapi/test/leaks"
 )
 
+// TestProve plants every form of invented secrets, and finds each of them.
 func TestProve(t *testing.T) {
-	if err := leaks.Prove(t.TempDir()); err != nil {
-		t.Error(err)
+	const vendor, client = "made/up+vendor key", "svcs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
+	planted := []string{
+		`{"error":"` + client + `"}`, client[:len(client)*4/5], "for " + base64.StdEncoding.EncodeToString([]byte("id:"+client)),
+		"https://user:made-up@vendor.example/", "authorization: Bearer 0123456789abcdef0123", "x-api-key: svc_made-up_aaaaaaaa", Private,
+	}
+	for _, f := range forms(vendor) {
+		planted = append(planted, "before "+string(f.text)+" behind")
+	}
+	dir := t.TempDir()
+	for i, line := range planted {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.log", i)), []byte("a line\n"+line+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := Search(dir, []string{vendor}); err != nil || len(r.Found) != len(planted) {
+		t.Errorf("found %d of %d planted secrets: %v, %v", len(r.Found), len(planted), r.Found, err)
 	}
 }
 
@@ -33,10 +48,10 @@ func TestSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, leaks.KnownFile), []byte(secret+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, KnownFile), []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := leaks.Search(dir, nil)
+	r, err := Search(dir, nil)
 	if err != nil || r.Files != 4 || r.Lines != 4 || r.Secrets != 1 || len(r.Found) != 3 {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -10,49 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
-
 	"svcapi/local/template"
 )
-
-// Actions are named by commit, with the tag in a comment: a tag can be moved.
-var pinnedAction = regexp.MustCompile(`^\s+- uses: [a-z0-9-]+/[a-z0-9-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
-
-// Workflows pin what they run, and may do no more than they need.
-func TestWorkflows(t *testing.T) {
-	files, err := filepath.Glob(root(".github", "workflows", "*.yml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no workflows: %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var workflow struct {
-			Permissions map[string]string
-			Jobs        map[string]struct {
-				Timeout int `yaml:"timeout-minutes"`
-			}
-		}
-		if err := yaml.Unmarshal(text, &workflow); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		if len(workflow.Permissions) != 1 || workflow.Permissions["contents"] != "read" {
-			t.Errorf("%s: permissions are %v, want to read contents alone", file, workflow.Permissions)
-		}
-		for name, job := range workflow.Jobs {
-			if job.Timeout == 0 {
-				t.Errorf("%s: %s has no time-out", file, name)
-			}
-		}
-		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, "uses:") && !pinnedAction.MatchString(strings.TrimRight(line, "\n")) {
-				t.Errorf("%s: %s is not pinned by commit", file, strings.TrimSpace(line))
-			}
-		}
-	}
-}
 
 // Each function is built for its architecture, the same wherever it is built.
 func TestBuildTargets(t *testing.T) {

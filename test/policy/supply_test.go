@@ -78,12 +78,15 @@ var jobRights = map[string]map[string]string{
 	"deploy.yml deploy": {"contents": "read", "attestations": "read", "id-token": "write"},
 }
 
-// TestWorkflowRights checks which jobs may do more than read, that no workflow has a stored key of AWS, that releases are
-// attested and that a deployment verifies them.
-func TestWorkflowRights(t *testing.T) {
+// Actions are named by commit, with the tag in a comment: a tag can be moved.
+var pinnedAction = regexp.MustCompile(`^\s+- uses: [a-z0-9-]+/[a-z0-9-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+
+// TestWorkflows checks that workflows pin what they run, that jobs have time-outs and may do no more than they need, that
+// no workflow has a stored key of AWS, that releases are attested and that a deployment verifies them.
+func TestWorkflows(t *testing.T) {
 	files, err := filepath.Glob(root(".github", "workflows", "*.yml"))
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no workflows: %v", err)
 	}
 	found := 0
 	for _, file := range files {
@@ -92,12 +95,27 @@ func TestWorkflowRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		var workflow struct {
-			Jobs map[string]struct{ Permissions map[string]string }
+			Permissions map[string]string
+			Jobs        map[string]struct {
+				Permissions map[string]string
+				Timeout     int `yaml:"timeout-minutes"`
+			}
 		}
 		if err := yaml.Unmarshal(text, &workflow); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v", file, err)
+		}
+		if len(workflow.Permissions) != 1 || workflow.Permissions["contents"] != "read" {
+			t.Errorf("%s: permissions are %v, want to read contents alone", file, workflow.Permissions)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "uses:") && !pinnedAction.MatchString(strings.TrimRight(line, "\n")) {
+				t.Errorf("%s: %s is not pinned by commit", file, strings.TrimSpace(line))
+			}
 		}
 		for name, job := range workflow.Jobs {
+			if job.Timeout == 0 {
+				t.Errorf("%s: %s has no time-out", file, name)
+			}
 			want := jobRights[filepath.Base(file)+" "+name]
 			if want != nil {
 				found++

@@ -122,7 +122,8 @@ func parseGrant(fields []string, reason string, seen map[string]bool) (g bulkGra
 var errNotAll = errors.New("some grants failed: correct the file and run the command again; grants that were made are not repeated")
 
 func grants(a *app.App) *cobra.Command {
-	var file, batch, reason string
+	var batch, reason string
+	var given []bulkGrant
 	cmd := a.Command(&cobra.Command{
 		Use:   "grants FILE.csv",
 		Short: "Grant credits to many projects",
@@ -133,17 +134,13 @@ column "project" or "project_id", and lines that begin with #. "-" reads standar
 The command grants nothing unless every line is valid and every project exists.
 A grant counts once for its batch and project, so the command may be repeated.`,
 		Example: `  svc credit grants march.csv --batch 2026-03-31-invoices --reason invoice --dry-run`,
-	}, app.Bind(&file), func(ctx context.Context, s *app.Stack) error {
-		text, err := s.Read(file, maxFile)
-		if err != nil {
-			return err
+	}, func(args []string) error {
+		text, err := a.Read(args[0], maxFile)
+		if err == nil {
+			given, err = readGrants(string(text), batch, reason)
 		}
-		grants, err := readGrants(string(text), batch, reason)
-		if err != nil {
-			return err
-		}
-		return grantAll(ctx, s, grants)
-	})
+		return err
+	}, func(ctx context.Context, s *app.Stack) error { return grantAll(ctx, s, given) })
 	cmd.Flags().StringVar(&batch, "batch", "", "name of the grants, beginning with their date: 2026-03-31-invoices")
 	cmd.Flags().StringVar(&reason, "reason", "", "reason for the ledger, for lines without one")
 	return cmd

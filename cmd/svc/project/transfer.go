@@ -43,27 +43,25 @@ func transferOf(rec *project.Record) transfer {
 }
 
 func importFile(a *app.App) *cobra.Command {
-	var file, id string
+	var id string
+	var t transfer
 	cmd := a.Command(&cobra.Command{
 		Use:   "import FILE",
 		Short: "Create a project from an export; secrets, credentials and credits are new",
 		Long: `Create a project from the output of "svc project export". The command imports an
 integration without a stored secret as inactive: "svc integration set" stores the
 secret and activates the integration. Issue new credentials. "-" reads standard input.`,
-	}, app.Bind(&file), func(ctx context.Context, s *app.Stack) error {
-		t, err := readTransfer(s, file)
-		if err != nil {
-			return err
-		}
+	}, func(args []string) (err error) {
+		t, err = readTransfer(a, args[0])
 		t.ID = cmp.Or(id, t.ID)
-		return t.create(ctx, s)
-	})
+		return err
+	}, t.create)
 	cmd.Flags().StringVar(&id, "id", "", "project ID in place of the exported one")
 	return cmd
 }
 
-func readTransfer(s *app.Stack, file string) (t transfer, err error) {
-	content, err := s.Read(file, maxTransfer)
+func readTransfer(a *app.App, file string) (t transfer, err error) {
+	content, err := a.Read(file, maxTransfer)
 	if err != nil {
 		return t, err
 	}
@@ -90,7 +88,7 @@ func readTransfer(s *app.Stack, file string) (t transfer, err error) {
 }
 
 // create creates the project with its integrations, all or nothing. An integration without a stored secret is inactive.
-func (t transfer) create(ctx context.Context, s *app.Stack) error {
+func (t *transfer) create(ctx context.Context, s *app.Stack) error {
 	t.ID = cmp.Or(t.ID, project.NewID())
 	p, err := t.project()
 	if err != nil {

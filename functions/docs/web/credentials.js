@@ -5,6 +5,14 @@ import { ask } from "./dom.js";
 const { demoId, demoSecret } = document.body.dataset; // of the local stack, empty elsewhere
 let current = demoId ? { id: demoId, secret: demoSecret } : null; // {id, secret}
 
+const listeners = [];
+
+/** Calls a function with the credentials, or null, now and after each change. */
+export function onCredentials(listener) {
+  listeners.push(listener);
+  listener(current);
+}
+
 const dialog = document.getElementById("credentials");
 const id = document.getElementById("client-id");
 const secret = document.getElementById("client-secret");
@@ -12,6 +20,7 @@ const secret = document.getElementById("client-secret");
 function show() {
   document.getElementById("credentials-state").textContent = current ? current.id : "No credentials";
   document.getElementById("open-credentials").classList.toggle("set", current !== null);
+  for (const listener of listeners) listener(current);
 }
 
 /** Asks the reader for credentials; resolves with those in force then, or null. */

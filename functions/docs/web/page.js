@@ -8,7 +8,7 @@ import "./search.js";
 const baseURL = new URL("api/v1", location.href).href;
 for (const place of document.querySelectorAll(".base-url")) place.textContent = baseURL;
 for (const code of document.querySelectorAll("main pre")) copyable(code);
-for (const code of document.querySelectorAll(".text code")) code.classList.toggle("phrase", code.textContent.includes(" ")); // may break at spaces
+for (const code of document.querySelectorAll(".text :not(pre) > code")) code.classList.toggle("phrase", code.textContent.includes(" ")); // may break at spaces
 for (const table of document.querySelectorAll(".about > table:not(.stacked)")) table.tabIndex = 0; // a narrow page scrolls it
 
 /** Brings the element that the address names into view, with everything that hides it opened. */

@@ -14,9 +14,10 @@ const ownHeaders = ["X-ENV", "X-Confirm-Send"];
 export function playground({ spec, operation, path, method, baseURL }) {
   const title = element("h5", { textContent: "Playground" });
   const section = element("section", { className: "playground", "aria-label": `Playground: ${operation.summary}` }, title);
-  const request = fields(section, spec, operation, path, method);
+  const form = element("div", { className: "request" });
+  const request = fields(form, spec, operation, path, method);
   const note = element("p", { className: "note", textContent: notes[operation.operationId] ?? "", hidden: !notes[operation.operationId] });
-  const place = element("div", { className: "response" });
+  const place = element("div", { className: "response" }, element("p", { className: "waiting", textContent: "The response appears here." }));
   const status = element("p", { className: "status", role: "status" });
   const send = element("button", { type: "button", className: "primary send", textContent: "Send" });
   send.addEventListener("click", async () => {
@@ -28,7 +29,8 @@ export function playground({ spec, operation, path, method, baseURL }) {
       send.setAttribute("aria-disabled", "false");
     }
   });
-  section.append(note, element("div", { className: "buttons" }, send, copyButton("Copy as curl", () => curl(request(), baseURL))), status, place);
+  form.append(note, element("div", { className: "buttons" }, send, copyButton("Copy as curl", () => curl(request(), baseURL))));
+  section.append(form, element("div", {}, status, place));
   return section;
 }
 
@@ -204,11 +206,12 @@ const reasons = {
 
 function facts(response, operation, envelope, elapsed) {
   const list = element("dl");
-  const add = (name, value) => value && list.append(element("div", {}, element("dt", { textContent: name }), element("dd", { textContent: value })));
+  const add = (name, value, className = "") => value && list.append(element("div", {}, element("dt", { textContent: name }), element("dd", { textContent: value, className })));
   add("Time", `${grouped(elapsed)} ms`);
   add("Credits", charged(response, operation, envelope));
   add("Message", envelope?.error?.message);
-  add("Request ID", response.headers.get("X-SVC-Request-ID"));
+  add("Request ID", response.headers.get("X-SVC-Request-ID"), "id");
+  add("Warnings", response.headers.get("X-SVC-Warnings"));
   add("Retry after", response.headers.get("Retry-After") && `${response.headers.get("Retry-After")} s`);
   add("Replayed", response.headers.get("Idempotency-Replayed"));
   return list;

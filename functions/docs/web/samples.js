@@ -1,10 +1,27 @@
 // Code samples of an operation, one tab for each language.
 
+import { onCredentials } from "./credentials.js";
 import { copyButton, element, uniqueID } from "./dom.js";
 
-let chosen = "curl"; // the language that the reader looked at last, for all operations
+let chosen = "curl"; // the language of all samples, remembered
+try {
+  chosen = localStorage.getItem("language") ?? chosen;
+} catch {
+  // Storage is off: the choice lasts as long as the page.
+}
+const drawn = []; // of each operation, the function that shows the chosen language
 
-/** The tabs of an operation's x-codeSamples, with the API's root filled in. */
+function choose(label) {
+  chosen = label;
+  try {
+    localStorage.setItem("language", label);
+  } catch {
+    // As above.
+  }
+  for (const draw of drawn) draw();
+}
+
+/** The tabs of an operation's x-codeSamples, with the API's root and the reader's credentials filled in. */
 export function codeSamples(operation, baseURL) {
   const samples = operation["x-codeSamples"] ?? [];
   const title = element("h5", { id: uniqueID("samples"), textContent: "Code samples" });
@@ -12,15 +29,16 @@ export function codeSamples(operation, baseURL) {
   const code = element("code");
   const panel = element("pre", { id: uniqueID("panel"), tabIndex: 0, role: "tabpanel" }, code);
 
-  const select = (index, focus) => {
-    chosen = samples[index].label;
+  let known = null;
+  const draw = () => {
+    const index = Math.max(0, samples.findIndex((sample) => sample.label === chosen));
     [...list.children].forEach((tab, i) => {
       tab.setAttribute("aria-selected", String(i === index));
       tab.tabIndex = i === index ? 0 : -1;
     });
     panel.setAttribute("aria-labelledby", list.children[index].id);
-    code.textContent = samples[index].source.replaceAll("{base_url}", baseURL);
-    if (focus) list.children[index].focus();
+    const source = samples[index].source.replaceAll("{base_url}", baseURL);
+    code.textContent = known ? source.replaceAll("<API_KEY>", known.id).replaceAll("<API_SECRET>", known.secret) : source;
   };
   samples.forEach((sample, index) => {
     list.append(
@@ -30,14 +48,21 @@ export function codeSamples(operation, baseURL) {
         id: uniqueID("tab"),
         "aria-controls": panel.id,
         textContent: sample.label,
-        onclick: () => select(index),
+        onclick: () => choose(sample.label),
         onkeydown: (event) => {
           const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-          if (step) select((index + step + samples.length) % samples.length, true);
+          if (!step) return;
+          const next = (index + step + samples.length) % samples.length;
+          choose(samples[next].label);
+          list.children[next].focus();
         },
       }),
     );
   });
-  select(Math.max(0, samples.findIndex((sample) => sample.label === chosen)));
+  drawn.push(draw);
+  onCredentials((current) => {
+    known = current;
+    draw();
+  });
   return element("section", { className: "samples", "aria-label": `Code samples: ${operation.summary}` }, title, element("div", { className: "tabs" }, list, copyButton("Copy", () => code.textContent)), panel);
 }

@@ -30,15 +30,39 @@ func alphabet(basic, extension string) map[rune]int {
 	return lengths
 }
 
-// Count returns the units of a text and whether the text needs UCS-2. No escape or surrogate pair is split.
-func Count(text string) (count int, unicode bool) {
-	length, size := func(r rune) int { return septets[r] }, septetsPerUnit
+// Use is the space that a text takes: its characters as they count, and the characters of a unit.
+type Use struct {
+	Characters, Unit int
+	Alphabet         string // for people
+}
+
+// Length returns the space that a text takes. A character of the extension table counts 2, and so does one beyond the
+// Basic Multilingual Plane.
+func Length(text string) Use {
+	length, size, unicode := measure(text)
+	use := Use{Unit: size, Alphabet: "GSM alphabet"}
+	if unicode {
+		use.Alphabet = "Unicode"
+	}
+	for _, r := range text {
+		use.Characters += length(r)
+	}
+	return use
+}
+
+// measure returns the length of a character of the text, and the size of a unit.
+func measure(text string) (length func(rune) int, size int, unicode bool) {
 	for _, r := range text {
 		if septets[r] == 0 {
-			length, size, unicode = utf16.RuneLen, ucs2PerUnit, true
-			break
+			return utf16.RuneLen, ucs2PerUnit, true
 		}
 	}
+	return func(r rune) int { return septets[r] }, septetsPerUnit, false
+}
+
+// Count returns the units of a text and whether the text needs UCS-2. No escape or surrogate pair is split.
+func Count(text string) (count int, unicode bool) {
+	length, size, unicode := measure(text)
 	used := size // the first character opens the first unit
 	for _, r := range text {
 		n := length(r)

@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// texts returns the texts of a program's source as patterns: constants and joined constants, in which a verb of a
+// format and anything that is no constant stand for some text.
+func texts(t *testing.T, folders ...string) []*regexp.Regexp {
+	t.Helper()
+	verb := regexp.MustCompile(`%(\[\d\])?[+#.\d]*[a-z]`)
+	var text func(e ast.Expr) string
+	text = func(e ast.Expr) string {
+		switch e := e.(type) {
+		case *ast.BasicLit:
+			if s, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+				return s
+			}
+		case *ast.BinaryExpr:
+			return text(e.X) + text(e.Y)
+		}
+		return "%s"
+	}
+	var found []*regexp.Regexp
+	for _, folder := range folders {
+		err := filepath.WalkDir(filepath.Join("../..", folder), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			ast.Inspect(file, func(n ast.Node) bool {
+				e, ok := n.(ast.Expr)
+				if !ok {
+					return true
+				}
+				s := strings.TrimSuffix(text(e), ".")
+				if len(verb.ReplaceAllString(s, "")) >= len("is required") {
+					parts := verb.Split(s, -1)
+					for i := range parts {
+						parts[i] = regexp.QuoteMeta(parts[i])
+					}
+					found = append(found, regexp.MustCompile(`^(?:[A-Z][^:]*: )?`+strings.Join(parts, `.+`)+`\.?$`))
+				}
+				return true
+			})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+// TestDocumentedMessages: each message of an error in openapi.yaml's examples is one that the code has.
+func TestDocumentedMessages(t *testing.T) {
+	sent := texts(t, "functions", "shared")
+	has := func(message string) bool {
+		return slices.ContainsFunc(sent, func(p *regexp.Regexp) bool { return p.MatchString(message) })
+	}
+	check := func(message string) {
+		if !has(message) {
+			t.Errorf("no code sends %q", message)
+		}
+	}
+	seen := 0
+	var walk func(value any)
+	walk = func(value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			if message, ok := value["message"].(string); ok && value["code"] != nil {
+				seen++
+				check(message)
+				details, _ := value["details"].(map[string]any)
+				for _, messages := range details {
+					list, _ := messages.([]any)
+					for _, message := range list {
+						check(message.(string))
+					}
+				}
+			}
+			for _, inner := range value {
+				walk(inner)
+			}
+		case []any:
+			for _, inner := range value {
+				walk(inner)
+			}
+		}
+	}
+	document, err := os.ReadFile("../../openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]any
+	if err := yaml.Unmarshal(document, &all); err != nil {
+		t.Fatal(err)
+	}
+	walk(all)
+	if seen < 40 {
+		t.Errorf("%d examples of errors", seen)
+	}
+	if has("There is no such message.") || has("The project has too few credits.") {
+		t.Error("a message that no code sends is found")
+	}
+}
