@@ -31,8 +31,8 @@ func (d *Days) AddFlags(cmd *cobra.Command) {
 	d.given = func(names ...string) bool { return slices.ContainsFunc(names, flags.Changed) }
 }
 
-// Parse sets the days. They are not before 2020 and not after today.
-func (d *Days) Parse() (err error) {
+// Parse sets the days of the flags, whatever the arguments are. The days are not before 2020 and not after today.
+func (d *Days) Parse([]string) (err error) {
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	parse := func(flag, text, layout string) time.Time {
 		day, failed := time.Parse(layout, text)

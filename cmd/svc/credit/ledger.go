@@ -94,7 +94,7 @@ func ledger(a *app.App) *cobra.Command {
   svc credit ledger acme --month 2026-03 --output csv
   svc credit ledger acme --from 2025-01-01 --to today --output json
   svc credit ledger acme --uncertain`,
-	}, func([]string) error { return days.Parse() }, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	}, days.Parse, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		read := func() ([]credit.Entry, error) { return s.Credits.Entries(ctx, rec.ID, days.First, days.Last) }
 		if uncertain {
 			read = func() ([]credit.Entry, error) { return s.Credits.Uncertain(ctx, rec.ID) }

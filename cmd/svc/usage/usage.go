@@ -61,7 +61,7 @@ The command reads the ledger of these days, and prints what the reads cost. Manu
 		Example: `  svc usage --day yesterday --output csv
   svc usage --month 2026-03
   svc usage --project acme --from 2026-03-01 --to 2026-03-07 --output json`,
-	}, func([]string) error { return days.Parse() }, func(ctx context.Context, s *app.Stack) error {
+	}, days.Parse, func(ctx context.Context, s *app.Stack) error {
 		ids, err := s.ProjectIDs(ctx, only)
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ The command reads all entries of the project and compares their sum with the wal
 Exit code 1 means that they differ: "svc ledger verify" says where.`,
 		Example: `  svc usage statement acme --month 2026-03
   svc usage statement acme --from 2026-03-01 --to yesterday --output json`,
-	}, func([]string) error { return days.Parse() }, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	}, days.Parse, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		read := credit.Reading{}
 		st, err := s.Credits.Statement(ctx, &read, rec.ID, days.First, days.Last, s.Progress("reading entry", 0))
 		noteCost(s, read)
