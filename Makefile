@@ -269,7 +269,7 @@ package: ## zips, template, svc, bill of materials and checksums in dist/; the s
 # sam build calls build-<logical ID> with ARTIFACTS_DIR.
 build-%Function:
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags=-s \
-		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | tr A-Z a-z)
+		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | sed 's|\(.\)\([A-Z]\)|\1/\2|g' | tr A-Z a-z)
 
 include functions/barcode/barcode.mk
 include functions/pdf/pdf.mk

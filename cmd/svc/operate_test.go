@@ -128,6 +128,8 @@ func TestTransfer(t *testing.T) {
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting unit~price=0.64 --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "integration set acme barcode builtin --mode managed --priority 3"},
 		{args: "project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000 --daily-units 20", out: []string{"5/10m"}},
+		{args: "burner add acme own.example"},
+		{args: "burner allow fine.example --project acme"},
 	})
 	exported := f.run(call{args: "project export acme", absent: "topsecret"})
 	file := f.write(exported)
@@ -140,6 +142,7 @@ func TestTransfer(t *testing.T) {
 		{args: "project import -", stdin: `{"secrets":1}`, exit: app.ExitUsage},
 		{args: "project import -", stdin: strings.Replace(exported, "5/10m", "5/7m", 1), exit: app.ExitUsage, errs: []string{"divide 24h"}},
 		{args: "project import -", stdin: strings.Replace(exported, `"0.64"`, `"0,64"`, 1), exit: app.ExitUsage, errs: []string{`unit_price cannot be "0,64"`}},
+		{args: "project import -", stdin: strings.Replace(exported, "fine.example", "Fine.example", 1), exit: app.ExitUsage, errs: []string{`"Fine.example" is not a domain`}},
 		{args: "project import -", stdin: strings.Replace(exported, "quicksend", "nobody", 1), exit: app.ExitUsage, errs: []string{`no vendor "nobody"`}},
 	})
 	f.runAll([]call{
@@ -149,6 +152,7 @@ func TestTransfer(t *testing.T) {
 		{args: "integration list globex", out: []string{`sms +quicksend +byok +inactive .*sender_id=Acme unit_price=0.64`, `barcode +builtin +managed +active +3`}},
 		{args: "project create Initech --id initech --like acme --trial=false --window 1m --daily-credits none --daily-units 3",
 			out: []string{`Limit +7 per 1m`, `Trial +no`, `Per recipient +5/10m, 20/24h`, `Daily credits +none`, `Daily units +3 `}},
+		{args: "burner list globex", out: []string{`own.example +disposable\nfine.example +allowed`}},
 		{args: "credit balance globex", out: []string{"Balance +0 credits"}},
 		{args: "credential list globex", out: []string{"No credentials"}},
 	})

@@ -30,8 +30,8 @@ func (s *scheduled) handle(ctx context.Context) error {
 }
 
 // record logs one line with the metrics that alarms use. RatesAge is the age of the last good fetch, RatesDateAge that of the
-// source's own date, and BankAge that of the central bank's oldest value. RatesRefused and RatesFailed count sources; a
-// source whose last fetch failed counts until a fetch succeeds.
+// source's own date. BankAge, which no alarm reads and so is no metric, is that of the central bank's oldest value.
+// RatesRefused and RatesFailed count sources; a source whose last fetch failed counts until a fetch succeeds.
 func (s *scheduled) record(ctx context.Context, report *refresh.Report, err error) {
 	refused, failed := report.Count(refresh.Refused), report.Count(refresh.Failed)+report.Count(refresh.Waiting)
 	event := telemetry.Event{
@@ -52,7 +52,7 @@ func (s *scheduled) record(ctx context.Context, report *refresh.Report, err erro
 			telemetry.Metric{Name: "RatesDateAge", Unit: telemetry.Seconds, Value: now.Sub(c.Date).Seconds()})
 		event.Attributes = append(event.Attributes, slog.String("source", c.Source), slog.Time("date", c.Date), slog.Int("rates", len(c.Rates)))
 		if age, ok := c.Bank.Age(now); ok {
-			event.Metrics = append(event.Metrics, telemetry.Metric{Name: "BankAge", Unit: telemetry.Seconds, Value: age.Seconds()})
+			event.Attributes = append(event.Attributes, slog.Float64("BankAge", age.Seconds()))
 		}
 	}
 	for _, o := range report.Results {

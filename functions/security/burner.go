@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"svcapi/functions/security/disposable"
 	"svcapi/shared/api"
 	"svcapi/shared/burner"
 	"svcapi/shared/credit"
@@ -27,22 +26,34 @@ type emailResult struct {
 	ExecutionTime float64 `json:"execution_time_ms"`
 }
 
-// The values of source name the list that holds the domain or one of its parents.
+// The values of source name the list by which the domain is disposable.
 const (
 	sourceCustom = "custom"
 	sourceGlobal = "global"
 	sourceNone   = "none"
 )
 
-// burnerEmailShield returns the operation openapi.yaml#checkBurnerEmail, which calls no vendor. The security integration must
-// be active, and decides only about the mode.
-func burnerEmailShield(lists *burner.Store) api.Route {
+// emailShield checks e-mail addresses.
+type emailShield struct {
+	own    *burner.Store
+	global *globalList
+	// after runs work when the response has been sent.
+	after func(ctx context.Context, name string, work func(context.Context) error)
+}
+
+// operation returns the operation openapi.yaml#checkBurnerEmail, which calls no vendor. The security integration must be
+// active, and decides only about the mode.
+func (s *emailShield) operation() api.Route {
 	return &api.Operation[emailRequest]{
 		Name: "burner_email_shield", Method: "POST", Path: "/api/v1/security/burner-email-shield",
 		Kind: project.Security, Price: credit.BurnerEmailShield,
 		Decode: decodeEmail,
-		Prepare: func(_ context.Context, call *api.Call, r emailRequest) (*api.Job, error) {
-			return checkEmail(lists, call, r), nil
+		Prepare: func(ctx context.Context, call *api.Call, r emailRequest) (*api.Job, error) {
+			// The request does not wait, and the instance is not frozen within the read.
+			if wait := s.global.refresh(ctx); wait != nil {
+				s.after(ctx, "read global list", wait)
+			}
+			return s.check(call, r), nil
 		},
 	}
 }
@@ -62,24 +73,24 @@ func decodeEmail(in *api.Input) (emailRequest, error) {
 	return r, nil
 }
 
-// checkEmail searches the list of the project, then the global list. ExecutionTime is the time of both searches.
-func checkEmail(lists *burner.Store, call *api.Call, r emailRequest) *api.Job {
-	var listed bool
+// check reads the project's judgement, and searches the global list where there is none. ExecutionTime is the time of both.
+func (s *emailShield) check(call *api.Call, r emailRequest) *api.Job {
+	var own burner.Judgement
 	var spent time.Duration
 	return &api.Job{
 		Credits: call.Credits(1),
 		Prefetch: func(ctx context.Context) (err error) {
 			start := time.Now()
-			listed, err = lists.Lists(ctx, call.Project.ID, r.domain)
+			own, err = s.own.Find(ctx, call.Project.ID, r.domain)
 			spent = time.Since(start)
 			return err
 		},
 		Run: func(context.Context) (*api.Result, error) {
 			start := time.Now()
 			source := sourceNone
-			if listed {
+			if own == burner.Disposable {
 				source = sourceCustom
-			} else if _, ok := disposable.Find(r.domain); ok {
+			} else if own == burner.None && s.global.has(r.domain) {
 				source = sourceGlobal
 			}
 			spent += time.Since(start)

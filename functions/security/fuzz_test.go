@@ -33,7 +33,7 @@ func FuzzBodies(f *testing.F) {
 			if utf8.RuneCountInString(r.email) > maxEmail || r.domain != strings.ToLower(r.domain) || len(r.domain) > 253 || !strings.Contains(r.domain, ".") || !strings.Contains(r.email, "@") {
 				t.Errorf("%+v", r)
 			}
-			disposable.Find(r.domain)
+			(*disposable.Difference)(nil).Find(r.domain)
 		}
 		again, _ := api.ReadInput(body, nil)
 		addr := iplookup.Address(again, "ip")

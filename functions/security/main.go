@@ -2,10 +2,13 @@
 package main
 
 import (
+	"context"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/api"
 	"svcapi/shared/burner"
+	"svcapi/shared/cache"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/secret"
@@ -19,10 +22,10 @@ func main() {
 			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log())
 			// The chain continues with the next vendor after one that does not know the address.
 			chain := iplookup.NewChain(c.Lookup, vendors.Risks(), iplookup.ContinueOnUnknown, upstream.New(c.Upstream), secrets)
-			return []api.Route{
-				burnerEmailShield(burner.NewStore(s.DB(), c.API.ProjectsTable)),
-				vpnShield(chain),
-			}, nil
+			store := burner.NewStore(s.DB(), c.API.ProjectsTable)
+			email := &emailShield{store, newGlobalList(store, cache.Clock{}), s.AfterResponse}
+			email.global.refresh(context.Background()) // beside the start
+			return []api.Route{email.operation(), vpnShield(chain)}, nil
 		},
 	)
 }

@@ -144,6 +144,7 @@ type Server struct {
 	mu    sync.Mutex
 	calls []Call
 	rules []Rule
+	files map[string][]byte // of the vendor lists, by path
 }
 
 // Start listens on a free port of 127.0.0.1.
@@ -154,9 +155,9 @@ func Start() (*Server, error) {
 	}
 	mux := http.NewServeMux()
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	s := &Server{Server: server, URL: "http://" + listener.Addr().String()}
+	s := &Server{Server: server, URL: "http://" + listener.Addr().String(), files: map[string][]byte{}}
 	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { success(s.Calls()).write(w) })
-	for _, v := range vendors() {
+	for _, v := range append(vendors(), s.lists()) {
 		mask := newMask(v)
 		for _, r := range v.routes {
 			method, path, _ := strings.Cut(r.pattern, " ")

@@ -15,12 +15,16 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"golang.org/x/sync/errgroup"
 
+	"svcapi/functions/security/disposable"
+	"svcapi/functions/security/disposable/lists"
 	"svcapi/local/build"
 	"svcapi/local/chromium"
 	"svcapi/local/demo"
@@ -86,6 +90,7 @@ func (a Addresses) Overrides() map[string]string {
 	overrides["DynamoDbEndpointUrl"] = a.DynamoDBURL
 	overrides["SecretsManagerEndpointUrl"] = a.SecretsURL
 	overrides["RatesEndpointUrl"] = a.SandboxURL
+	overrides["ListsEndpointUrl"] = a.SandboxURL
 	overrides["LambdaEndpointUrl"] = a.LambdaURL
 	return overrides
 }
@@ -217,6 +222,9 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 		return err
 	}
 	s.onClose(s.Sandbox.Close)
+	if err := publishLists(s.Sandbox); err != nil {
+		return err
+	}
 	s.SandboxURL = s.Sandbox.URL
 	// The functions know the address before the host exists that serves it.
 	if s.lambda, err = net.Listen("tcp", address(0)); err != nil {
@@ -249,6 +257,25 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 	s.Parameters = s.Overrides()
 	maps.Copy(s.Parameters, options.Parameters)
 	s.Template, err = template.Load(s.Parameters)
+	return err
+}
+
+// publishLists publishes the compiled domains in the sandbox: the text files have all of them and one more, and so are as fresh
+// as a day's list, and the other files have a few.
+func publishLists(s *sandbox.Server) error {
+	sources, _, err := lists.Sources()
+	domains := append(slices.Collect(disposable.Compiled().All), "new.disposable.example")
+	for _, source := range sources {
+		for _, newest := range source.Newest {
+			format, address, _ := strings.Cut(newest, ":https://")
+			_, path, _ := strings.Cut(address, "/")
+			content := strings.Join(domains, "\n")
+			if format == "json" {
+				content = `["` + strings.Join(domains[:1000], `","`) + `"]`
+			}
+			s.SetFile("/"+path, []byte(content))
+		}
+	}
 	return err
 }
 

@@ -229,7 +229,8 @@ func (r *resolver) function(id string, properties *yaml.Node) Function {
 		case event.Type == "Api":
 			event.Route.Method = strings.ToUpper(event.Route.Method)
 			f.Routes = append(f.Routes, event.Route)
-		case event.Type != "ScheduleV2" || event.State != "":
+		case event.Type == "ScheduleV2" && event.State == "DISABLED":
+		case event.Type != "ScheduleV2" || event.State != "" && event.State != "ENABLED":
 			err = fmt.Errorf("the local stack does not play events of type %q, state %q", event.Type, event.State)
 		default:
 			event.Schedule.Every, err = rate(event.Expression)

@@ -65,7 +65,8 @@ Resources:
       LoggingConfig: {LogGroup: !Ref SettleLogGroup}
       EventInvokeConfig: {MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60}
       Events:
-        Often: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute), Input: '{}'}}
+        Often: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute), Input: '{}', State: ENABLED}}
+        Never: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute), State: DISABLED}}
   ProdFunction:
     Type: AWS::Serverless::Function
     Condition: IsProd
@@ -177,7 +178,7 @@ func TestMistakes(t *testing.T) {
 		{"wrong plural", function("Events: {A: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 hours)}}}"), `schedule "rate(1 hours)"`},
 		{"other event", function("Events: {A: {Type: SQS}}"), `does not play events of type "SQS"`},
 		{"schedule of SAM's older type", function("Events: {A: {Type: Schedule, Properties: {Schedule: rate(2 hours)}}}"), `does not play events of type "Schedule"`},
-		{"schedule with a state", function("Events: {A: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(2 hours), State: DISABLED}}}"), `state "DISABLED"`},
+		{"schedule with a state", function("Events: {A: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(2 hours), State: PAUSED}}}"), `state "PAUSED"`},
 		{"long form", function("Timeout: {Ref: AWS::Region}"), "does not know the intrinsic Ref"},
 		{"Or", function("Timeout: !Or [a, b]"), "does not know the intrinsic !Or"},
 		{"Join", function("Handler: !Join ['+', [a, b]]"), "does not know the intrinsic !Join"},
@@ -219,7 +220,7 @@ func TestProduct(t *testing.T) {
 
 // The folder of a function's code follows from its logical ID.
 func TestPackage(t *testing.T) {
-	for id, want := range map[string]string{"SmsFunction": "sms", "PdfRenderFunction": "pdf/render", "RatesyncFunction": "ratesync"} {
+	for id, want := range map[string]string{"SmsFunction": "sms", "PdfRenderFunction": "pdf/render", "SecurityListsyncFunction": "security/listsync"} {
 		if got := template.Package(id); got != want {
 			t.Errorf("%s is built from %s, want %s", id, got, want)
 		}

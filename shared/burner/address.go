@@ -3,6 +3,7 @@ package burner
 import (
 	"errors"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
@@ -21,8 +22,8 @@ var (
 	errOneAt    = errors.New("must have one @ only, outside quotes")
 	errNoLocal  = errors.New("must have a local part before the @")
 	errLocal    = errors.New("must have a local part that is an RFC 5322 dot-atom or quoted string")
-	errLocalLen = errors.New("must have a local part of at most 64 characters")
-	errASCII    = errors.New("must have ASCII characters only before the @")
+	errLocalLen = errors.New("must have a local part of at most 64 bytes in UTF-8")
+	errUnseen   = errors.New("must have no invisible or control characters before the @")
 	errDots     = errors.New("must have no dot at the start or end of the local part, and no two in a row")
 	errQuoted   = errors.New("must have a quoted local part that ends in a quote right before the @, with quotes and backslashes inside escaped")
 	errSpace    = errors.New("must have no white space outside quotes")
@@ -70,8 +71,8 @@ func find(text string, signs []sign, otherwise error) error {
 	return otherwise
 }
 
-// Domain parses one RFC 5322 addr-spec without obsolete forms, comments, folding white space and domain literals. Domain
-// returns the domain as lower-case ASCII with at least two labels. The error is the fault.
+// Domain parses one RFC 5322 addr-spec, in UTF-8 as RFC 6532 extends it, without obsolete forms, comments, folding white
+// space and domain literals. Domain returns the domain as lower-case ASCII with at least two labels. The error is the fault.
 func Domain(address string) (string, error) {
 	parse := dotAtom
 	if strings.HasPrefix(address, `"`) {
@@ -107,8 +108,8 @@ func localFault(address string) error {
 	}
 	otherwise := errLocal
 	switch {
-	case strings.ContainsFunc(before, func(r rune) bool { return r >= utf8.RuneSelf }):
-		otherwise = errASCII
+	case strings.ContainsFunc(before, func(r rune) bool { return r >= utf8.RuneSelf && !international(r) }):
+		otherwise = errUnseen
 	case strings.HasPrefix(before, "."), strings.HasSuffix(before, "."), strings.Contains(before, ".."):
 		otherwise = errDots
 	}
@@ -117,30 +118,30 @@ func localFault(address string) error {
 
 // quotedString parses RFC 5322, section 3.2.4, with the space as the only white space, as in RFC 5321, section 4.1.2.
 func quotedString(s string) int {
-	for i := 1; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			return i + 1
-		case c == '\\':
-			if i++; i == len(s) || !printable(s[i]) {
-				return 0
-			}
-		case !printable(c):
+	escaped := false
+	for i, r := range s {
+		switch {
+		case i == 0: // the quote at the beginning
+		case r >= utf8.RuneSelf && (escaped || !international(r)), r < ' ', r == 0x7f:
 			return 0
+		case escaped:
+			escaped = false
+		case r == '"':
+			return i + 1
+		case r == '\\':
+			escaped = true
 		}
 	}
 	return 0
 }
 
-func printable(c byte) bool { return ' ' <= c && c <= '~' }
-
 // dotAtom parses RFC 5322, section 3.2.3: non-empty atoms with dots between them.
 func dotAtom(s string) int {
 	start := 0 // of the atom
-	for i := range len(s) {
+	for i, r := range s {
 		switch {
-		case isAtext(s[i]):
-		case s[i] == '.' && i > start:
+		case isAtext(r):
+		case r == '.' && i > start:
 			start = i + 1
 		case i == start:
 			return 0
@@ -151,8 +152,15 @@ func dotAtom(s string) int {
 	return 0 // the @ is missing
 }
 
-func isAtext(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-/=?^_`{|}~", c) >= 0
+func isAtext(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r) || international(r)
+}
+
+// international reports whether RFC 6532, section 3.2, adds the character to atext and qtext, but for those that no reader
+// sees: white space, controls and characters without a meaning. The joiners are part of Sinhala, Persian and other words.
+func international(r rune) bool {
+	const zeroWidthNonJoiner, zeroWidthJoiner = 0x200c, 0x200d
+	return r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.IsPrint(r) || r == zeroWidthNonJoiner || r == zeroWidthJoiner)
 }
 
 // registration returns the IDNA profile (UTS 46, non-transitional, with RFC 5893 and the LDH rule of STD 3). The profile

@@ -43,6 +43,14 @@ var validAddresses = []struct{ address, domain, source string }{
 	{`"(),:;<>[]"@example.com`, "example.com", "RFC 5322, 3.2.3: specials, quoted"},
 	{`"very.(),:;<>[]\".VERY.\"very@\\ \"very\".unusual"@strange.example.com`, "strange.example.com", "RFC 5322, 3.2.4"},
 	{`"` + strings.Repeat("a", 62) + `"@example.com`, "example.com", "RFC 5321, 4.5.3.1.1: 64 octets with the quotes"},
+	// International local parts: RFC 6531, 3.3, with the characters of RFC 6532, 3.1
+	{"用户@例え.jp", "xn--r8jz45g.jp", "RFC 6531, 3.3: UTF8-non-ascii is atext"},
+	{"ü@example.com", "example.com", "RFC 6532, 3.1: the first two-byte letters"},
+	{"a.अ.b+ж@example.com", "example.com", "RFC 6531, 3.3: among ASCII atext"},
+	{"ශ්\u200dරී@example.com", "example.com", "RFC 6532, 3.1: a joiner within a word of Sinhala"},
+	{"😀@example.com", "example.com", "RFC 6532, 3.1: UTF8-4"},
+	{`"用 户"@example.com`, "example.com", "RFC 6531, 3.3: UTF8-non-ascii is qtextSMTP"},
+	{strings.Repeat("ü", 32) + "@example.com", "example.com", "RFC 5321, 4.5.3.1.1: 64 octets"},
 	// Domains
 	{"a@b.c", "b.c", "RFC 1035, 2.3.1: a label is one character or more"},
 	{"a@sub.example.com", "sub.example.com", "RFC 1035, 2.3.1"},
@@ -85,10 +93,11 @@ var invalidAddresses = map[error][]string{
 	// RFC 5322, 3.2.4: not closed, or not the whole local part; 3.2.2: folding; 4.1: obsolete forms
 	errQuoted: {
 		`"a@example.com`, `"a\"@example.com`, `"`, `"\`, `"a"b@example.com`, `"a".b@example.com`, "\"a\tb\"@example.com",
-		"\"a\r\n b\"@example.com", "\"a\x00b\"@example.com", "\"\\\x01\"@example.com", `"ü"@example.com`,
+		"\"a\r\n b\"@example.com", "\"a\x00b\"@example.com", "\"\\\x01\"@example.com", "\"\u0080\"@example.com",
+		`"\ü"@example.com`, // RFC 6531 does not extend quoted-pairSMTP
 	},
-	errASCII:    {"ü@example.com", "\u0080@example.com", "a\u200b@example.com"},
-	errLocalLen: {local64 + "a@example.com"},
+	errUnseen:   {"\u0080@example.com", "a\u200b@example.com", "\u202ea@example.com", "a\ufffd@example.com", "a\xff@example.com", "\u0378@example.com"},
+	errLocalLen: {local64 + "a@example.com", strings.Repeat("ü", 33) + "@example.com"},
 	// RFC 5322, 3.4: name-addr, angle-addr; 3.2.2: comments and white space; 3.4.1: domain literals
 	errBare:    {"John Doe <john@example.com>", "<john@example.com>", "a<b@example.com", "a>b@example.com"},
 	errComment: {"(comment)a@example.com", "a(comment)@example.com", "a@(comment)example.com", "a@example.com(comment)"},

@@ -1,10 +1,12 @@
-// Package burner parses e-mail addresses, and stores the disposable domains that a project has added for itself. The domains
-// are in the Projects table under their own keys, so that the project's record stays small: pk "burner#<project ID>", sk the
-// domain.
+// Package burner parses e-mail addresses, and stores the domains that an operator judges for a project or for the stage. The
+// domains are in the Projects table under their own keys, so that the project's record stays small: pk "burner#<project ID>"
+// or, for the stage, "burner#", and sk the domain. An allowed domain has the attribute allowed. The item "difference" of the
+// stage is what the published lists have changed.
 package burner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,7 +32,20 @@ const (
 // errUnfinished reports that DynamoDB left items of a batch unprocessed in every attempt.
 var errUnfinished = errors.New("batch left unfinished")
 
-// Store reads and changes projects' own domains. Domains are lower-case ASCII.
+// Stage is in place of a project's ID for the domains of all projects.
+const Stage = ""
+
+// Judgement is what an operator has stored about a domain and its subdomains.
+type Judgement int
+
+// The judgements.
+const (
+	None Judgement = iota
+	Disposable
+	Allowed // not disposable, whatever the global list says
+)
+
+// Store reads and changes the judged domains of projects and of the stage. Domains are lower-case ASCII.
 type Store struct {
 	db    *dynamodb.Client
 	table string
@@ -45,48 +60,64 @@ func keyOf(projectID, domain string) key {
 	return key{"pk": dynamo.Text(partition + projectID), "sk": dynamo.Text(domain)}
 }
 
-// Lists reports whether a project lists a domain or one of its parents with at least two labels. Lists makes one read for up
-// to a hundred labels.
-func (s *Store) Lists(ctx context.Context, projectID, domain string) (bool, error) {
+// Find returns the judgement of a project about a domain: that of the domain itself, or else of the nearest parent with at
+// least two labels. Find makes one read for up to a hundred labels.
+func (s *Store) Find(ctx context.Context, projectID, domain string) (Judgement, error) {
 	var keys []key
 	for d := domain; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
 		keys = append(keys, keyOf(projectID, d))
 	}
+	nearest, judgement := "", None
 	for tries := 0; len(keys) > 0; {
 		batch := keys[:min(maxBatch, len(keys))]
 		out, err := s.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-			s.table: {Keys: batch, ProjectionExpression: aws.String("sk"), ConsistentRead: aws.Bool(true)},
+			s.table: {Keys: batch, ProjectionExpression: aws.String(projection), ConsistentRead: aws.Bool(true)},
 		}})
 		if err != nil {
-			return false, fmt.Errorf("read the project's own domains: %w", err)
+			return None, fmt.Errorf("read the project's own domains: %w", err)
 		}
-		if len(out.Responses[s.table]) > 0 {
-			return true, nil
+		for _, item := range out.Responses[s.table] {
+			if d, j := decode(item); len(d) > len(nearest) {
+				nearest, judgement = d, j
+			}
 		}
 		unprocessed := out.UnprocessedKeys[s.table].Keys
 		if len(unprocessed) == len(batch) {
 			if tries++; tries == batchTries {
-				return false, fmt.Errorf("read the project's own domains: %w", errUnfinished)
+				return None, fmt.Errorf("read the project's own domains: %w", errUnfinished)
 			}
 			select {
 			case <-time.After(batchPause << tries):
 			case <-ctx.Done():
-				return false, ctx.Err()
+				return None, ctx.Err()
 			}
 		}
 		keys = append(unprocessed, keys[len(batch):]...)
 	}
-	return false, nil
+	return judgement, nil
 }
 
-// Add adds domains to the list. Listed domains stay.
-func (s *Store) Add(ctx context.Context, projectID string, domains ...string) error {
+const projection = "sk, allowed, packed, outcome"
+
+func decode(item key) (domain string, j Judgement) {
+	if item["allowed"] != nil {
+		return dynamo.TextOf(item["sk"]), Allowed
+	}
+	return dynamo.TextOf(item["sk"]), Disposable
+}
+
+// Put stores the judgement about domains of a project or of the stage, in place of an earlier one.
+func (s *Store) Put(ctx context.Context, projectID string, j Judgement, domains ...string) error {
 	return s.write(ctx, domains, func(domain string) types.TransactWriteItem {
-		return types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: keyOf(projectID, domain)}}
+		item := keyOf(projectID, domain)
+		if j == Allowed {
+			item["allowed"] = &types.AttributeValueMemberBOOL{Value: true}
+		}
+		return types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: item}}
 	})
 }
 
-// Remove removes domains from the list, and ignores domains that are not on the list.
+// Remove removes the judgements about domains, and ignores domains without one.
 func (s *Store) Remove(ctx context.Context, projectID string, domains ...string) error {
 	return s.write(ctx, domains, func(domain string) types.TransactWriteItem {
 		return types.TransactWriteItem{Delete: &types.Delete{TableName: &s.table, Key: keyOf(projectID, domain)}}
@@ -102,27 +133,98 @@ func (s *Store) write(ctx context.Context, domains []string, change func(string)
 		}
 		_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: changes})
 		if err != nil {
-			return fmt.Errorf("change the project's own domains: %w", err)
+			return fmt.Errorf("change judged domains: %w", err)
 		}
 	}
 	return nil
 }
 
-// List returns a project's own domains in alphabetical order.
-func (s *Store) List(ctx context.Context, projectID string) ([]string, error) {
+// Domains holds judged domains in alphabetical order.
+type Domains struct {
+	Disposable []string `json:"domains"`
+	Allowed    []string `json:"allowed"`
+	// Difference is of the stage: what the published lists have changed.
+	Difference Difference `json:"-"`
+}
+
+// Difference is the difference of the published lists to the compiled table, and the outcome of the last fetches.
+type Difference struct {
+	Outcome
+	Packed []byte // functions/security/disposable reads it; nil before the first good fetch
+}
+
+// Outcome is the outcome of fetches. The JSON form is stored, and is the output of "svc burner status".
+type Outcome struct {
+	Fetched time.Time      `json:"fetched"` // the last good fetch; zero before the first
+	Since   time.Time      `json:"since"`   // the first fetch, good or not
+	Tried   time.Time      `json:"tried"`
+	Failure string         `json:"failure"` // of the last fetch; empty after a good one
+	Sources map[string]int `json:"sources"` // domains by address
+	Domains int            `json:"domains"` // of the list in use
+	Added   int            `json:"added"`
+	Removed int            `json:"removed"`
+}
+
+// Age returns the time since the last good fetch, or else since the first fetch.
+func (o *Outcome) Age(now time.Time) time.Duration {
+	if o.Fetched.IsZero() {
+		return now.Sub(o.Since)
+	}
+	return now.Sub(o.Fetched)
+}
+
+const difference = "difference" // a sort key that is no domain
+
+// PutDifference stores the outcome of a fetch. A difference without packed domains keeps those that are stored.
+func (s *Store) PutDifference(ctx context.Context, d Difference) error {
+	outcome, err := json.Marshal(d.Outcome)
+	if err != nil {
+		return err
+	}
+	update, values := "SET outcome = :outcome", key{":outcome": dynamo.Text(string(outcome))}
+	if d.Packed != nil {
+		update, values[":packed"] = update+", packed = :packed", dynamo.Bytes(d.Packed)
+	}
+	_, err = s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: keyOf(Stage, difference), UpdateExpression: &update, ExpressionAttributeValues: values,
+	})
+	return err
+}
+
+// Of returns the domains with a judgement.
+func (d *Domains) Of(j Judgement) []string {
+	if j == Allowed {
+		return d.Allowed
+	}
+	return d.Disposable
+}
+
+// List returns the judged domains of a project or of the stage.
+func (s *Store) List(ctx context.Context, projectID string) (Domains, error) {
 	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
-		TableName: &s.table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("sk"),
+		TableName: &s.table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String(projection),
 		KeyConditionExpression:    aws.String("pk = :pk"),
 		ExpressionAttributeValues: key{":pk": dynamo.Text(partition + projectID)},
 	})
-	domains := []string{}
+	domains := Domains{Disposable: []string{}, Allowed: []string{}}
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("list the project's own domains: %w", err)
+			return Domains{}, fmt.Errorf("list judged domains: %w", err)
 		}
 		for _, item := range page.Items {
-			domains = append(domains, dynamo.TextOf(item["sk"]))
+			switch domain, j := decode(item); {
+			case domain == difference:
+				domains.Difference.Packed = dynamo.BytesOf(item["packed"])
+				err = json.Unmarshal([]byte(dynamo.TextOf(item["outcome"])), &domains.Difference.Outcome)
+			case j == Allowed:
+				domains.Allowed = append(domains.Allowed, domain)
+			default:
+				domains.Disposable = append(domains.Disposable, domain)
+			}
+			if err != nil {
+				return Domains{}, fmt.Errorf("read the difference: %w", err)
+			}
 		}
 	}
 	return domains, nil

@@ -3,6 +3,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -112,6 +113,8 @@ type Request struct {
 	Redact []string // secret values, which no error may contain
 	// Send marks a call with an irreversible effect. Such a call uses a new connection, so that net/http never repeats it.
 	Send bool
+	// MaxBytes bounds the response; 0 is maxResponse.
+	MaxBytes int64
 }
 
 // Response is a vendor's complete response.
@@ -146,7 +149,7 @@ func (c *Client) Do(ctx context.Context, vendor string, r *Request) (*Response, 
 		return nil, Failure(NotSent, vendor, plain(err), r.Redact)
 	}
 	maps.Copy(request.Header, r.Header)
-	return c.call(request, vendor, r.Redact, r.Send)
+	return c.call(request, vendor, r.Redact, r.Send, cmp.Or(r.MaxBytes, maxResponse))
 }
 
 // Sender returns an HTTP client for one call of a vendor's library. Every request is a send with the errors of Do.
@@ -164,7 +167,7 @@ type Sender struct {
 
 // Do makes one call and reads the complete body of the response.
 func (s *Sender) Do(r *http.Request) (*http.Response, error) {
-	response, err := s.client.call(r, s.vendor, s.redact, true)
+	response, err := s.client.call(r, s.vendor, s.redact, true, maxResponse)
 	s.last.Store(&err)
 	if err != nil {
 		return nil, err
@@ -184,7 +187,7 @@ func (s *Sender) Last() (made bool, err error) {
 	return false, nil
 }
 
-func (c *Client) call(r *http.Request, vendor string, redact []string, send bool) (*Response, error) {
+func (c *Client) call(r *http.Request, vendor string, redact []string, send bool, most int64) (*Response, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), c.cfg.Timeout())
 	defer cancel()
 	fail := func(class Class, cause error) (*Response, error) {
@@ -203,14 +206,14 @@ func (c *Client) call(r *http.Request, vendor string, redact []string, send bool
 		return fail(NoResponse, err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 	switch {
 	case err != nil && ctx.Err() != nil: // time ran out
 		return fail(NoResponse, err)
 	case err != nil: // the response is truncated
 		return fail(Unusable, err)
-	case len(body) > maxResponse:
-		return fail(Unusable, fmt.Errorf("response is over %d bytes", maxResponse))
+	case int64(len(body)) > most:
+		return fail(Unusable, fmt.Errorf("response is over %d bytes", most))
 	}
 	return &Response{response.StatusCode, response.Header, body}, nil
 }

@@ -65,14 +65,16 @@ func (a *response) has(t *testing.T, about string, parts ...string) {
 	}
 }
 
-// docs/decisions.md#disposable-domains: the domain or a parent domain is in a list. The project's own list comes first,
-// and is the project's alone.
+// docs/decisions.md#disposable-domains: the domain or a parent domain is in a list. The project's own judgement comes
+// first, and is the project's alone.
 func TestBurnerEmailShield(t *testing.T) {
 	t.Parallel()
 	p := plan{credits: 1_000_000, integrations: []integration{{kind: project.Security, vendor: "ipinfo", mode: project.Managed, bare: true}}}.make(t)
 	svc[any](t, "", "burner", "add", p.id, "own.example", "yopmail.com", "gone.example")
 	svc[any](t, "imported.example\n", "burner", "import", p.id, "-")
 	svc[any](t, "", "burner", "remove", p.id, "gone.example")
+	svc[any](t, "", "burner", "allow", "guerrillamail.com", "fine.own.example", "denied.own.example", "--project", p.id)
+	svc[any](t, "", "burner", "deny", "denied.own.example", "--project", p.id)
 	other := plan{integrations: []integration{{kind: project.Security, vendor: "ipinfo", mode: project.BYOK, bare: true}}}.make(t)
 	for _, c := range []struct {
 		as                    *tenant
@@ -81,6 +83,9 @@ func TestBurnerEmailShield(t *testing.T) {
 		{p, "a@x.y.own.example", "x.y.own.example", "custom"}, {p, "a@imported.example", "imported.example", "custom"},
 		{p, "a@gone.example", "gone.example", "none"}, {p, "a@yopmail.com", "yopmail.com", "custom"},
 		{p, "A.b+c@Sub.Mailinator.COM", "sub.mailinator.com", "global"}, {p, "a@BÜCHER.example", "xn--bcher-kva.example", "none"},
+		{p, "a@x.guerrillamail.com", "x.guerrillamail.com", "none"}, {other, "a@guerrillamail.com", "guerrillamail.com", "global"},
+		{p, "a@fine.own.example", "fine.own.example", "none"}, {p, "a@denied.own.example", "denied.own.example", "custom"},
+		{p, "用户@例え.jp", "xn--r8jz45g.jp", "none"},
 		{other, "a@own.example", "own.example", "none"}, {other, "a@yopmail.com", "yopmail.com", "global"},
 	} {
 		if a := (request{path: burner, body: email(c.email), as: c.as.dev}).do(t); a != nil {
@@ -90,8 +95,8 @@ func TestBurnerEmailShield(t *testing.T) {
 	if fixture.stack == nil {
 		return
 	}
-	if got, want := p.balance(t), 1_000_000-6*price(credit.BurnerEmailShield); got != want || other.balance(t) != 0 {
-		t.Errorf("balance %d, want %d: six checks were charged", got, want)
+	if got, want := p.balance(t), 1_000_000-10*price(credit.BurnerEmailShield); got != want || other.balance(t) != 0 {
+		t.Errorf("balance %d, want %d: ten checks were charged", got, want)
 	}
 }
 

@@ -242,11 +242,28 @@ func TestScheduledFunctions(t *testing.T) {
 	}
 	// Both of the bank's pages.
 	addRules(t, sandbox.Rule{Vendor: "cbsl", Operation: "rates", Outcome: sandbox.ServerError, Times: 2})
-	for _, function := range []string{"SettleFunction", "RatesyncFunction", "RatesyncFunction"} {
+	for _, function := range []string{"SettleFunction", "RatesyncFunction", "RatesyncFunction", "SecurityListsyncFunction"} {
 		result, err := fixture.stack.Invoke(t.Context(), function, []byte("{}"))
 		if err != nil || result.FunctionError != "" {
 			t.Errorf("%s: %v %s", function, err, result.Payload)
 		}
+	}
+	// docs/decisions.md#fresh-lists: the difference is stored, and the security function follows in the background.
+	type outcome struct {
+		Failure        string
+		Added, Removed int
+		Sources        map[string]int
+	}
+	if got := svc[outcome](t, "", "burner", "status"); got.Failure != "" || got.Added != 1 || got.Removed != 0 || len(got.Sources) != 4 {
+		t.Errorf("%+v", got)
+	}
+	listed := false
+	for end := time.Now().Add(time.Minute); !listed && time.Now().Before(end); <-time.After(100 * time.Millisecond) {
+		a := (request{path: burner, body: email("a@new.disposable.example"), as: demoProject("byok").dev}).do(t)
+		listed = strings.Contains(string(a.body), `"source":"global"`)
+	}
+	if !listed {
+		t.Error("the security function does not use the difference")
 	}
 	if got := p.balance(t); got != 100 {
 		t.Errorf("settled: balance %d, want 100", got)

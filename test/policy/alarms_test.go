@@ -81,7 +81,7 @@ var ownMetrics = sync.OnceValue(func() map[string]ownMetric {
 				for _, name := range quotedName.FindAllStringSubmatch(by, -1) {
 					dimensions = append(dimensions, name[1])
 				}
-				scheduled := strings.Contains(path, "functions/settle/") || strings.Contains(path, "functions/ratesync/")
+				scheduled := regexp.MustCompile("functions/(settle|ratesync|security/listsync)/").MatchString(path)
 				metrics[names] = ownMetric{dimensions, scheduled && !bytes.Contains(match[0], []byte("SkipZero: true"))}
 			}
 			return err
@@ -106,8 +106,14 @@ var outcomes = sync.OnceValue(func() (names []string) {
 func alarms(s *templateFile) (f findings) {
 	every := map[string][]string{}
 	for _, function := range s.functions() {
+		kind := "" // an alarm takes ten metrics: scheduled functions have alarms of their own
+		for _, schedule := range s.resources("AWS::Scheduler::Schedule") {
+			if strings.HasPrefix(schedule.id, function.id) {
+				kind = "Scheduled"
+			}
+		}
 		for alarm, metric := range map[string]string{"ErrorsAlarm": "Errors Sum", "ThrottlesAlarm": "Throttles Sum", "SlowAlarm": "Duration p99"} {
-			every[alarm] = append(every[alarm], "AWS/Lambda "+metric+" FunctionName=${"+function.id+"}")
+			every[kind+alarm] = append(every[kind+alarm], "AWS/Lambda "+metric+" FunctionName=${"+function.id+"}")
 		}
 		// docs/decisions.md#canary: Lambda counts the errors of the other functions, which return them to Lambda.
 		version := "${" + function.id + "Version.Version}"

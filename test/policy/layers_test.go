@@ -80,10 +80,10 @@ func forbidden(from, to string, test bool) string {
 	return ""
 }
 
-// isFunction reports whether a package is the program of a function: one for each folder, and the renderer.
+// isFunction reports whether a package is the program of a function: one for each folder, the renderer and the lists.
 func isFunction(path string) bool {
 	_, function := layer(path)
-	return function != "" && path == "functions/"+function || path == rendererPath
+	return function != "" && path == "functions/"+function || path == rendererPath || path == "functions/security/listsync"
 }
 
 // rendererPath is the program of the function that runs the browser.

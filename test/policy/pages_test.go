@@ -82,7 +82,7 @@ func readModel(s *templateFile) (*model, error) {
 			}
 		}
 	}
-	period := regexp.MustCompile(`^rate\((\d+) (minute|hour)s?\)$`)
+	period := regexp.MustCompile(`^rate\((\d+) (minute|hour|day)s?\)$`)
 	for _, schedule := range s.resources("AWS::Scheduler::Schedule") {
 		every := period.FindStringSubmatch(schedule.properties.text("ScheduleExpression"))
 		if every == nil {
@@ -90,7 +90,7 @@ func readModel(s *templateFile) (*model, error) {
 		}
 		n, _ := strconv.ParseFloat(every[1], 64)
 		folder, _, _ := strings.Cut(strings.ToLower(schedule.id), "function")
-		m.runs[folder] = hoursOfMonth / n * map[string]float64{"minute": 60, "hour": 1}[every[2]]
+		m.runs[folder] = hoursOfMonth / n * map[string]float64{"minute": 60, "hour": 1, "day": 1. / 24}[every[2]]
 	}
 	for _, metric := range ownMetrics() {
 		if metric.idle {
@@ -330,7 +330,7 @@ func configured(s *templateFile, stage, name string) string {
 // with the template's defaults, and in samconfig.toml's prod.
 func (m *model) fixed(t *testing.T) (text string, idle, prod float64) {
 	t.Helper()
-	s, settle, ratesync := current(t), m.runs["settle"], m.runs["ratesync"]
+	s, settle, ratesync, listsync := current(t), m.runs["settle"], m.runs["ratesync"], m.runs["securitylistsync"]
 	rules := len(s.doc.list("Resources", "Firewall", "Properties", "Rules"))
 	at := func(region int, stage string) (rows [][]string, idle, used float64) {
 		add := func(what string, count float64, price float64, inIdle, inUse float64) {
@@ -355,12 +355,13 @@ func (m *model) fixed(t *testing.T) (text string, idle, prod float64) {
 		}
 		run("Runs of the settling function", settle, m.unit("settle_milliseconds"))
 		run("Runs of ratesync", ratesync, m.unit("ratesync_milliseconds"))
+		run("Runs of listsync", listsync, m.unit("listsync_milliseconds"))
 		if configured(s, stage, "AddressRequestsPer5Minutes") != "0" {
 			each("Web ACL of prod", 1, "acl")
 			each("Its rules", rules, "acl_rule")
 		}
 		if configured(s, stage, "Tracing") == "Active" {
-			each("Traces of these runs in prod", int(settle+ratesync), "trace")
+			each("Traces of these runs in prod", int(settle+ratesync+listsync), "trace")
 		}
 		return rows, idle, used
 	}

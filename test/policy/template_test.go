@@ -77,6 +77,7 @@ var facts = []fact{
 	{"AWS::Lambda::Function", "Timeout", "28"},
 	{"PdfFunction", "Timeout", "60"},
 	{"RatesyncFunction", "Timeout", "240"},
+	{"SecurityListsyncFunction", "Timeout", "120"},
 	{"SettleFunction", "Timeout", "55"},
 	{"", "Parameters.SettleAfterSeconds.Default", "120"},
 	{"", "Parameters.SettleAfterSeconds.MinValue", "120"},
@@ -128,12 +129,17 @@ var facts = []fact{
 	{"AWS::Scheduler::Schedule", "Description", "~.+"},
 	{"SettleFunctionEveryMinute", "ScheduleExpression", "rate(1 minute)"},
 	{"RatesyncFunctionEveryHour", "ScheduleExpression", "rate(1 hour)"},
+	{"SecurityListsyncFunctionEveryDay", "ScheduleExpression", "rate(1 day)"},
+	{"SecurityListsyncFunctionEveryDay", "State", "SyncsLists ? ENABLED : DISABLED"},
+	{"", "Parameters.DisposableLists.Default", "on"},
 	{"AWS::Lambda::EventInvokeConfig", "Qualifier", "live"},
 	{"AWS::Lambda::EventInvokeConfig", "DestinationConfig", "{}"}, // docs/decisions.md#failed-runs
 	{"SettleFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
 	{"SettleFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "60"},
 	{"RatesyncFunctionEventInvokeConfig", "MaximumRetryAttempts", "2"},
 	{"RatesyncFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "3000"},
+	{"SecurityListsyncFunctionEventInvokeConfig", "MaximumRetryAttempts", "2"},
+	{"SecurityListsyncFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "3600"},
 
 	// Roles, besides their statements. Which of the request and charge policies a role needs, the acceptance tests show.
 	{"AWS::IAM::Role", "PermissionsBoundary", boundary},
@@ -178,10 +184,11 @@ var facts = []fact{
 	{"\\w+SilentAlarm", "Metrics.0.Expression", "FILL(runs, REPEAT) - FILL(runs, 0)"},
 	{"GatewayThrottledAlarm", "Metrics.0.Expression", "IF(count > ${ApiBurst}, unknown, 0)"},
 	// 80 % of 28 s; other time-outs are scaled to it.
-	{"SlowAlarm", "Threshold", "22400"},
+	{"(Scheduled)?SlowAlarm", "Threshold", "22400"},
 	{"SlowAlarm", "Metrics.1.Expression", "pdf * 28 / 60"},
-	{"SlowAlarm", "Metrics.2.Expression", "ratesync * 28 / 240"},
-	{"SlowAlarm", "Metrics.3.Expression", "settle * 28 / 55"},
+	{"ScheduledSlowAlarm", "Metrics.1.Expression", "ratesync * 28 / 240"},
+	{"ScheduledSlowAlarm", "Metrics.2.Expression", "listsync * 28 / 120"},
+	{"ScheduledSlowAlarm", "Metrics.3.Expression", "settle * 28 / 55"},
 
 	// What each alarm watches; stageAlarms has those of all functions and tables.
 	{"FailuresAlarm", "watched", "[" + outcome + "error]"},
@@ -197,6 +204,8 @@ var facts = []fact{
 	{"UnsettledAlarm", "watched", "[SVC/${Stage} SettleFailed Sum, SVC/${Stage} SettleOldest Maximum, SVC/${Stage} UnsettledReservations Sum]"},
 	{"SettleSilentAlarm", "watched", "[SVC/${Stage} SettleFailed SampleCount]"},
 	{"RatesSilentAlarm", "watched", "[SVC/${Stage} RatesFailed SampleCount]"},
+	{"ListsAlarm", "watched", "[SVC/${Stage} ListsAge Maximum]"},
+	{"ListsAlarm", "Threshold", "255600"}, // docs/decisions.md#fresh-lists
 	{"RatesAlarm", "watched", "[SVC/${Stage} RatesAge Maximum, SVC/${Stage} RatesFailed Sum, SVC/${Stage} RatesRefused Sum]"},
 
 	// A host name and a web ACL are the operator's choice; by the stage's reference they come after the stage. "Disable the
@@ -275,6 +284,7 @@ func properties(s *templateFile) (f findings) {
 // right of any role.
 var rights = []struct{ action, on string }{
 	{`CurrencyRole dynamodb:(Put|Update)Item`, `\$\{Rates\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: project#\*\}\}`},
+	{`SecurityListsyncRole dynamodb:(Query|UpdateItem)`, `\$\{Projects\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: burner#\}\}`},
 	{`\w+ dynamodb:((BatchGet|Delete|Get|Put|Update)Item|Query|Scan)`, `\$\{(Projects|Wallets|Ledger|Rates|Transient)\.Arn\}`},
 	{`RatesyncRole secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/currency/managed/\*`},
 	{`\w+Role secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/{folder}/\*`},
@@ -671,9 +681,9 @@ func TestTemplateFindings(t *testing.T) {
 		{variables + "STAGE", "{{resolve:secretsmanager:svc/dev/sms}}", "a dynamic reference"},
 		{"Resources PdfRenderFunction Properties Environment Variables WALLETS_TABLE", "wallets", "PdfRenderFunction knows WALLETS_TABLE"},
 		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "ErrorsAlarm watches"},
-		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for ErrorsAlarm, which takes 10"},
-		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for ThrottlesAlarm"},
-		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for SlowAlarm"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "ThrottlesAlarm watches"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "SlowAlarm watches"},
+		{"Resources RatesyncFunctionEveryHour", nil, "ScheduledErrorsAlarm watches"},
 		{"Resources Faxes", object{"Type": "AWS::DynamoDB::Table"}, "TablesThrottledAlarm watches"},
 		{"Resources Faxes", object{"Type": "AWS::DynamoDB::Table"}, "12 metrics are too many for TablesThrottledAlarm"},
 		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: nowhere", "docs/runbook.md has no chapter nowhere"},
@@ -682,7 +692,7 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources FailuresAlarm Properties Dimensions 0 Value", "failed", "which no response has"},
 		{"Resources RatesAlarm Properties Metrics 1 ReturnData", true, "RatesAlarm returns 2 values"},
 		{"Resources RatesAlarm Properties Metrics 0 Expression", "MAX([old, failing])", "RatesAlarm has the metrics"},
-		{"Resources ErrorsAlarm Properties Metrics +", object{"MetricStat": object{}}, "ErrorsAlarm watches 11 metrics"},
+		{"Resources TablesThrottledAlarm Properties Metrics +", object{"MetricStat": object{}}, "TablesThrottledAlarm watches 11 metrics"},
 		{dashboards, "{", "the dashboard is no JSON"},
 		{dashboards, `{"widgets": [{"x": 20, "y": 1, "width": 8, "height": 1}]}`, "a widget at 20, 1 overlaps another or is outside"},
 		{dashboards, `{"widgets": []}`, "the dashboard does not ask"},

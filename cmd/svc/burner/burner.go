@@ -2,49 +2,74 @@
 package burner
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/burner"
-	"svcapi/shared/project"
 )
 
 // Command returns "svc burner".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("burner", "Keep a project's own list of disposable e-mail domains",
-		changing(a, false, normalDomains, &cobra.Command{
+	adds := operation{burner.Disposable, false, "added", "there already"}
+	return app.Group("burner", "Add disposable e-mail domains, and allow domains that are none",
+		adds.command(a, normalDomains, &cobra.Command{
 			Use:   "add PROJECT DOMAIN...",
 			Short: "Add domains and their subdomains to a project's own list",
 			Long: `Add domains and their subdomains to a project's own list of disposable domains. The
 service reads the project's own list before the global list.`,
 			Example: "  svc burner add acme throwaway.example",
 		}),
-		changing(a, true, normalDomains, &cobra.Command{
+		operation{burner.Disposable, true, "removed", "not on the list"}.command(a, normalDomains, &cobra.Command{
 			Use:     "remove PROJECT DOMAIN...",
 			Short:   "Remove domains from a project's own list; the global list does not change",
 			Example: "  svc burner remove acme throwaway.example",
 		}),
-		a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: "Show a project's own list"}, nil, list),
-		changing(a, false, func(args []string) ([]string, error) { return readDomains(a, args[0]) }, &cobra.Command{
+		operation{burner.Allowed, false, "allowed", "allowed already"}.command(a, normalDomains, &cobra.Command{
+			Use:   "allow DOMAIN...",
+			Short: "Allow domains and their subdomains: they are not disposable, whatever a list says",
+			Long: `Allow domains and their subdomains for one project or for the stage: they are not
+disposable, whatever the global list says. A project's own judgement about a domain
+comes before the stage's. The functions follow a project's change at once, and a
+change of the stage within ten minutes.`,
+			Example: `  svc burner allow example.com --project acme
+  svc burner allow example.com`,
+		}),
+		operation{burner.Allowed, true, "denied", "not allowed before"}.command(a, normalDomains, &cobra.Command{
+			Use:     "deny DOMAIN...",
+			Short:   "Take allowed domains back: the lists judge them again",
+			Example: "  svc burner deny example.com --project acme",
+		}), list(a),
+		adds.command(a, func(args []string) ([]string, error) { return readDomains(a, args[0]) }, &cobra.Command{
 			Use:   "import PROJECT FILE",
 			Short: "Add the domains of a file, one a line, to a project's own list",
 			Long: `Add the domains of a file, one a line, to a project's own list. The command ignores
 empty lines and the text after a #; "-" is standard input. One line that is not a
 domain makes the command refuse the file. Listed domains stay on the list.`,
 			Example: "  svc burner import acme domains.txt",
-		}))
+		}),
+		a.Command(&cobra.Command{Use: "status", Short: "Show the age, the sources and the counts of the global list"}, nil, status))
 }
 
-// change is the result of a command that changes a project's list.
+// operation is what a command does with its domains.
+type operation struct {
+	judgement       burner.Judgement
+	removes         bool
+	done, unchanged string
+}
+
+// change is the result of a command that changes judgements.
 type change struct {
-	ProjectID string   `json:"project_id"`
-	Done      string   `json:"done"` // added or removed
+	ProjectID string   `json:"project_id"` // empty for the stage
+	Done      string   `json:"done"`       // added, removed, allowed or denied
 	Domains   []string `json:"domains"`
-	Unchanged []string `json:"unchanged"` // added before, or not on the list
+	Unchanged []string `json:"unchanged"` // as the command would leave them
 }
 
 // normalDomains converts domains to lower-case ASCII, sorts them and removes duplicates.
@@ -90,50 +115,107 @@ func readDomains(a *app.App, file string) (domains []string, err error) {
 	return slices.Compact(domains), nil
 }
 
-// changing completes a command that adds domains to the list of a project, or removes them, and prints the change. parse
-// returns the domains of the arguments.
-func changing(a *app.App, removes bool, parse func(args []string) ([]string, error), cmd *cobra.Command) *cobra.Command {
+// command completes a command that changes the judgement about domains, which parse returns from the arguments. The project
+// is the first argument, or for allowed domains a flag.
+func (o operation) command(a *app.App, parse func(args []string) ([]string, error), cmd *cobra.Command) *cobra.Command {
+	var projectID string
 	var domains []string
-	return a.ProjectCommand(cmd, func(args []string) (err error) {
+	if o.judgement == burner.Allowed {
+		cmd.Flags().StringVar(&projectID, "project", "", "for this project alone (default: for the stage)")
+	}
+	return a.Command(cmd, func(args []string) (err error) {
+		if o.judgement != burner.Allowed {
+			projectID, args = args[0], args[1:]
+		}
 		domains, err = parse(args)
 		return err
-	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		listed, err := s.Burners.List(ctx, rec.ID)
-		if err != nil {
-			return err
-		}
-		on, off := []string{}, []string{}
-		for _, d := range domains {
-			if _, found := slices.BinarySearch(listed, d); found {
-				on = append(on, d)
-			} else {
-				off = append(off, d)
+	}, func(ctx context.Context, s *app.Stack) error {
+		if o.judgement != burner.Allowed || cmd.Flags().Changed("project") {
+			if _, err := s.Load(ctx, projectID); err != nil {
+				return err
 			}
 		}
-		c, unchanged, write := change{rec.ID, "added", off, on}, "there already", s.Burners.Add
-		if removes {
-			c, unchanged, write = change{rec.ID, "removed", on, off}, "not on the list", s.Burners.Remove
-		}
-		if err := write(ctx, rec.ID, c.Domains...); err != nil {
-			return err
-		}
-		t := app.Table{Header: []string{"DOMAIN", "IS"}, Empty: "Nothing was changed."}
-		for _, d := range c.Domains {
-			t.Rows = append(t.Rows, []string{d, c.Done})
-		}
-		for _, d := range c.Unchanged {
-			t.Rows = append(t.Rows, []string{d, unchanged})
-		}
-		return s.Print(c, t)
+		return o.write(ctx, s, projectID, domains)
 	})
 }
 
-func list(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	domains, err := s.Burners.List(ctx, rec.ID)
+// write changes the judgements about domains, and prints the change.
+func (o operation) write(ctx context.Context, s *app.Stack, projectID string, domains []string) error {
+	judged, err := s.Burners.List(ctx, projectID)
 	if err != nil {
 		return err
 	}
-	domains, rows := app.List(domains, func(d string) (string, []string) { return d, []string{d} })
-	t := app.Table{Header: []string{"DOMAIN"}, Rows: rows, Empty: `The project has no own domains. "svc burner add" adds one.`}
-	return s.Print(map[string]any{"project_id": rec.ID, "domains": domains}, t)
+	c := change{projectID, o.done, []string{}, []string{}}
+	for _, d := range domains {
+		if _, found := slices.BinarySearch(judged.Of(o.judgement), d); found == o.removes {
+			c.Domains = append(c.Domains, d)
+		} else {
+			c.Unchanged = append(c.Unchanged, d)
+		}
+	}
+	if o.removes {
+		err = s.Burners.Remove(ctx, projectID, c.Domains...)
+	} else {
+		err = s.Burners.Put(ctx, projectID, o.judgement, c.Domains...)
+	}
+	if err != nil {
+		return err
+	}
+	t := app.Table{Header: []string{"DOMAIN", "IS"}, Empty: "Nothing was changed."}
+	for _, d := range c.Domains {
+		t.Rows = append(t.Rows, []string{d, o.done})
+	}
+	for _, d := range c.Unchanged {
+		t.Rows = append(t.Rows, []string{d, o.unchanged})
+	}
+	return s.Print(c, t)
+}
+
+func list(a *app.App) *cobra.Command {
+	var projectID string
+	return a.Command(&cobra.Command{
+		Use:   "list [PROJECT]",
+		Short: "Show a project's own domains, or the domains that are allowed for the stage",
+	}, app.Bind(&projectID), func(ctx context.Context, s *app.Stack) error {
+		t := app.Table{Header: []string{"DOMAIN", "IS"}, Empty: `No domain is allowed for the stage. "svc burner allow" allows one.`}
+		if projectID != "" {
+			if _, err := s.Load(ctx, projectID); err != nil {
+				return err
+			}
+			t.Empty = `The project has no own domains. "svc burner add" adds one.`
+		}
+		judged, err := s.Burners.List(ctx, projectID)
+		if err != nil {
+			return err
+		}
+		for _, d := range judged.Disposable {
+			t.Rows = append(t.Rows, []string{d, "disposable"})
+		}
+		for _, d := range judged.Allowed {
+			t.Rows = append(t.Rows, []string{d, "allowed"})
+		}
+		return s.Print(struct {
+			ProjectID string `json:"project_id"`
+			burner.Domains
+		}{projectID, judged}, t)
+	})
+}
+
+// status shows the outcome of the function listsync.
+func status(ctx context.Context, s *app.Stack) error {
+	judged, err := s.Burners.List(ctx, burner.Stage)
+	if err != nil {
+		return err
+	}
+	o := judged.Difference.Outcome
+	if o.Tried.IsZero() {
+		return s.Print(o, app.Table{Empty: "The published lists were not fetched yet: the global list is that of the deployed version."})
+	}
+	sources := app.Table{Header: []string{"SOURCE", "DOMAINS"}, Empty: "No fetch was good yet."}
+	for _, address := range slices.Sorted(maps.Keys(o.Sources)) {
+		sources.Rows = append(sources.Rows, []string{address, s.Number(int64(o.Sources[address]))})
+	}
+	return s.Print(o, app.Table{Rows: app.Rows("Fetched", app.Second(o.Fetched), "Age", o.Age(time.Now()).Round(time.Second).String(),
+		"Tried", app.Second(o.Tried), "Failure", cmp.Or(o.Failure, "none"), "Domains", s.Number(int64(o.Domains)),
+		"Added", s.Number(int64(o.Added)), "Removed", s.Number(int64(o.Removed)))}, sources)
 }

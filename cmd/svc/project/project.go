@@ -272,7 +272,11 @@ func createLike(ctx context.Context, s *app.Stack, p project.Project, like strin
 	if err != nil {
 		return err
 	}
-	t, given := transferOf(rec), settingsOf(p)
+	t, err := transferOf(ctx, s, rec)
+	if err != nil {
+		return err
+	}
+	given := settingsOf(p)
 	t.ID, t.Name, t.Paused = given.ID, given.Name, false
 	for flag, set := range map[string]func(){
 		"limit":         func() { t.LimitRequests = given.LimitRequests },

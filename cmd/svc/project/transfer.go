@@ -5,41 +5,50 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
+	"svcapi/shared/burner"
 	"svcapi/shared/project"
 )
 
 // transferFormat is the version of an exported project.
 const transferFormat = 1
 
-// maxTransfer bounds an exported project, in bytes.
-const maxTransfer = 1 << 20
+// maxTransfer bounds an exported project, in bytes: an import of domains is as large.
+const maxTransfer = 16 << 20
 
 // transfer is an exported project: the settings of the operator, without secrets and credits.
 type transfer struct {
 	Format int `json:"format"`
 	Settings
 	Integrations []project.Integration `json:"integrations"`
+	Burner       burner.Domains        `json:"burner"` // the project's own judgements about e-mail domains
 }
 
 func export(a *app.App) *cobra.Command {
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "export PROJECT",
-		Short: "Print a project's settings and integrations as JSON, without secrets and credits",
+		Short: "Print a project's settings, integrations and own e-mail domains as JSON, without secrets and credits",
 		Example: `  svc project export acme --stage staging > acme.json
   svc project import acme.json --stage prod`,
-	}, nil, func(_ context.Context, s *app.Stack, rec *project.Record) error {
-		return s.PrintJSON(transferOf(rec))
+	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		t, err := transferOf(ctx, s, rec)
+		if err != nil {
+			return err
+		}
+		return s.PrintJSON(t)
 	})
 }
 
-func transferOf(rec *project.Record) transfer {
-	return transfer{Format: transferFormat, Settings: settingsOf(rec.Project), Integrations: append([]project.Integration{}, rec.Integrations...)}
+func transferOf(ctx context.Context, s *app.Stack, rec *project.Record) (transfer, error) {
+	judged, err := s.Burners.List(ctx, rec.ID)
+	return transfer{transferFormat, settingsOf(rec.Project), append([]project.Integration{}, rec.Integrations...), judged}, err
 }
 
 func importFile(a *app.App) *cobra.Command {
@@ -73,6 +82,11 @@ func readTransfer(a *app.App, file string) (t transfer, err error) {
 	if t.Format != transferFormat {
 		return t, app.Usagef("this version cannot read format %d", t.Format)
 	}
+	for _, domain := range slices.Concat(t.Burner.Disposable, t.Burner.Allowed) {
+		if ascii, err := burner.ASCII(domain); err != nil || ascii != domain {
+			return t, app.Usagef("%q is not a domain in lower-case ASCII", domain)
+		}
+	}
 	for _, i := range t.Integrations {
 		offer, err := catalog.Find(string(i.Kind), i.Vendor)
 		if err != nil {
@@ -87,7 +101,8 @@ func readTransfer(a *app.App, file string) (t transfer, err error) {
 	return t, nil
 }
 
-// create creates the project with its integrations, all or nothing. An integration without a stored secret is inactive.
+// create creates the project with its integrations, all or nothing, and then stores its judgements about domains. An
+// integration without a stored secret is inactive.
 func (t *transfer) create(ctx context.Context, s *app.Stack) error {
 	t.ID = cmp.Or(t.ID, project.NewID())
 	p, err := t.project()
@@ -108,6 +123,11 @@ func (t *transfer) create(ctx context.Context, s *app.Stack) error {
 	created, err := createProject(ctx, s, p, t.Integrations...)
 	if err != nil {
 		return err
+	}
+	for _, j := range []burner.Judgement{burner.Disposable, burner.Allowed} {
+		if err := s.Burners.Put(ctx, created.ID, j, t.Burner.Of(j)...); err != nil {
+			return fmt.Errorf("the project %s exists, and lacks own domains: %w", created.ID, err)
+		}
 	}
 	rec, err := s.Load(ctx, created.ID)
 	if err != nil {

@@ -1,65 +1,115 @@
 // Package disposable finds the domains of disposable mail. The command build derives the table from published lists
-// (sources.json, NOTICE.md). The table is used as it is in the program, so a start needs no work, and Find allocates nothing.
+// (lists/sources.json, NOTICE.md). The table is used as it is in the program, so a start needs no work, and Find allocates
+// nothing. A Difference changes the table by the domains that the lists have added and removed since.
 package disposable
 
-import _ "embed" // the table
+import (
+	_ "embed" // the table
+	"encoding/binary"
+	"math/bits"
+)
 
-// table holds the listed domains by bucket. Layout:
-//
-//	(Buckets+1) x 4 bytes   little-endian offset of each bucket's first entry, and of the end
-//	entries                 one byte of length, then the domain's bytes
-//
 //go:embed table.bin
 var table string
 
-// Buckets is the number of hash buckets of the table, with about five domains in each.
-const Buckets = 1 << bucketBits
+// Table holds domains by bucket. Layout of its data:
+//
+//	(buckets+1) x 4 bytes   little-endian offset of each bucket's first entry, and of the end
+//	entries                 one byte of length, then the domain's bytes
+//
+// The number of buckets is a power of two, with up to five domains in each.
+type Table struct {
+	data string
+	bits int // of the number of buckets
+}
+
+// Compiled returns the table in the program.
+func Compiled() Table { return Table{table, compiledBits} }
 
 const (
-	bucketBits = 15
+	compiledBits = 15
 	// FNV-1a, 64 bits (draft-eastlake-fnv).
 	offsetBasis = 14695981039346656037
 	prime       = 1099511628211
 	spread      = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: mixes the low bits into the high bits
 )
 
+// NewTable returns a table of domains with at most 255 bytes each.
+func NewTable(domains []string) Table {
+	t := Table{bits: bits.Len(uint(len(domains) / 5))}
+	buckets := make([][]string, 1<<t.bits)
+	for _, d := range domains {
+		hash := uint64(offsetBasis)
+		for i := len(d) - 1; i >= 0; i-- {
+			hash = (hash ^ uint64(d[i])) * prime
+		}
+		b := t.bucket(hash)
+		buckets[b] = append(buckets[b], d)
+	}
+	var index, entries []byte
+	start := 4 * (len(buckets) + 1)
+	for _, bucket := range buckets {
+		index = binary.LittleEndian.AppendUint32(index, uint32(start+len(entries)))
+		for _, d := range bucket {
+			entries = append(append(entries, byte(len(d))), d...)
+		}
+	}
+	index = binary.LittleEndian.AppendUint32(index, uint32(start+len(entries)))
+	t.data = string(append(index, entries...))
+	return t
+}
+
+// Bytes returns the data of the table.
+func (t Table) Bytes() []byte { return []byte(t.data) }
+
+// All iterates over the domains in the order of the table.
+func (t Table) All(yield func(domain string) bool) {
+	for at := t.offset(0); at < len(t.data); at += 1 + int(t.data[at]) {
+		if !yield(t.data[at+1 : at+1+int(t.data[at])]) {
+			return
+		}
+	}
+}
+
+// Difference is what the published lists have added to the compiled table and removed from it; nil is no difference.
+type Difference struct{ added, removed Table }
+
 // Find returns the shortest listed domain among a domain and its parents with at least two labels. The domain must be
 // lower-case ASCII. Find reads the domain once from its end: at each dot the hash so far is that of a parent.
-func Find(domain string) (listed string, ok bool) {
+func (d *Difference) Find(domain string) (listed string, ok bool) {
 	hash, labels := uint64(offsetBasis), 1
 	for i := len(domain) - 1; i >= 0; i-- {
 		c := domain[i]
 		if c == '.' {
-			if labels++; labels > 2 && has(hash, domain[i+1:]) {
+			if labels++; labels > 2 && d.has(hash, domain[i+1:]) {
 				return domain[i+1:], true
 			}
 		}
 		hash = (hash ^ uint64(c)) * prime
 	}
-	if labels > 1 && has(hash, domain) {
+	if labels > 1 && d.has(hash, domain) {
 		return domain, true
 	}
 	return "", false
 }
 
-// Bucket returns the bucket of a domain.
-func Bucket(domain string) int {
-	hash := uint64(offsetBasis)
-	for i := len(domain) - 1; i >= 0; i-- {
-		hash = (hash ^ uint64(domain[i])) * prime
+func (d *Difference) has(hash uint64, domain string) bool {
+	listed := Compiled().has(hash, domain)
+	if d == nil {
+		return listed
 	}
-	return bucket(hash)
+	return listed && !d.removed.has(hash, domain) || !listed && d.added.has(hash, domain)
 }
 
-func bucket(hash uint64) int { return int(hash * spread >> (64 - bucketBits)) }
+func (t Table) bucket(hash uint64) int { return int(hash * spread >> (64 - t.bits)) }
 
 // has reports whether the bucket of the hash contains the domain.
-func has(hash uint64, domain string) bool {
-	b := bucket(hash)
-	at, end := offset(b), offset(b+1)
+func (t Table) has(hash uint64, domain string) bool {
+	b := t.bucket(hash)
+	at, end := t.offset(b), t.offset(b+1)
 	for at < end {
-		size := int(table[at])
-		if size == len(domain) && table[at+1:at+1+size] == domain {
+		size := int(t.data[at])
+		if size == len(domain) && t.data[at+1:at+1+size] == domain {
 			return true
 		}
 		at += 1 + size
@@ -67,7 +117,7 @@ func has(hash uint64, domain string) bool {
 	return false
 }
 
-func offset(b int) int {
-	o := table[4*b : 4*b+4]
+func (t Table) offset(b int) int {
+	o := t.data[4*b : 4*b+4]
 	return int(o[0]) | int(o[1])<<8 | int(o[2])<<16 | int(o[3])<<24
 }

@@ -1,21 +1,21 @@
 package disposable
 
 import (
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// all iterates over the listed domains in the order of the table.
-func all(yield func(domain string) bool) {
-	for at, end := offset(0), offset(Buckets); at < end; at += 1 + int(table[at]) {
-		if !yield(table[at+1 : at+1+int(table[at])]) {
-			return
-		}
-	}
-}
+// all iterates over the compiled domains.
+var all = Compiled().All
+
+// Find finds without a difference.
+func Find(domain string) (string, bool) { return (*Difference)(nil).Find(domain) }
 
 // naive is the list as a map, and naiveFind the simplest search, with which the table must agree.
 var naive = sync.OnceValue(func() map[string]bool {
@@ -80,13 +80,25 @@ func TestFindAll(t *testing.T) {
 	}
 }
 
-// No ordinary mail provider is on the list or below a listed domain.
+// No ordinary mail provider and no excluded domain is on the list or below a listed domain.
 func TestOrdinaryProviders(t *testing.T) {
-	text, err := os.ReadFile("build/allow.txt")
+	text, err := os.ReadFile("lists/allow.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	excluded, err := os.ReadFile("lists/sources.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
+	for _, found := range regexp.MustCompile(`"domain": "(.+?)", "reason": ".+"`).FindAllSubmatch(excluded, -1) {
+		text = fmt.Appendf(text, "\n%s", found[1])
+		n--
+	}
+	if n != -4 {
+		t.Errorf("%d domains are excluded", -n)
+	}
+	n = 0
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
 		for domain := range strings.FieldsSeq(line) {
@@ -165,6 +177,62 @@ func TestFindAllocatesNothing(t *testing.T) {
 	}
 }
 
+// changes returns each n-th domain of the compiled table as removed, and a child of each as added.
+func changes(n int) (added, removed []string) {
+	i := 0
+	all(func(domain string) bool {
+		if i++; i%n == 0 {
+			added, removed = append(added, fmt.Sprintf("added-%d.%s", i, domain)), append(removed, domain)
+		}
+		return true
+	})
+	return added, removed
+}
+
+// docs/decisions.md#fresh-lists: with a difference the look-ups agree with a map of the changed list, and allocate nothing. The
+// difference to another table is none, and a damaged one an error.
+func TestDifference(t *testing.T) {
+	added, removed := changes(7)
+	packed := Pack(added, removed)
+	d, err := Read(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := maps.Clone(naive())
+	for _, domain := range removed {
+		want[domain] = false
+	}
+	for _, domain := range added {
+		want[domain] = true
+	}
+	for domain, listed := range want {
+		for _, below := range []string{domain, "x." + domain} {
+			if found, ok := d.Find(below); ok != listed || ok && found != domain {
+				t.Fatalf("Find(%q) = %q, %v; want %v", below, found, ok, listed)
+			}
+		}
+	}
+	for _, domain := range []string{"mailinator.com", added[0], "a.b.c." + removed[0], "gmail.com"} {
+		if n := testing.AllocsPerRun(100, func() { d.Find(domain) }); n != 0 {
+			t.Errorf("Find(%q) allocates %v times", domain, n)
+		}
+	}
+	if len(want) < 170_000 || len(packed) > 450_000 {
+		t.Errorf("%d domains in %d bytes", len(want), len(packed))
+	}
+	for about, c := range map[string]struct {
+		packed []byte
+		fails  bool
+	}{
+		"nothing stored": {nil, false}, "no change": {Pack(nil, nil), false}, "another table": {pack("other", added, removed), false},
+		"cut": {packed[:len(packed)/2], true}, "no gzip": {[]byte("x"), true}, "too large": {pack(strings.Repeat("x", maxText+1), nil, nil), true},
+	} {
+		if d, err := Read(c.packed); d != nil || (err != nil) != c.fails {
+			t.Errorf("%s: a difference: %v, %v", about, d != nil, err)
+		}
+	}
+}
+
 func FuzzFind(f *testing.F) {
 	for _, seed := range []string{"", ".", "a.b", "mailinator.com", "x.mailinator.com", "\xff.\x00"} {
 		f.Add(seed)
@@ -177,11 +245,15 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// BenchmarkFind compares the table with the map, both with the search of the parents.
+// BenchmarkFind compares the table with the map, both with the search of the parents, and with a difference of a fifth.
 func BenchmarkFind(b *testing.B) {
 	domains := randomDomains(11, 1<<16)
-	walks := map[string]func(string) (string, bool){"table": Find, "map": mapFind}
-	for _, name := range []string{"table", "map"} {
+	difference, err := Read(Pack(changes(10)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	walks := map[string]func(string) (string, bool){"table": Find, "difference": difference.Find, "map": mapFind}
+	for _, name := range []string{"table", "difference", "map"} {
 		b.Run(name, func(b *testing.B) {
 			find := walks[name]
 			naive()

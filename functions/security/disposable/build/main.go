@@ -3,8 +3,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,40 +10,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
-	"golang.org/x/net/idna"
-	"golang.org/x/net/publicsuffix"
-
 	"svcapi/functions/security/disposable"
+	"svcapi/functions/security/disposable/lists"
 )
 
 const folder = "functions/security/disposable"
 
-// source is one published list.
-type source struct {
-	Package   string   `json:"package"`
-	Registry  string   `json:"registry"` // pypi or npm
-	Version   string   `json:"version"`
-	Published string   `json:"published"` // day, UTC
-	Licence   string   `json:"licence"`
-	Reads     []string `json:"reads"`   // format:path in the package
-	Domains   int      `json:"domains"` // of the report: different domains in the package
-}
-
 // report describes the table, beside which it is stored.
 type report struct {
-	Sources []source `json:"sources"`
-	Joined  int      `json:"joined"` // different domains of all lists
-	// Domains of the lists that are not in the table, by reason.
-	Malformed int `json:"malformed"`
-	Allowed   int `json:"allowed"` // ordinary mail providers and their parents
-	Suffixes  int `json:"public_suffixes"`
-	Covered   int `json:"covered_by_parent"`
-	Table     int `json:"table"` // domains in the table
-	Bytes     int `json:"bytes"`
+	Sources []lists.Source `json:"sources"`
+	lists.Counts
+	Table int `json:"table"` // domains in the table
+	Bytes int `json:"bytes"`
 }
 
 func main() {
@@ -55,22 +34,14 @@ func main() {
 }
 
 func run() error {
-	var sources []source
-	text, err := os.ReadFile(filepath.Join(folder, "sources.json"))
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, &sources); err != nil {
-		return err
-	}
-	allowed, err := readAllowed(filepath.Join(folder, "build", "allow.txt"))
+	sources, _, err := lists.Sources()
 	if err != nil {
 		return err
 	}
 	var r report
 	joined := map[string]bool{}
 	for _, s := range sources {
-		domains, err := s.domains()
+		domains, err := read(s)
 		if err != nil {
 			return fmt.Errorf("%s of %s: %w", s.Package, s.Registry, err)
 		}
@@ -80,11 +51,13 @@ func run() error {
 			joined[d] = true
 		}
 	}
-	r.Joined = len(joined)
-	listed := keep(joined, allowed, &r)
-	table := layout(listed)
-	r.Table, r.Bytes = len(listed), len(table)
-	text, err = json.MarshalIndent(r, "", "  ")
+	listed, counts, err := lists.Keep(joined)
+	if err != nil {
+		return err
+	}
+	table := disposable.NewTable(listed).Bytes()
+	r.Counts, r.Table, r.Bytes = counts, len(listed), len(table)
+	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -95,85 +68,14 @@ func run() error {
 	)
 }
 
-// keep returns the domains that belong into the table and that no listed parent covers.
-func keep(joined, allowed map[string]bool, r *report) []string {
-	listed := map[string]bool{}
-	for d := range joined {
-		ascii, err := idna.Lookup.ToASCII(d)
-		suffix, _ := publicsuffix.PublicSuffix(ascii)
-		switch {
-		case err != nil || len(ascii) > 253 || !strings.Contains(ascii, "."):
-			r.Malformed++
-		case allowed[ascii]:
-			r.Allowed++
-		case suffix == ascii: // the public may register names below, and one registrant must not affect the others
-			r.Suffixes++
-		default:
-			listed[ascii] = true
-		}
-	}
-	var kept []string
-	for d := range listed {
-		if hasListedParent(d, listed) {
-			r.Covered++
-		} else {
-			kept = append(kept, d)
-		}
-	}
-	slices.Sort(kept)
-	return kept
-}
-
-func hasListedParent(domain string, listed map[string]bool) bool {
-	_, parent, _ := strings.Cut(domain, ".")
-	return strings.Contains(parent, ".") && (listed[parent] || hasListedParent(parent, listed))
-}
-
-// layout returns the table in the layout of package disposable.
-func layout(domains []string) []byte {
-	buckets := make([][]string, disposable.Buckets)
-	for _, d := range domains {
-		b := disposable.Bucket(d)
-		buckets[b] = append(buckets[b], d)
-	}
-	var index, entries []byte
-	start := 4 * (len(buckets) + 1)
-	for _, bucket := range buckets {
-		index = binary.LittleEndian.AppendUint32(index, uint32(start+len(entries)))
-		for _, d := range bucket {
-			entries = append(append(entries, byte(len(d))), d...)
-		}
-	}
-	index = binary.LittleEndian.AppendUint32(index, uint32(start+len(entries)))
-	return append(index, entries...)
-}
-
-// readAllowed returns the ordinary mail providers with their parents, because a listed parent covers its children.
-func readAllowed(path string) (map[string]bool, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	allowed := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		line, _, _ = strings.Cut(line, "#")
-		for d := range strings.FieldsSeq(line) {
-			for ; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
-				allowed[d] = true
-			}
-		}
-	}
-	return allowed, nil
-}
-
-// domains returns the sorted domains of the package's lists.
-func (s source) domains() ([]string, error) {
+// read returns the sorted domains of the package's lists.
+func read(s lists.Source) ([]string, error) {
 	dir, err := os.MkdirTemp("", "lists-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	root, err := s.install(dir)
+	root, err := install(s, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -184,37 +86,18 @@ func (s source) domains() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		domains, err := parse(format, text)
-		if err != nil || len(domains) == 0 {
-			return nil, errors.Join(fmt.Errorf("%s: %d domains", path, len(domains)), err)
+		domains, err := lists.Parse(format, text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		for _, d := range domains {
-			all = append(all, strings.ToLower(strings.TrimSpace(d)))
-		}
+		all = append(all, domains...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
 }
 
-// lists find the list in a file of each format.
-var lists = map[string]*regexp.Regexp{
-	"python":     regexp.MustCompile(`(?s)blocklist = \{(.*?),?\s*\}`),
-	"javascript": regexp.MustCompile(`(?s)new Set\(\[(.*?)\]\)`),
-	"json":       regexp.MustCompile(`(?s)^\s*\[(.*)\]\s*$`),
-}
-
-// parse returns the list of a file. Within its brackets a list is JSON in each format, but for the quotes of Python.
-func parse(format string, text []byte) (domains []string, err error) {
-	list := lists[format].FindSubmatch(text)
-	if list == nil {
-		return nil, errors.New("no list")
-	}
-	err = json.Unmarshal(fmt.Appendf(nil, "[%s]", bytes.ReplaceAll(list[1], []byte("'"), []byte(`"`))), &domains)
-	return domains, err
-}
-
 // install unpacks the package, without its dependencies, into the folder, and returns the root of the package's files.
-func (s source) install(dir string) (root string, err error) {
+func install(s lists.Source, dir string) (root string, err error) {
 	var command *exec.Cmd
 	switch s.Registry {
 	case "pypi":

@@ -1,0 +1,150 @@
+// Package lists reads published lists of disposable mail domains, and holds the rules for the domains that the service takes
+// from them. The command build and the function listsync use the same sources and rules.
+package lists
+
+import (
+	"bytes"
+	_ "embed" // the sources and the ordinary providers
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+)
+
+var (
+	//go:embed sources.json
+	sources []byte
+	//go:embed allow.txt
+	providers string
+)
+
+// Source is one published list.
+type Source struct {
+	Package   string   `json:"package"`
+	Registry  string   `json:"registry"` // pypi or npm
+	Version   string   `json:"version"`
+	Published string   `json:"published"` // day, UTC
+	Licence   string   `json:"licence"`
+	Reads     []string `json:"reads"`  // format:path in the package
+	Newest    []string `json:"newest"` // format:address where the list's project publishes its newest state
+	Domains   int      `json:"domains,omitempty"`
+}
+
+// Excluded is a domain of the lists that was reviewed and is ordinary.
+type Excluded struct {
+	Domain string `json:"domain"`
+	Reason string `json:"reason"`
+}
+
+// Sources returns the content of sources.json.
+func Sources() (all []Source, excluded []Excluded, err error) {
+	var content struct {
+		Sources  []Source   `json:"sources"`
+		Excluded []Excluded `json:"excluded"`
+	}
+	err = json.Unmarshal(sources, &content)
+	return content.Sources, content.Excluded, err
+}
+
+// Counts are the domains of the lists, and those that are left out by reason.
+type Counts struct {
+	Joined    int `json:"joined"` // different domains of all lists
+	Malformed int `json:"malformed"`
+	Allowed   int `json:"allowed"` // ordinary domains and their parents
+	Suffixes  int `json:"public_suffixes"`
+	Covered   int `json:"covered_by_parent"`
+}
+
+// Keep returns the sorted domains that belong into the table and that no listed parent covers.
+func Keep(joined map[string]bool) ([]string, Counts, error) {
+	allowed, err := ordinary()
+	if err != nil {
+		return nil, Counts{}, err
+	}
+	r, listed := Counts{Joined: len(joined)}, map[string]bool{}
+	for d := range joined {
+		ascii, err := idna.Lookup.ToASCII(d)
+		suffix, _ := publicsuffix.PublicSuffix(ascii)
+		switch {
+		case err != nil || len(ascii) > 253 || !strings.Contains(ascii, "."):
+			r.Malformed++
+		case allowed[ascii]:
+			r.Allowed++
+		case suffix == ascii: // the public may register names below, and one registrant must not affect the others
+			r.Suffixes++
+		default:
+			listed[ascii] = true
+		}
+	}
+	var kept []string
+	for d := range listed {
+		if HasListedParent(d, listed) {
+			r.Covered++
+		} else {
+			kept = append(kept, d)
+		}
+	}
+	slices.Sort(kept)
+	return kept, r, nil
+}
+
+// HasListedParent reports whether a parent of the domain with at least two labels is listed.
+func HasListedParent(domain string, listed map[string]bool) bool {
+	_, parent, _ := strings.Cut(domain, ".")
+	return strings.Contains(parent, ".") && (listed[parent] || HasListedParent(parent, listed))
+}
+
+// ordinary returns the ordinary mail providers and the excluded domains, with their parents, because a listed parent covers
+// its children.
+func ordinary() (map[string]bool, error) {
+	allowed := map[string]bool{}
+	allow := func(d string) {
+		for ; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
+			allowed[d] = true
+		}
+	}
+	for line := range strings.Lines(providers) {
+		line, _, _ = strings.Cut(line, "#")
+		for d := range strings.FieldsSeq(line) {
+			allow(d)
+		}
+	}
+	_, excluded, err := Sources()
+	for _, e := range excluded {
+		allow(e.Domain)
+	}
+	return allowed, err
+}
+
+// formats find the list in a file of each format.
+var formats = map[string]*regexp.Regexp{
+	"python":     regexp.MustCompile(`(?s)blocklist = \{(.*?),?\s*\}`),
+	"javascript": regexp.MustCompile(`(?s)new Set\(\[(.*?)\]\)`),
+	"json":       regexp.MustCompile(`(?s)^\s*\[(.*)\]\s*$`),
+}
+
+// Parse returns the lower-case domains of a file. A text has one a line. Within its brackets a list of the other formats is
+// JSON, but for the quotes of Python.
+func Parse(format string, text []byte) (domains []string, err error) {
+	if format == "text" {
+		domains = strings.Fields(string(text))
+	} else {
+		list := formats[format].FindSubmatch(text)
+		if list == nil {
+			return nil, errors.New("no list")
+		}
+		err = json.Unmarshal(fmt.Appendf(nil, "[%s]", bytes.ReplaceAll(list[1], []byte("'"), []byte(`"`))), &domains)
+	}
+	for i, d := range domains {
+		domains[i] = strings.ToLower(strings.TrimSpace(d))
+	}
+	if len(domains) == 0 && err == nil {
+		err = errors.New("no domains")
+	}
+	return domains, err
+}

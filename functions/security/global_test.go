@@ -1,0 +1,87 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"svcapi/functions/security/disposable"
+	"svcapi/shared/burner"
+	"svcapi/shared/cache"
+	"svcapi/test/clocktest"
+	"svcapi/test/enginetest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// docs/decisions.md#disposable-domains, docs/decisions.md#fresh-lists: what is allowed for the stage, and what the published
+// lists have changed, is in force within ten minutes.
+// An instance reads at most every nine minutes, a failed read changes nothing and is repeated after a minute.
+func TestGlobalList(t *testing.T) {
+	db, tables := enginetest.Client(t)
+	ctx, clock := t.Context(), clocktest.New()
+	store := burner.NewStore(db, tables.Projects)
+	g := newGlobalList(store, cache.ClockOf(clock.Now))
+	step := func(after time.Duration, due bool) (err error) {
+		t.Helper()
+		clock.Move(after)
+		wait := g.refresh(ctx)
+		if (wait != nil) != due {
+			t.Fatalf("a read is due: %v", wait != nil)
+		}
+		if due {
+			err = wait(ctx)
+		}
+		return err
+	}
+	is := func(want map[string]bool) {
+		t.Helper()
+		for domain, listed := range want {
+			if g.has(domain) != listed {
+				t.Errorf("%s is listed: %v", domain, !listed)
+			}
+		}
+	}
+	listed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": true, "yopmail.com": true, "example.com": false, "new.example": false, "guerrillamail.com": true}
+	is(listed)
+	if err := step(0, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Put(ctx, burner.Stage, burner.Allowed, "b.mailinator.com", "yopmail.com", "fine.new.example"); err != nil {
+		t.Fatal(err)
+	}
+	difference := func(packed []byte) {
+		t.Helper()
+		if err := store.PutDifference(ctx, burner.Difference{Packed: packed}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	difference(disposable.Pack([]string{"new.example"}, []string{"guerrillamail.com"}))
+	_ = step(globalLife-time.Second, false)
+	is(listed)
+	if err := step(time.Second, true); err != nil {
+		t.Fatal(err)
+	}
+	allowed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": false, "yopmail.com": false, "x.new.example": true, "x.fine.new.example": false, "guerrillamail.com": false}
+	is(allowed)
+	g.store = burner.NewStore(db, "no-such-table")
+	if step(globalLife, true) == nil {
+		t.Error("no table, no error")
+	}
+	is(allowed)
+	_ = step(globalPause-time.Second, false)
+	g.store = store
+	difference([]byte("damaged"))
+	if step(time.Second, true) == nil {
+		t.Error("a damaged difference, no error")
+	}
+	is(allowed)
+	difference(disposable.Pack(nil, nil))
+	if err := store.Remove(ctx, burner.Stage, "b.mailinator.com", "yopmail.com"); err != nil {
+		t.Fatal(err)
+	}
+	clock.Move(globalPause - time.Second)
+	if err := step(time.Second, true); err != nil {
+		t.Fatal(err)
+	}
+	is(listed)
+}
