@@ -103,6 +103,7 @@ test-nightly: poppler programs ## what takes too long for make test: race detect
 	$(MAKE) test-hostile
 	$(SHARED) go test -count=1 -timeout 30m -v ./test/acceptance/ceiling
 	$(SHARED) go test -count=1 -timeout 30m ./functions/settle -schedules 2000
+	USAGE_ENTRIES=1000000 go test -count=1 -timeout 60m -v -run '^TestUsageOfManyEntries$$' ./cmd/svc
 	$(MAKE) test-faults SEED=1 SCHEDULES=450
 	$(MAKE) test-api
 	REQUESTS=2000 go test -count=1 -timeout 30m -run '^TestHostile' ./test/acceptance

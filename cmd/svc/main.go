@@ -26,6 +26,7 @@ import (
 	"svcapi/cmd/svc/rates"
 	"svcapi/cmd/svc/secrets"
 	"svcapi/cmd/svc/sms"
+	"svcapi/cmd/svc/usage"
 	"svcapi/cmd/svc/vendor"
 )
 
@@ -55,7 +56,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
 	}
 	root.AddCommand(project.Command(a), credential.Command(a), integration.Command(a), credit.Command(a), vendor.Command(a),
 		sms.Command(a), burner.Command(a), rates.Command(a), credit.PriceCommand(a), credit.LedgerCommand(a), secrets.Command(a),
-		doctor.Command(a), logs.Command(a), preflight.Command(a), protect.Command(a), version(a))
+		doctor.Command(a), logs.Command(a), usage.Command(a), preflight.Command(a), protect.Command(a), version(a))
 	return a.Run(ctx, root, args)
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
@@ -496,8 +497,13 @@ func TestCredits(t *testing.T) {
 		{args: "credit balance acme acme", exit: app.ExitUsage, errs: []string{`svc: one argument too many: "acme"`}},
 		{args: "credit grant acme 5", exit: app.ExitUsage, errs: []string{"--reason"}},
 		{args: "credit grant acme 5 --reason x --id 7", exit: app.ExitUsage, errs: []string{"--id"}},
-		{args: "credit ledger acme --day yesterday", exit: app.ExitUsage, errs: []string{"2026-03-31"}},
+		{args: "credit ledger acme --day monday", exit: app.ExitUsage, errs: []string{"--day is a UTC date such as 2026-03-31, today or yesterday.* not \"monday\""}},
 		{args: "credit ledger acme --days 0", exit: app.ExitUsage},
+		{args: "credit ledger acme --month 11", exit: app.ExitUsage, errs: []string{"such as 2026-03"}},
+		{args: "credit ledger acme --month 2026-03 --day today", exit: app.ExitUsage, errs: []string{"or --month, or"}},
+		{args: "credit ledger acme --from yesterday --to 2021-01-01", exit: app.ExitUsage, errs: []string{"--from is not after --to"}},
+		{args: "credit ledger acme --to yesterday", exit: app.ExitUsage, errs: []string{"--from with --to"}},
+		{args: "credit ledger acme --from 2019-12-31", exit: app.ExitUsage, errs: []string{"--from is of 2019-12-31; it can be of 2020-01-01 to today"}},
 	})
 	g := decode[creditcmd.Moved](f, "credit grant acme 10000000 --reason invoice_2031")
 	if g.Balance != 10_000_000 || g.Actor != "local" {
@@ -515,6 +521,10 @@ func TestCredits(t *testing.T) {
 		{args: "credit ledger acme --days 2", out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`, `grant +\+7 .* more, by local`}, absent: "again"},
 		{args: "credit ledger acme --days 2 --output json", out: []string{`"id": "` + id + `",\n +"state": "grant",\n +"credits": 10000000`, `"actor": "local"`}},
 		{args: "credit ledger acme --day 2020-01-01", out: []string{"No entries"}},
+		{args: "credit ledger acme --day yesterday", out: []string{"No entries"}},
+		{args: "credit ledger acme --days 400", out: []string{id}},
+		{args: "credit ledger acme --from yesterday", out: []string{id}},
+		{args: "credit ledger acme --month " + time.Now().UTC().Format("2006-01"), out: []string{id}},
 		{args: "credit ledger acme --uncertain", out: []string{"No entries"}},
 	})
 }

@@ -239,9 +239,9 @@ type schedule struct {
 	rng     *rand.Rand
 	now     atomic.Int64 // microseconds; settlers read it
 	project string
-	shards  int             // that the wallet is kept in
-	first   int64           // what the wallet held at the start
-	days    map[string]bool // that have ledger entries
+	shards  int                  // that the wallet is kept in
+	first   int64                // what the wallet held at the start
+	days    map[string]time.Time // that have ledger entries
 	loss    float64
 	crash   float64
 	arrive  float64 // chance of a late copy, per step
@@ -285,7 +285,7 @@ func (p *pool) run(t *testing.T, seed uint64, l *lane) *schedule {
 		loss:    []float64{0, 0.05, 0.2, 0.35}[rng.IntN(4)], crash: []float64{0, 0.01, 0.05}[rng.IntN(3)],
 		arrive: []float64{0.1, 0.02}[rng.IntN(2)],
 		shards: []int{1, 1, 3}[rng.IntN(3)],
-		days:   map[string]bool{}, events: make(chan event, 64), // room for every ghost
+		days:   map[string]time.Time{}, events: make(chan event, 64), // room for every ghost
 	}
 	w.now.Store(time.Date(2026, 1, 2, 23, 59, 30, 0, time.UTC).UnixMicro()) // keys of two days
 	defer w.close()
@@ -632,8 +632,8 @@ func (w *schedule) read() state {
 			s.pending[place{wallet, credit.Key(key)}] = number(held)
 		}
 	}
-	for day := range w.days {
-		entries, err := w.direct.Entries(ctx, w.project, day)
+	for _, day := range w.days {
+		entries, err := w.direct.Entries(ctx, w.project, day, day)
 		w.must(err)
 		for _, e := range entries {
 			s.entries[place{e.Wallet, e.Key}] = e
@@ -657,7 +657,7 @@ func (w *schedule) wallet(shard int) string {
 // key returns the key of a request or movement that begins now.
 func (w *schedule) key(id string) credit.Key {
 	key := credit.NewKey(w.clock(), id)
-	w.days[key.Day()] = true
+	w.days[key.Day()] = key.Time()
 	return key
 }
 

@@ -47,6 +47,7 @@ type usage struct {
 	at         time.Time // the time of the reservation's key
 	recipients bool      // the project limits messages to one number
 	messages   []*Message
+	units      int64           // of all messages
 	daily      ratelimit.Daily // Most 0: no daily limit
 	amount     int64           // of the daily limit
 	day        ratelimit.Count
@@ -59,13 +60,13 @@ type usage struct {
 func usageOf(state *requestState, job *Job, at time.Time) *usage {
 	limits := state.record.Limits
 	u := &usage{at: at, recipients: len(limits.Recipients) > 0, messages: job.Messages}
+	for _, m := range job.Messages {
+		u.units += int64(m.Units)
+	}
 	if state.mode == project.Managed {
 		u.daily, u.amount = ratelimit.Daily{Project: state.record.ID, Unit: ratelimit.Credits, Most: limits.DailyCredits}, job.Credits
 	} else {
-		u.daily = ratelimit.Daily{Project: state.record.ID, Unit: ratelimit.Units, Most: limits.DailyUnits}
-		for _, m := range job.Messages {
-			u.amount += int64(m.Units)
-		}
+		u.daily, u.amount = ratelimit.Daily{Project: state.record.ID, Unit: ratelimit.Units, Most: limits.DailyUnits}, u.units
 	}
 	if u.amount == 0 {
 		u.daily.Most = 0

@@ -422,3 +422,21 @@ func TestGuessesAtOnce(t *testing.T) {
 		t.Errorf("%d guesses pass, want %d", free.Load(), mostGuesses)
 	}
 }
+
+// TestEntryUnits checks that the ledger entry of a charge has the units of all messages, and 1 where the work sends none.
+func TestEntryUnits(t *testing.T) {
+	h := build(t)
+	messages := []*Message{{To: "+94770000000", Units: 3}, {To: "+94770000001", Units: 3}}
+	for units, job := range map[int64]Job{1: {Run: done}, 6: {Run: done, Messages: messages}} {
+		h.call(t, pricedOperation(units*10, job), "/test", `{"text":"a"}`, nil)
+	}
+	entries, err := h.operator.Entries(t.Context(), "acme", time.Now().Add(-time.Minute), time.Now())
+	if err != nil || len(entries) != 3 { // with the grant
+		t.Fatal(entries, err)
+	}
+	for _, e := range entries {
+		if e.State == credit.Captured && e.Units*10 != e.Credits {
+			t.Errorf("%d units for %d credits", e.Units, e.Credits)
+		}
+	}
+}

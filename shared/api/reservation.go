@@ -25,7 +25,7 @@ func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, co
 		state.credits = job.Credits
 		reservation = &credit.Reservation{
 			Project: state.record.ID, Shards: state.record.Shards.At(now), Key: credit.NewKey(now, state.id), Credits: job.Credits, Price: state.price,
-			Environment: string(state.environment), RequestID: state.id, Irrevocable: job.Irrevocable,
+			Units: max(1, state.used.units), Environment: string(state.environment), RequestID: state.id, Irrevocable: job.Irrevocable,
 		}
 		job.Reservation = reservation.Key
 		reserved = async(func() error { return s.wallet.Reserve(ctx, reservation) })

@@ -41,7 +41,7 @@ func FuzzKey(f *testing.F) {
 func FuzzItems(f *testing.F) {
 	f.Add([]byte("captured"), int64(100), "sms", "request", "v", true, uint32(1))
 	f.Add(bytes.Repeat([]byte{0, 1, 9, 7, 2, 3, 4, 5}, 30), int64(-5), "", "\xff", "", false, uint32(0))
-	names := []string{"shards", "moves", "pk", "sk", "st", "cr", "op", "rid", "env", "ven", "vid", "ref", "ts", "by", "why", "uncertain", "of", "v", "balance", "pending"}
+	names := []string{"shards", "moves", "pk", "sk", "st", "cr", "op", "un", "rid", "env", "ven", "vid", "ref", "ts", "by", "why", "uncertain", "of", "v", "balance", "pending"}
 	f.Fuzz(func(t *testing.T, data []byte, credits int64, operation, request, vendor string, uncertain bool, seconds uint32) {
 		strange := itemtest.Item(data, names...)
 		if e, err := decodeEntry(strange); err != nil && e != (Entry{}) {

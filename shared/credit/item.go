@@ -16,13 +16,14 @@ import (
 //	         moves, the number of moves of credits between this shard and others;
 //	         on the first shard: alert credits, where an operator set an alert; shards, the number of shards;
 //	         granted, the sum of all operators' movements, signed
-//	ledger   pk wallet#day; sk key; st state; cr credits; op; rid; env; ven; vid; ref; ts; by actor; why;
+//	ledger   pk wallet#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor; why;
 //	         uncertain wallet, on uncertain entries only: the hash key of a sparse index
 //
 // No function may write the tables of what operators do (docs/decisions.md#operator-movements). Both have the
 // attributes of the ledger, without uncertain:
 //
-//	movements    pk project; sk key; of, the key of the refunded charge
+//	movements    pk project; sk key; of, the key of the refunded charge; and for each refunded charge an item of st refunded
+//	             under the key of the charge, so that the charge is refunded once
 //	resolutions  pk project; sk the key of the charge, st the verdict; and for each charge that a resolution refunds,
 //	             an entry of the refund under a key of its own, with of
 //
@@ -95,6 +96,9 @@ func encodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types
 			item[name] = dynamo.Text(value)
 		}
 	}
+	if e.Units > 0 {
+		item["un"] = dynamo.Number(e.Units)
+	}
 	if e.Uncertain {
 		item["uncertain"] = dynamo.Text(e.Wallet)
 	}
@@ -115,6 +119,9 @@ func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 	}
 	if err == nil {
 		e.At, err = time.Parse(time.RFC3339Nano, dynamo.TextOf(item["ts"]))
+	}
+	if err == nil && item["un"] != nil {
+		e.Units, err = dynamo.NumberOf(item["un"])
 	}
 	if err != nil {
 		return Entry{}, fmt.Errorf("credit: ledger entry %s: %w", e.Key, err)

@@ -43,6 +43,7 @@ type Entry struct {
 	At          time.Time  // of the entry; the key's time is the begin of the request
 	Actor       string     // author of an entry that no request wrote: "settle", or an operator's ARN
 	Reason      string     // of an operator's movement
+	Units       int64      // of a charge: SMS units, 1 for other operations
 	Uncertain   bool       // charged, although the outcome at the vendor is unknown
 	Resolution  Resolution // of a charge that was uncertain, where the method reads resolutions; zero: none
 	Refunds     Key        // the charge that a refund returns; empty where the refund names no charge
@@ -63,7 +64,7 @@ const (
 // entry of any other state is forged, and has no effect.
 var effects = map[entryTable]map[State]int64{
 	requests:    {Sending: 0, Captured: -1, Released: 0},
-	movements:   {Granted: 1, Refunded: 1, Adjustment: 1},
+	movements:   {Granted: 1, Refunded: 1, Adjustment: 1, State(VerdictRefunded): 0},
 	resolutions: {Refunded: 1, State(VerdictConfirmed): 0, State(VerdictRefunded): 0},
 }
 
@@ -84,7 +85,7 @@ var errRefused = errors.New("the ledger entry was refused")
 // newEntry returns an entry for the reservation in the given state, with the current time.
 func newEntry(r *Reservation, state State) Entry {
 	return Entry{
-		Key: r.Key, State: state, Credits: r.Credits, Price: r.Price,
+		Key: r.Key, State: state, Credits: r.Credits, Price: r.Price, Units: r.Units,
 		RequestID: r.RequestID, Environment: r.Environment, At: time.Now(), Wallet: r.Wallet,
 	}
 }
@@ -191,45 +192,84 @@ func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, er
 	return nil, nil
 }
 
-// Entries returns a project's entries of one UTC day (2006-01-02) in all tables, oldest first. Entries omits forged entries,
-// which Verify reports.
-func (s *Store) Entries(ctx context.Context, project, day string) ([]Entry, error) {
-	read, err := s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput { return partitionQuery(partition(wallet, day)) })
-	if err != nil {
-		return nil, err
-	}
-	entries := slices.DeleteFunc(read, func(e Entry) bool { return !requests.has(e.State) })
-	from, err := time.Parse(time.DateOnly, day)
-	if err != nil {
-		return nil, fmt.Errorf("credit: %w", err)
-	}
+// Entries returns a project's entries of the UTC days from that of first to that of last in all tables, oldest first. Entries
+// omits forged entries, which Verify reports.
+func (s *Store) Entries(ctx context.Context, project string, first, last time.Time) ([]Entry, error) {
+	var entries []Entry
 	resolved := map[Key]Entry{}
-	for _, of := range []entryTable{movements, resolutions} {
-		in := partitionQuery(project)
-		*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
-		in.ExpressionAttributeValues[":from"] = dynamo.Text(digits(from))
-		in.ExpressionAttributeValues[":to"] = dynamo.Text(digits(from.AddDate(0, 0, 1)))
-		err := s.query(ctx, of, in, func(item dynamo.Item) error {
-			e, err := decodeEntry(item)
-			switch {
-			case e.verdict() != unresolved && of == resolutions:
-				resolved[e.Key] = e
-			case of.has(e.State):
-				entries = append(entries, e)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
+	err := s.Visit(ctx, &Reading{}, project, first, last, func(e Entry) {
+		if e.verdict() != unresolved {
+			resolved[e.Key] = e
+		} else {
+			entries = append(entries, e)
 		}
-	}
+	})
 	for i, e := range entries {
 		if r, known := resolved[e.Key]; known && e.State == Captured {
 			entries[i].resolve(r)
 		}
 	}
 	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
-	return entries, nil
+	return entries, err
+}
+
+// Reading is the size of a read of entries.
+type Reading struct {
+	Entries int
+	Units   float64 // read units of DynamoDB
+}
+
+// Visit calls visit for each entry of a project of the UTC days from that of first to that of last: what operators did first,
+// then the charges of each day. Visit omits forged entries, keeps none, and adds to read what Visit has read.
+func (s *Store) Visit(ctx context.Context, read *Reading, project string, first, last time.Time, visit func(Entry)) (err error) {
+	for _, of := range entryTables {
+		if err == nil {
+			err = s.visit(ctx, read, of, project, midnight(first), midnight(last).AddDate(0, 0, 1), visit)
+		}
+	}
+	return err
+}
+
+// midnight returns the begin of the UTC day of a time.
+func midnight(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour) }
+
+// visit calls visit for each entry of a project in one table whose key's time is from one time up to and without another.
+func (s *Store) visit(
+	ctx context.Context, read *Reading, of entryTable, project string, from, to time.Time, visit func(Entry),
+) error {
+	partitions := []string{project}
+	if of == requests {
+		wallets, err := s.wallets(ctx, project)
+		if err != nil {
+			return err
+		}
+		partitions = nil
+		for day := midnight(from); day.Before(to); day = day.AddDate(0, 0, 1) {
+			for _, wallet := range wallets {
+				partitions = append(partitions, partition(wallet, day.Format(time.DateOnly)))
+			}
+		}
+	}
+	for _, pk := range partitions {
+		in := partitionQuery(pk)
+		*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
+		in.ExpressionAttributeValues[":from"] = dynamo.Text(digits(from))
+		in.ExpressionAttributeValues[":to"] = dynamo.Text(digits(to))
+		units, err := s.query(ctx, of, in, func(item dynamo.Item) error {
+			read.Entries++
+			e, err := decodeEntry(item)
+			// The movement "refunded" of a charge's key says what the refund says, and keeps the charge from a second one.
+			if err == nil && of.has(e.State) && (of == resolutions || e.verdict() == unresolved) {
+				visit(e)
+			}
+			return err
+		})
+		read.Units += units
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // partitionQuery returns the query for all entries of one partition.
@@ -244,18 +284,32 @@ func partitionQuery(pk string) *dynamodb.QueryInput {
 // Uncertain returns a project's charges that an operator has yet to resolve, oldest first. The newest charges may
 // be missing for a moment, because the index is eventually consistent.
 func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) {
-	return s.queries(ctx, project, func(wallet string) *dynamodb.QueryInput {
-		return &dynamodb.QueryInput{
+	wallets, err := s.wallets(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	for _, wallet := range wallets {
+		_, err := s.query(ctx, requests, &dynamodb.QueryInput{
 			IndexName:                 aws.String("uncertain"),
 			KeyConditionExpression:    aws.String("uncertain = :p"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(wallet)},
+		}, func(item dynamo.Item) error {
+			e, err := decodeEntry(item)
+			entries = append(entries, e)
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-	})
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return entries, nil
 }
 
 // Resolved returns a project's charges that were uncertain and are resolved, oldest first.
 func (s *Store) Resolved(ctx context.Context, project string) (charges []Entry, err error) {
-	err = s.query(ctx, resolutions, partitionQuery(project), func(item dynamo.Item) error {
+	_, err = s.query(ctx, resolutions, partitionQuery(project), func(item dynamo.Item) error {
 		r, err := decodeEntry(item)
 		if err != nil || r.verdict() == unresolved { // the entry of a refund
 			return err
@@ -286,40 +340,22 @@ func (s *Store) VisitUncertain(ctx context.Context, visit func(project string, e
 	return nil
 }
 
-// queries returns the entries of all shards, in the order of their keys.
-func (s *Store) queries(ctx context.Context, project string, of func(wallet string) *dynamodb.QueryInput) ([]Entry, error) {
-	wallets, err := s.wallets(ctx, project)
-	if err != nil {
-		return nil, err
-	}
-	var entries []Entry
-	for _, wallet := range wallets {
-		err := s.query(ctx, requests, of(wallet), func(item dynamo.Item) error {
-			e, err := decodeEntry(item)
-			entries = append(entries, e)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
-	return entries, nil
-}
-
-// query calls visit for each item that a query of a table of entries finds.
-func (s *Store) query(ctx context.Context, of entryTable, in *dynamodb.QueryInput, visit func(dynamo.Item) error) error {
-	in.TableName = aws.String(s.tables.name(of))
+// query calls visit for each item that a query of a table of entries finds, and returns the read units of the query.
+func (s *Store) query(ctx context.Context, of entryTable, in *dynamodb.QueryInput, visit func(dynamo.Item) error) (units float64, err error) {
+	in.TableName, in.ReturnConsumedCapacity = aws.String(s.tables.name(of)), types.ReturnConsumedCapacityTotal
 	for pages := dynamodb.NewQueryPaginator(s.client, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return fmt.Errorf("credit: read the ledger: %w", err)
+			return units, fmt.Errorf("credit: read the ledger: %w", err)
+		}
+		if page.ConsumedCapacity != nil {
+			units += aws.ToFloat64(page.ConsumedCapacity.CapacityUnits)
 		}
 		for _, item := range page.Items {
 			if err := visit(item); err != nil {
-				return err
+				return units, err
 			}
 		}
 	}
-	return nil
+	return units, nil
 }

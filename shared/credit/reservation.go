@@ -23,6 +23,7 @@ type Reservation struct {
 	Key         Key
 	Credits     int64  // above 0
 	Price       string // of the operation, as the price list names it
+	Units       int64  // of the request: SMS units, 1 for other operations
 	Environment string
 	RequestID   string
 	// Irrevocable marks work that cannot be taken back once begun (SMS). Mark writes a ledger entry before the

@@ -121,7 +121,7 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 		writes = append(writes, s.operatorPut(resolutions, project, entry), types.TransactWriteItem{Update: s.creditUpdate(project, e.Credits)},
 			types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{ // a charge that a function has put on the list again
 				TableName:           &s.tables.Movements,
-				Key:                 operatorKey(project, refundKey(e.Key)),
+				Key:                 operatorKey(project, e.Key),
 				ConditionExpression: aws.String("attribute_not_exists(pk)"),
 			}})
 	}
@@ -136,11 +136,8 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 	return err
 }
 
-// refundKey returns the key of the movement that refunds a charge.
-func refundKey(charge Key) Key { return NewKey(charge.Time(), "refund "+string(charge)) }
-
-// RefundCharge refunds a charge: all of its credits, once, by an entry that names the charge. RefundCharge may be
-// repeated. RefundCharge returns ErrUncertain for an uncertain charge, which is to be resolved, and ErrResolved for a
+// RefundCharge refunds a charge: all of its credits, once, by an entry of the current day that names the charge. RefundCharge
+// may be repeated. RefundCharge returns ErrUncertain for an uncertain charge, which is to be resolved, and ErrResolved for a
 // charge that was refunded by its resolution.
 func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, reason, actor string) (*Entry, error) {
 	e, err := s.charge(ctx, project, charge)
@@ -155,7 +152,7 @@ func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, re
 		return nil, fmt.Errorf("%w: %s by %s", ErrResolved, VerdictRefunded, e.Resolution.Actor)
 	}
 	return e, s.Refund(ctx, Movement{
-		Project: project, ID: refundKey(charge), Credits: e.Credits, Reason: reason,
+		Project: project, ID: NewKey(time.Now(), "refund "+string(charge)), Credits: e.Credits, Reason: reason,
 		Actor: actor, RequestID: e.RequestID, Price: e.Price, Refunds: charge,
 	})
 }

@@ -3,7 +3,6 @@ package credit_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -52,14 +51,8 @@ func (c *charge) want(t *testing.T, verdict credit.Verdict, actor string) {
 	if err != nil || (len(open) == 0) == (verdict == "") {
 		t.Errorf("%d uncertain charges, %v, after the verdict %q", len(open), err, verdict)
 	}
-	var found []credit.Entry
-	for _, day := range slices.Compact([]string{c.key.Day(), time.Now().UTC().Format(time.DateOnly)}) { // midnight
-		entries, err := c.Entries(t.Context(), "p", day)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, entries...)
-	}
+	found, err := c.Entries(t.Context(), "p", c.key.Time(), time.Now())
+	c.must(err)
 	for _, e := range found {
 		switch {
 		case e.Key == c.key:
@@ -274,4 +267,39 @@ func TestRefundCharge(t *testing.T) {
 		t.Errorf("a resolution after a refund: %v", err)
 	}
 	wantBalance(t, b.Store, balance)
+}
+
+// TestRefundDay checks that a refund belongs to the day on which the refund was made and changes no day before that day, and
+// that operators who refund a charge at the same time refund the charge once.
+func TestRefundDay(t *testing.T) {
+	t.Parallel()
+	c := &charge{fixture: newFixture(t, 1, granted)}
+	r := reservation(smsPrice, false)
+	r.Key, r.Units = credit.NewKey(time.Now().AddDate(0, 0, -40), r.RequestID), 6
+	for _, step := range []string{"reserve", "capture", "remove"} {
+		c.must(steps[step](t.Context(), c.Store, r))
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for { // a conflict of transactions is an error: the operator repeats the command
+				if _, err := c.RefundCharge(context.Background(), "p", r.Key, "late", "anne"); err == nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	closed, err := c.Entries(t.Context(), "p", r.Key.Time(), time.Now().AddDate(0, 0, -30))
+	c.must(err)
+	if len(closed) != 1 || closed[0].Key != r.Key || closed[0].Units != 6 {
+		t.Errorf("the days before have %+v, want the charge alone", closed)
+	}
+	made, err := c.Entries(t.Context(), "p", time.Now().Add(-time.Minute), time.Now())
+	c.must(err)
+	if len(made) != 1 || made[0].State != credit.Refunded || made[0].Refunds != r.Key || time.Since(made[0].Key.Time()) > time.Minute {
+		t.Errorf("today has %+v, want the refund alone", made)
+	}
+	wantBalance(t, c.Store, granted)
+	wantSound(t, c.Store)
 }

@@ -170,7 +170,7 @@ func TestOperatorsInShards(t *testing.T) {
 	if err != nil || len(uncertain) != 8 {
 		t.Errorf("%d uncertain, %v", len(uncertain), err)
 	}
-	entries, err := store.Entries(ctx, "p", charges[0].Day())
+	entries, err := store.Entries(ctx, "p", charges[0].Time(), charges[15].Time())
 	if err != nil || len(entries) != 16 {
 		t.Errorf("%d entries, %v", len(entries), err)
 	}

@@ -151,7 +151,7 @@ func TestDecode(t *testing.T) {
 	at := time.Date(2026, 11, 21, 1, 2, 3, 4, time.UTC)
 	entry := Entry{
 		Key: NewKey(at, "r"), State: Captured, Credits: 5, Price: SMS, RequestID: "r", Environment: "e", Vendor: "v", At: at, Wallet: "p",
-		Actor: "a", Reason: "w", Uncertain: true, Refunds: "of",
+		Actor: "a", Reason: "w", Units: 6, Uncertain: true, Refunds: "of",
 	}
 	item := encodeEntry(entryKey("p", entry.Key), entry)
 	if got, err := decodeEntry(item); err != nil || got != entry {

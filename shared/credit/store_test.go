@@ -288,7 +288,7 @@ func entry(t *testing.T, store *credit.Store, r *credit.Reservation) (found cred
 
 func entries(t *testing.T, store *credit.Store, key credit.Key) []credit.Entry {
 	t.Helper()
-	found, err := store.Entries(t.Context(), "p", key.Day())
+	found, err := store.Entries(t.Context(), "p", key.Time(), key.Time())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,7 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 		}
 		for _, from := range entryTables {
 			for pk := range seen.again(a, from, project, time.Now()) {
-				err := s.query(ctx, from, partitionQuery(pk), func(item dynamo.Item) error {
+				_, err := s.query(ctx, from, partitionQuery(pk), func(item dynamo.Item) error {
 					a.addEntry(from, item)
 					return nil
 				})

@@ -154,31 +154,38 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 	return err
 }
 
-// post writes a movement and its entry.
+// post writes a movement and its entry. An entry under the key of a refunded charge keeps the charge from a second refund.
 func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
-	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
-		TransactItems: []types.TransactWriteItem{
-			s.operatorPut(movements, m.Project, entry),
-			{Update: s.creditUpdate(m.Project, m.Credits)},
-		},
-	})
+	entries := []Entry{entry}
+	if m.Refunds != "" {
+		once := entry
+		once.Key, once.State, once.Refunds = m.Refunds, State(VerdictRefunded), ""
+		entries = append(entries, once)
+	}
+	writes := []types.TransactWriteItem{{Update: s.creditUpdate(m.Project, m.Credits)}}
+	for _, e := range entries {
+		writes = append(writes, s.operatorPut(movements, m.Project, e))
+	}
+	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
 	if err == nil {
 		return nil
 	}
 	reasons := cancellationReasons(err)
-	switch {
-	case len(reasons) != 2:
-	case conditionFailed(reasons[0]):
-		stored, err := decodeEntry(reasons[0].Item)
-		if err != nil {
-			return err
+	if len(reasons) != len(writes) {
+		return fmt.Errorf("credit: %s: %w", entry.State, err)
+	}
+	for i, e := range entries {
+		if !conditionFailed(reasons[i+1]) {
+			continue
 		}
-		if stored.State != entry.State || stored.Credits != m.Credits || stored.Refunds != m.Refunds {
-			return fmt.Errorf("%w: a %s of %d credits", ErrOtherMovement, stored.State, stored.Credits)
+		stored, err := decodeEntry(reasons[i+1].Item)
+		if err == nil && (stored.State != e.State || stored.Credits != e.Credits || stored.Refunds != e.Refunds) {
+			err = fmt.Errorf("%w: a %s of %d credits", ErrOtherMovement, stored.State, stored.Credits)
 		}
-		return nil // an earlier attempt took effect
-	case conditionFailed(reasons[1]):
-		return walletRefused(m.Project, entry.State, m.Credits, reasons[1])
+		return err // nil: an earlier attempt took effect
+	}
+	if conditionFailed(reasons[0]) {
+		return walletRefused(m.Project, entry.State, m.Credits, reasons[0])
 	}
 	return fmt.Errorf("credit: %s: %w", entry.State, err)
 }

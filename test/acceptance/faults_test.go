@@ -113,7 +113,7 @@ func TestFaults(t *testing.T) {
 				} else if c.charged {
 					left -= perUnit()
 				}
-				want := entry{State: "released", Credits: perUnit()}
+				want := entry{State: "released"}
 				if c.charged {
 					want = entry{State: "captured", Credits: perUnit(), Uncertain: c.uncertain}
 				}

@@ -175,6 +175,9 @@ func (p *tenant) ledger(t *testing.T) map[string]entry {
 		if _, twice := entries[e.RequestID]; twice {
 			t.Errorf("project %s: request %s has two ledger entries", p.id, e.RequestID)
 		}
+		if e.State == "captured" {
+			e.Credits = -e.Credits // of the balance
+		}
 		entries[e.RequestID] = e
 	}
 	return entries

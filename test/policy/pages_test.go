@@ -473,6 +473,7 @@ func (m *model) storage() string {
 	entries := 1e6 * m.unit("ledger_entry_bytes") / gigabyte
 	row("Data out, a GB", func(r int) float64 { return m.price("data_out", r) })
 	row("Ledger of a million charges, a month and every month after", func(r int) float64 { return entries * m.price("storage", r) })
+	row("Each read of it: svc usage, a statement, svc ledger verify", func(r int) float64 { return 1e6 * m.unit("ledger_entry_bytes") / 4096 * m.price("read", r) })
 	row("Its point-in-time recovery", func(r int) float64 { return entries * m.price("recovery", r) })
 	row("Logs of a million requests, kept for a month", func(r int) float64 { return 1e6 * m.unit("log_bytes") / gigabyte * m.price("log_storage", r) })
 	return table(slices.Concat([]string{"$"}, m.Regions), rows)

@@ -87,6 +87,7 @@ var adviceByError = []struct {
 	{credit.ErrUncertain, ExitRefused, `Ask the vendor whether it was sent, then "svc sms uncertain resolve".`},
 	{credit.ErrNotUncertain, ExitNotFound, `"svc sms uncertain list" shows those that are open.`},
 	{credit.ErrResolved, ExitRefused, `A resolution is final; "svc credit ledger" shows it.`},
+	{credit.ErrUnbalanced, ExitFailed, `"svc ledger verify" lists each difference.`},
 	{upstream.ErrIncomplete, ExitRefused, `"svc vendor list" shows what a vendor needs, "svc vendor account" sets what Managed ones share; --incomplete stores it as it is.`},
 	{refresh.ErrNoRates, ExitFailed, `The rates in use stay. "svc rates show" shows the failure of each source.`},
 	{secret.ErrChanged, ExitRefused, "Nothing was changed. Run the command again if your values are still the right ones."},

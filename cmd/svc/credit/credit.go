@@ -95,7 +95,7 @@ func (m *movement) identify() (err error) {
 	if m.ID, err = credit.ParseKey(m.id); err != nil {
 		return app.Usagef("--id is an ID that this command printed, not %q", m.id)
 	}
-	return validateDay("--id", m.ID.Time())
+	return app.ValidateDay("--id", m.ID.Time())
 }
 
 // move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
@@ -212,16 +212,4 @@ the ID of the charge in "svc credit ledger". To refund an uncertain SMS, use
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "reason for the ledger")
 	return cmd
-}
-
-// firstDay is before the first entry of every ledger.
-var firstDay = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
-
-// validateDay refuses days that no ledger entry can have.
-func validateDay(flag string, at time.Time) error {
-	today := time.Now().UTC().Truncate(24 * time.Hour)
-	if at.Before(firstDay) || !at.Before(today.AddDate(0, 0, 1)) {
-		return app.Usagef("%s is of %s; it can be of %s to today, %s (UTC)", flag, at.UTC().Format(time.DateOnly), firstDay.Format(time.DateOnly), today.Format(time.DateOnly))
-	}
-	return nil
 }

@@ -95,7 +95,7 @@ func parseBatch(batch string) (time.Time, error) {
 	if err != nil {
 		return day, app.Usagef("--batch: %s is not a date", match[1])
 	}
-	return day, validateDay("--batch", day)
+	return day, app.ValidateDay("--batch", day)
 }
 
 // parseGrant reads the fields of a line, and returns the problem of a line that is not valid.

@@ -1,7 +1,6 @@
 package credit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +17,9 @@ import (
 type EntryView struct {
 	ID          credit.Key   `json:"id"`
 	State       credit.State `json:"state"`
-	Credits     int64        `json:"credits"`
+	Credits     int64        `json:"credits"` // the change of the balance
 	Operation   string       `json:"operation"`
+	Units       int64        `json:"units"`
 	Environment string       `json:"environment"`
 	Vendor      string       `json:"vendor"`
 	RequestID   string       `json:"request_id"`
@@ -42,7 +42,9 @@ type ResolutionView struct {
 }
 
 func viewEntry(e credit.Entry) EntryView {
-	v := EntryView{e.Key, e.State, e.Credits, e.Price, e.Environment, e.Vendor, e.RequestID, e.At.UTC(), e.Uncertain, e.Actor, e.Reason, e.Refunds, nil}
+	v := EntryView{
+		e.Key, e.State, effect(e), e.Price, e.Units, e.Environment, e.Vendor, e.RequestID, e.At.UTC(), e.Uncertain, e.Actor, e.Reason, e.Refunds, nil,
+	}
 	if e.Resolution.Verdict != "" {
 		r := ResolutionView(e.Resolution)
 		v.Resolution = &r
@@ -51,7 +53,7 @@ func viewEntry(e credit.Entry) EntryView {
 }
 
 // effect returns the change of the balance by the entry.
-func (e EntryView) effect() int64 {
+func effect(e credit.Entry) int64 {
 	switch e.State {
 	case credit.Captured, credit.Sending:
 		return -e.Credits
@@ -60,9 +62,6 @@ func (e EntryView) effect() int64 {
 	}
 	return e.Credits
 }
-
-// maxDays bounds the days of a ledger, because each day is a query.
-const maxDays = 366
 
 // note formats the reason and the actor of the entry.
 func (e EntryView) note() string {
@@ -85,46 +84,29 @@ func (e EntryView) note() string {
 }
 
 func ledger(a *app.App) *cobra.Command {
-	var date string
-	var last time.Time
-	var days int
+	var days app.Days
 	var uncertain bool
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "ledger PROJECT",
 		Short: "Show the ledger entries of a project",
 		Example: `  svc credit ledger acme
-  svc credit ledger acme --day 2026-03-31 --days 31 --output csv
+  svc credit ledger acme --day yesterday
+  svc credit ledger acme --month 2026-03 --output csv
+  svc credit ledger acme --from 2025-01-01 --to today --output json
   svc credit ledger acme --uncertain`,
-	}, func([]string) (err error) {
-		if last, err = time.Parse(time.DateOnly, cmp.Or(date, time.Now().UTC().Format(time.DateOnly))); err != nil {
-			return app.Usagef("--day is a UTC date such as 2026-03-31, not %q", date)
-		}
-		if days < 1 || days > maxDays {
-			return app.Usagef("--days is 1 to %d", maxDays)
-		}
-		return nil
-	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	}, days.Parse, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		read := func() ([]credit.Entry, error) { return s.Credits.Entries(ctx, rec.ID, days.First, days.Last) }
 		if uncertain {
-			entries, err := s.Credits.Uncertain(ctx, rec.ID)
-			if err != nil {
-				return err
-			}
-			return printEntries(s, entries)
+			read = func() ([]credit.Entry, error) { return s.Credits.Uncertain(ctx, rec.ID) }
 		}
-		var all []credit.Entry // the oldest first
-		for back := days - 1; back >= 0; back-- {
-			entries, err := s.Credits.Entries(ctx, rec.ID, last.AddDate(0, 0, -back).Format(time.DateOnly))
-			if err != nil {
-				return err
-			}
-			all = append(all, entries...)
+		entries, err := read()
+		if err != nil {
+			return err
 		}
-		return printEntries(s, all)
+		return printEntries(s, entries)
 	})
-	flags := cmd.Flags()
-	flags.StringVar(&date, "day", "", "UTC date (default: today)")
-	flags.IntVar(&days, "days", 1, "number of days, the last one included")
-	flags.BoolVar(&uncertain, "uncertain", false, "show the uncertain charges of all days: a vendor may have carried out the request")
+	days.AddFlags(cmd)
+	cmd.Flags().BoolVar(&uncertain, "uncertain", false, "show the uncertain charges of all days: a vendor may have carried out the request")
 	return cmd
 }
 
@@ -132,8 +114,8 @@ func printEntries(s *app.Stack, entries []credit.Entry) error {
 	header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
 	return app.PrintList(s.App, app.Table{Header: header, Empty: "No entries."}, entries, func(e credit.Entry) (EntryView, []string) {
 		v := viewEntry(e)
-		credits, dollars := s.Number(v.effect()), app.Dollars(v.effect())
-		if v.effect() > 0 && !s.CSV() {
+		credits, dollars := s.Number(v.Credits), app.Dollars(v.Credits)
+		if v.Credits > 0 && !s.CSV() {
 			credits, dollars = "+"+credits, "+"+dollars
 		}
 		return v, []string{string(v.ID), s.Time(v.At), string(v.State), credits, dollars, v.Operation, v.Environment, v.Vendor, v.RequestID, v.note()}

@@ -318,7 +318,7 @@ func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
 	if err != nil || len(verified.Findings) > 0 {
 		t.Errorf("verify: %v, %+v", err, verified)
 	}
-	entries, err := s.store.Entries(t.Context(), projectID, noon().Format(time.DateOnly))
+	entries, err := s.store.Entries(t.Context(), projectID, noon(), noon())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,14 +24,8 @@ const (
 )
 
 // entries returns a project's ledger since a time.
-func (s *stage) entries(project string, since time.Time) (all []credit.Entry, err error) {
-	today := time.Now().UTC().Truncate(24 * time.Hour)
-	for day := since.UTC().Truncate(24 * time.Hour); err == nil && !day.After(today); day = day.AddDate(0, 0, 1) {
-		var entries []credit.Entry
-		entries, err = s.credits.Entries(context.Background(), project, day.Format(time.DateOnly))
-		all = append(all, entries...)
-	}
-	return all, err
+func (s *stage) entries(project string, since time.Time) ([]credit.Entry, error) {
+	return s.credits.Entries(context.Background(), project, since, time.Now())
 }
 
 // nameOf returns the label of the request that an entry belongs to.

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/cmd/svc/usage"
+	"svcapi/local/build"
+	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
+)
+
+// charge charges a request of a project that began at a time, and returns the ID of the charge.
+func (f *fixture) charge(project, operation string, units, credits int64, at time.Time) string {
+	f.t.Helper()
+	s := f.stack()
+	r := &credit.Reservation{
+		Project: project, Key: credit.NewKey(at, project+operation), Credits: credits, Price: operation, Units: units,
+		Environment: "production", RequestID: project + operation,
+	}
+	f.must(s.Credits.Reserve(f.t.Context(), r))
+	f.must(s.Credits.Capture(f.t.Context(), r, credit.Outcome{}))
+	s.Credits.Remove(f.t.Context(), r)
+	return string(r.Key)
+}
+
+// TestUsage checks usage and statements with the compiled svc, by the help alone: "svc --help" names the commands, and each
+// example of their help runs as printed (docs/decisions.md#usage).
+func TestUsage(t *testing.T) {
+	svc := compiled(t) // in the repository, which the fixture leaves
+	f := newFixture(t)
+	f.runAll([]call{
+		{args: "project create Acme --id acme"}, {args: "project create Globex --id globex"}, {args: "project create Idle --id idle"},
+		{args: "credit grant acme 100000 --reason x"}, {args: "credit grant globex 1000 --reason x"},
+	})
+	now := time.Now().UTC()
+	yesterday := now.AddDate(0, 0, -1)
+	first := f.charge("acme", credit.SMS, 6, 60_000, yesterday)
+	f.charge("globex", credit.Barcode, 1, 100, yesterday)
+	f.runAll([]call{
+		{args: "credit refund acme " + first + " --reason x"},
+		{args: "credit adjust acme --by -7 --reason x"},
+		{args: "usage --project nobody", exit: app.ExitNotFound},
+		{args: "usage of", exit: app.ExitUsage},
+		{args: "usage --month 2026-03 --day today", exit: app.ExitUsage},
+		{args: "usage statement acme --from yesterday --output csv", out: []string{`^LINE,CREDITS,USD\nOpening balance,0,0.00\nGrants,100000,0.10\nAdjustments,-7,-0.000007\n"Charges, sms",60000,0.06\nRefunds,60000,0.06\nClosing balance,99993,0.099993\n$`}},
+		{args: "usage --day yesterday", out: []string{`acme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex +\S+ +barcode +1 +1 +100 +0 +0.0001\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`}, errs: []string{`entries read, \d+ read units \(0.00\d* USD`}},
+		{args: "usage --day yesterday --output csv", out: []string{`^PROJECT,DAY,OPERATION,REQUESTS,UNITS,CREDITS,REFUNDS,USD\nacme,\S+,sms,1,6,60000,0,0.06\nglobex,\S+,barcode,1,1,100,0,0.0001\n$`}},
+		{args: "usage --project idle --output json", out: []string{`"rows": \[\],`}},
+	})
+	row := func(day time.Time, sums usage.Sums) usage.Row {
+		return usage.Row{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", Sums: sums}
+	}
+	want := usage.Report{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"}, Rows: []usage.Row{
+		row(yesterday, usage.Sums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}), row(now, usage.Sums{Refunds: 60_000, USD: "-0.06"}),
+	}}
+	if got := decode[usage.Report](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if out, _ := svc("--help"); !strings.Contains(out, "\n  usage ") || !strings.Contains(out, "\n  credit ") {
+		t.Errorf("svc --help has no usage:\n%s", out)
+	}
+	for _, command := range []string{"usage", "usage statement", "credit ledger"} {
+		help, _ := svc(append(strings.Fields(command), "--help")...)
+		_, help, _ = strings.Cut(help, "\nExamples:\n")
+		examples := regexp.MustCompile(`(?m)^  svc (.*)$`).FindAllStringSubmatch(help, -1)
+		for _, example := range examples {
+			svc(append(strings.Fields(example[1]), "--local")...)
+		}
+		if len(examples) < 2 {
+			t.Errorf("svc %s --help has %d examples", command, len(examples))
+		}
+	}
+	s, set := f.stack(), "SET balance = :b"
+	_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &set, ExpressionAttributeValues: dynamo.Item{":b": dynamo.Number(99_994)},
+	})
+	f.must(err)
+	f.run(call{args: "usage statement acme", exit: app.ExitFailed, errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
+}
+
+// compiled compiles svc, and returns a function that runs one command line and returns its output and its memory, which
+// counts as that of the test where the test had more.
+func compiled(t *testing.T) func(args ...string) (out string, kilobytes int64) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "svc")
+	if err := build.Packages(t.Context(), binary, "./cmd/svc"); err != nil {
+		t.Fatal(err)
+	}
+	return func(args ...string) (string, int64) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), binary, args...)
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		began := time.Now()
+		if err := cmd.Run(); err != nil {
+			t.Errorf("svc %s: %v\n%s", strings.Join(args, " "), err, errs.String())
+		}
+		used, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+		t.Logf("svc %s: %v, of these %v of the processor, %d KB, %s", strings.Join(args, " "), time.Since(began).Round(time.Millisecond),
+			cmd.ProcessState.UserTime(), used.Maxrss, errs.String())
+		return out.String(), used.Maxrss
+	}
+}
+
+// TestUsageOfManyEntries checks the memory of "svc usage" over a month of USAGE_ENTRIES charges, and that its sums are those of
+// the statements and of "svc ledger verify", which compare them with the wallets.
+func TestUsageOfManyEntries(t *testing.T) {
+	const price, projects = 10_000, 4
+	n, err := strconv.Atoi(os.Getenv("USAGE_ENTRIES")) // a million at night
+	if err != nil {
+		n = 2_000
+	}
+	svc, f := compiled(t), newFixture(t)
+	s, units := f.stack(), int64(0)
+	var group errgroup.Group
+	group.SetLimit(8)
+	for p := range projects {
+		id := fmt.Sprint("project-", p)
+		f.run(call{args: "project create X --id " + id})
+		before := credit.NewKey(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), id)
+		f.run(call{args: fmt.Sprintf("credit grant %s %d --reason x --id %s", id, n*price, before)})
+		_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{ // what the charges below have left
+			TableName: new(s.Table("wallets")), Key: walletKey(id), UpdateExpression: new("SET balance = balance - :c"),
+			ExpressionAttributeValues: dynamo.Item{":c": dynamo.Number(int64(n / projects * price))},
+		})
+		f.must(err)
+		for from := 0; from < n/projects; from += 25 {
+			var writes []types.WriteRequest
+			for i := from; i < min(from+25, n/projects); i++ {
+				at := time.Date(2026, 3, 1+i%31, 0, 0, 0, i*1000, time.UTC)
+				key := credit.NewKey(at, fmt.Sprint(i))
+				units += int64(i%3 + 1)
+				writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: dynamo.Item{
+					"pk": dynamo.Text(id + "#" + key.Day()), "sk": dynamo.Text(string(key)), "st": dynamo.Text("captured"),
+					"cr": dynamo.Number(price), "op": dynamo.Text([]string{"sms", "barcode", "pdf"}[i%3]), "un": dynamo.Number(int64(i%3 + 1)),
+					"rid": dynamo.Text(loggedID), "env": dynamo.Text("production"), "ven": dynamo.Text("quicksend"),
+					"ts": dynamo.Text(at.Format(time.RFC3339Nano)),
+				}}})
+			}
+			group.Go(func() error { // DynamoDB Local leaves no item unprocessed: the sums below would differ
+				_, err := s.DB.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{
+					RequestItems: map[string][]types.WriteRequest{s.Table("ledger"): writes},
+				})
+				return err
+			})
+		}
+	}
+	f.must(group.Wait())
+	out, kilobytes := svc("usage", "--month", "2026-03", "--output", "json", "--local")
+	var got usage.Report
+	f.must(json.Unmarshal([]byte(out), &got))
+	if got.Totals != (usage.Sums{Requests: int64(n), Units: units, Credits: int64(n * price), USD: app.Dollars(int64(n * price))}) {
+		t.Errorf("%+v of %d charges and %d units", got.Totals, n, units)
+	}
+	charged := int64(0)
+	for p := range projects { // each compares its sum with the wallet, as verify does
+		var st credit.Statement
+		out, _ := svc("usage", "statement", fmt.Sprint("project-", p), "--month", "2026-03", "--output", "json", "--local")
+		f.must(json.Unmarshal([]byte(out), &st))
+		for _, c := range st.Charges {
+			charged += c.Credits
+		}
+	}
+	if charged != got.Totals.Credits {
+		t.Errorf("the statements charge %d credits, svc usage says %d", charged, got.Totals.Credits)
+	}
+	if n <= 10_000 { // for each page of a scan DynamoDB Local sorts the table: 12 minutes for 200,000 entries
+		f.run(call{args: "ledger verify", out: []string{"Every wallet agrees"}, errs: []string{fmt.Sprintf("%d ledger entries", n+projects)}})
+	}
+	if runtime.GOOS == "linux" && kilobytes > 200_000 {
+		t.Errorf("svc usage used %d KB, want up to 200,000", kilobytes)
+	}
+}
