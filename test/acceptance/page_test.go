@@ -124,7 +124,7 @@ func TestPageSearch(t *testing.T) {
 			t.Errorf("%q finds %s, want %s", words, found, want)
 		}
 	}
-	v.fill(t, "#search", "extension characters") // of a description
+	v.fill(t, "#search", "prove delivery") // of a description
 	v.until(t, "the sentence", `() => document.querySelector("#results .where")?.textContent === "Send SMS"`)
 	v.eval(t, `() => { document.getElementById("search").blur(); return "" }`)
 	if err := v.Keyboard.Type('/'); err != nil {
@@ -138,7 +138,7 @@ func TestPageSearch(t *testing.T) {
 	}
 	v.until(t, "the hit", `() => {
 		const hit = document.querySelector(":target"), y = hit?.getBoundingClientRect().top
-		return hit?.textContent.includes("extension characters") && y > 0 && y < innerHeight }`)
+		return hit?.textContent.includes("does not prove delivery") && y > 0 && y < innerHeight }`)
 	v.fill(t, "#search", "no such thing")
 	if got := v.eval(t, `() => document.getElementById("found").textContent + document.querySelectorAll("#results a").length`); got != "0 results0" {
 		t.Error(got)
