@@ -71,6 +71,12 @@ var dialogV2Codes = map[string]documented{
 // idUsed is a class within this file only: an earlier call with the transaction ID was accepted.
 const idUsed upstream.Class = "id_used"
 
+// noCampaign is a class within this file only: the vendor has accepted no call with the transaction ID.
+const noCampaign upstream.Class = "no_campaign"
+
+// checkTransaction is the path of the one call whose code 103 proves an absence.
+const checkTransaction = "/api/v2/sms/check-transaction"
+
 // maxTransaction is the largest transaction ID, with 18 digits.
 const maxTransaction = 999_999_999_999_999_999
 
@@ -103,6 +109,8 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	code, comment := text(values["errCode"]), text(values["comment"])
 	failure, known := dialogV2Codes[code]
 	switch {
+	case status == "failed" && code == "103" && path == checkTransaction && response.Status < 500:
+		return nil, c.refusal(noCampaign, code, failure.meaning, nil)
 	case status == "failed" && known:
 		return nil, c.refusal(failure.class, code, failure.meaning+": "+comment, response.Header)
 	case status == "failed" && code != "": // neither documented as a refusal nor as a doubt
@@ -178,11 +186,11 @@ func (a *dialogV2Adapter) CheckStatus(ctx context.Context, s PastSend) (Status, 
 	}
 	campaign, err := a.send(ctx, a.logIn, func(token string) (Receipt, error) {
 		body := map[string]uint64{"transaction_id": transaction(s.Key)}
-		response, err := a.post(ctx, "/api/v2/sms/check-transaction", token, body, false)
+		response, err := a.post(ctx, checkTransaction, token, body, false)
 		data, _ := members(response["data"])
 		return Receipt{Status: text(data["campaign status"])}, err
 	})
-	if upstream.CodeOf(err) == "103" {
+	if upstream.ClassOf(err) == noCampaign {
 		return Status{State: StateNotFound, Word: "103"}, nil
 	}
 	return a.status(dialogV2States, campaign.Status, err)

@@ -1,6 +1,7 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -87,6 +88,36 @@ func TestDialogV2Token(t *testing.T) {
 	last := server.last
 	if len(last.Recipients) != 6 || last.Recipients[1].Mobile != "771234567" || last.Source != "MyBrand" || last.TransactionID < 1 || last.TransactionID > 999_999_999_999_999_999 {
 		t.Errorf("sent %+v", last)
+	}
+}
+
+// Code 103 proves an absence only in the vendor's own response to the check of the transaction.
+func TestDialogV2Absence(t *testing.T) {
+	const absent = `{"status":"failed","comment":"none","errCode":103}`
+	for _, c := range []struct {
+		login, check string
+		status       int // of the response to the check
+		absent       bool
+	}{
+		{"", absent, 200, true},
+		{"", absent, 404, true},
+		{"", absent, 500, false},
+		{"", `{"errCode":103}`, 404, false},
+		{"", `{"status":"success","data":{},"errCode":103}`, 200, false},
+		{absent, absent, 200, false},
+	} {
+		adapter := connect(t, "dialogv2", func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/login") {
+				_, _ = io.WriteString(w, cmp.Or(c.login, logins[r.URL.Path]))
+				return
+			}
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.check)
+		})
+		got, err := adapter.(StatusChecker).CheckStatus(t.Context(), PastSend{Key: "k"})
+		if (err == nil) != c.absent || (got == Status{State: StateNotFound, Word: "103"}) != c.absent {
+			t.Errorf("%+v: %+v, %v", c, got, err)
+		}
 	}
 }
 
