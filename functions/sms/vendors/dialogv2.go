@@ -125,6 +125,9 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	case "success":
 		return values, nil
 	case "failed":
+		if send { // without a code, a send may have left
+			return nil, c.fail(upstream.Unusable, comment)
+		}
 		return nil, c.fail(upstream.Rejected, comment)
 	}
 	return nil, c.fail(upstream.Unusable, string(response.Body))

@@ -30,7 +30,7 @@ func TestDialogV2(t *testing.T) {
 		{"its token in an HTML page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, upstream.Unusable, Receipt{}},
 		{"its token without a status", "made", 200, `{"token":"t0ken","comment":"\u0074\u0030ken"}`, upstream.Unusable, Receipt{}},
 		{"its token in a refusal", "made", 200, `{"status":"failed","comment":"Bearer t0ken","errCode":105}`, upstream.CredentialsRefused, Receipt{}},
-		{"without an error code", "made", 200, `{"status":"failed","comment":"no"}`, upstream.Rejected, Receipt{}},
+		{"without an error code", "made", 200, `{"status":"failed","comment":"no"}`, upstream.Unusable, Receipt{}},
 	})
 }
 
@@ -178,6 +178,7 @@ func TestDialogV2Login(t *testing.T) {
 		{"refused", func(w http.ResponseWriter) {
 			_, _ = io.WriteString(w, `{"status":"failed","comment":"Invalid","token":null,"remainingCount":2,"errCode":101}`)
 		}, upstream.CredentialsRefused},
+		{"refused without a code", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"status":"failed"}`) }, upstream.CredentialsRefused},
 		{"refused by status", func(w http.ResponseWriter) { w.WriteHeader(401) }, upstream.CredentialsRefused},
 		{"server error", func(w http.ResponseWriter) { w.WriteHeader(500) }, upstream.AccountRefused},
 		{"server error with a token", func(w http.ResponseWriter) {
