@@ -170,7 +170,8 @@ func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, m Message) 
 		removed := Removed{count(data["duplicatesRemoved"]), count(data["invalidNumbers"]), count(data["mask_blocked_numbers"])}
 		if removed.Sum() >= len(to) {
 			class := upstream.Rejected
-			if len(to) > 1 { // no document says that the counts exclude each other
+			// No document says that the counts exclude each other, and the first copy of a duplicate may have left.
+			if len(to) > 1 || removed.Duplicates > 0 {
 				class = upstream.Unusable
 			}
 			return Receipt{}, a.fail(class, fmt.Sprintf("the vendor has removed every recipient: %+v", removed))
