@@ -370,7 +370,7 @@ func (d *delivery) reference(by upstream.Account, batch []*recipient, o outcome)
 	if len(batch) == 1 {
 		number = batch[0].To
 	}
-	return d.references.Seal(by, d.keyOf(batch[0]), o.receipt.ID, number)
+	return d.references.Seal(by, d.keyOf(batch[0]), o.receipt.ID, number, batch[0].text)
 }
 
 func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*recipient) (vendors.Receipt, error) {

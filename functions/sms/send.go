@@ -212,7 +212,7 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		job.Died = func() credit.Outcome {
 			key := reference.Key(r.references.Scope+string(job.Reservation), 0)
 			vendor := accounts[0].Integration.Vendor
-			return credit.Outcome{Vendor: vendor, Reference: r.references.Seal(accounts[0], key, "", recipients[0].To)}
+			return credit.Outcome{Vendor: vendor, Reference: r.references.Seal(accounts[0], key, "", recipients[0].To, recipients[0].text)}
 		}
 	}
 	job.Run = func(ctx context.Context) (*api.Result, error) {

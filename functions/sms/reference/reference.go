@@ -35,13 +35,13 @@ const (
 )
 
 // Seal returns the reference of a send through an account that has just ended. The send is named by the vendor's ID, else by
-// hashes of the account and of the number of its only recipient; an empty number means several recipients.
-func (s Sealer) Seal(by upstream.Account, key, id, number string) string {
+// hashes of the account and of its only recipient's number with the text; an empty number means several recipients.
+func (s Sealer) Seal(by upstream.Account, key, id, number, body string) string {
 	fields := []string{by.Integration.Vendor, strings.TrimPrefix(key, s.Scope), strconv.FormatInt(cache.Clock{}.Now().Unix(), 36), "", "", ""}
 	if id != "" && len(id) <= maxID {
 		fields[5] = id
 	} else if fields[3] = s.account(by); number != "" {
-		fields[4] = s.hash(number)
+		fields[4] = s.hash(number + "\x00" + body)
 	}
 	sealed := s.aead.Seal(nil, nil, []byte(strings.Join(fields, "\x00")), []byte(s.Scope)) //nolint:gosec // the cipher makes the nonce
 	return base64.RawURLEncoding.EncodeToString(sealed)
@@ -69,6 +69,6 @@ func (s Sealer) Open(text string) (vendor string, send vendors.PastSend, ok bool
 	return fields[0], vendors.PastSend{
 		Key: s.Scope + fields[1], ID: fields[5], Ended: time.Unix(seconds, 0),
 		IsBy: func(a upstream.Account) bool { return s.account(a) == fields[3] },
-		IsTo: func(number string) bool { return s.hash(number) == fields[4] },
+		IsTo: func(number, body string) bool { return s.hash(number+"\x00"+body) == fields[4] },
 	}, true
 }

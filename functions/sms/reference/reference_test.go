@@ -23,19 +23,19 @@ func TestReferences(t *testing.T) {
 	moved.Endpoint, foreign.Owner, rotated.Secrets = "https://b", "acme", map[string]string{"user": "u", "password": "q"}
 	key, long := own.Scope+request, strings.Repeat("i", maxID)
 	for id, want := range map[string]string{long: long, "": "", long + "i": ""} {
-		text := own.Seal(by, key, id, number)
+		text := own.Seal(by, key, id, number, "text")
 		vendor, send, ok := own.Open(text)
 		if !ok || vendor != "ultimatesms" || send.Key != key || send.ID != want || time.Since(send.Ended).Abs() > time.Minute || len(text) > 200 {
 			t.Errorf("%s %+v %t, %d characters", vendor, send, ok, len(text))
 		}
-		if send.IsTo(number) != (want == "") || send.IsTo("+94771234568") {
-			t.Errorf("%+v knows another number, or not the own one", send)
+		if send.IsTo(number, "text") != (want == "") || send.IsTo("+94771234568", "text") || send.IsTo(number, "other") {
+			t.Errorf("%+v knows another number or text, or not the own one", send)
 		}
 		if send.IsBy(by) != (want == "") || send.IsBy(moved) || send.IsBy(rotated) || send.IsBy(foreign) {
 			t.Errorf("%+v knows another account, or not the own one", send)
 		}
 		sealed, _ := base64.RawURLEncoding.DecodeString(text)
-		if strings.Contains(string(sealed), request) || own.Seal(by, key, id, number) == text {
+		if strings.Contains(string(sealed), request) || own.Seal(by, key, id, number, "text") == text {
 			t.Errorf("%q is not encrypted", sealed)
 		}
 		malformed := []string{"", "A", "....", strings.Repeat("A", 200), text[:50], "+" + text, text + "\n", text + "A", text + "="}

@@ -108,7 +108,7 @@ func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool)
 	if !known {
 		past = vendors.PastSend{
 			Key: reference.Key(sealer.Scope+string(s.Key), 0), Ended: s.At,
-			IsTo: func(string) bool { return false }, IsBy: func(upstream.Account) bool { return false },
+			IsTo: func(string, string) bool { return false }, IsBy: func(upstream.Account) bool { return false },
 		}
 	}
 	for _, in := range record.Integrations {

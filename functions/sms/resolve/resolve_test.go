@@ -46,6 +46,9 @@ func TestDue(t *testing.T) {
 // docs/decisions.md#resolver: what a vendor's certain response resolves, with the evidence, and what stays for the operator.
 func TestResolve(t *testing.T) {
 	const dialog, twilio = "dialogv2", "twilio"
+	rotated := func(_ *project.Integration, a *upstream.Account) {
+		a.Secrets = map[string]string{"username": "u", "password": "before"}
+	}
 	for _, c := range []struct {
 		name   string
 		chain  string          // the project's integrations
@@ -63,9 +66,7 @@ func TestResolve(t *testing.T) {
 		{"absent", dialog, dialog, false, "", 10 * time.Minute, nil, "refunded", "dialogv2: 103 (not_found)"},
 		{"absent, and may be on its way", dialog, dialog, false, "", 3*time.Minute + 59*time.Second, nil, "open", ""},
 		{"absent in an account with another password", dialog, dialog, false, "", time.Hour,
-			func(_ *project.Integration, a *upstream.Account) {
-				a.Secrets = map[string]string{"username": "u", "password": "before"}
-			}, "open", ""},
+			rotated, "open", ""},
 		{"absent at an endpoint that is new", dialog, dialog, false, "", time.Hour,
 			func(_ *project.Integration, a *upstream.Account) { a.Endpoint += "/before" }, "open", ""},
 		{"an internal error", dialog, dialog, true, "999", time.Hour, nil, "failed", ""},
@@ -76,6 +77,7 @@ func TestResolve(t *testing.T) {
 			func(in *project.Integration, _ *upstream.Account) { in.Mode = project.BYOK }, "not asked", ""},
 		{"of an integration that is gone", twilio, dialog, true, "", time.Hour, nil, "not asked", ""},
 		{"found by a search", twilio, twilio, true, "", 2 * time.Minute, nil, "confirmed", "twilio: delivered (delivered)"},
+		{"found by a search in another account", twilio, twilio, true, "", 2 * time.Minute, rotated, "open", ""},
 		{"not found by a search", twilio, twilio, false, "", time.Hour, nil, "open", ""},
 		{"without a status call", "quicksend", "quicksend", true, "", time.Hour, nil, "not asked", ""},
 		{"died, and found at the second vendor", "twilio dialogv2", "", true, "", 2 * time.Minute, nil, "confirmed", "dialogv2: completed (sent)"},
@@ -204,7 +206,7 @@ func (f *fixture) charge(vendor string, by upstream.Account) credit.Key {
 	if vendor != "" {
 		by.Integration.Vendor = vendor
 		sealer := reference.New(&record.Project, project.Production)
-		o.Reference = sealer.Seal(by, reference.Key(sealer.Scope+string(r.Key), 0), "", number)
+		o.Reference = sealer.Seal(by, reference.Key(sealer.Scope+string(r.Key), 0), "", number, "m")
 	}
 	f.must(errors.Join(f.Credits.Reserve(f.t.Context(), r), f.Credits.Mark(f.t.Context(), r), f.Credits.Capture(f.t.Context(), r, o)))
 	return r.Key

@@ -15,10 +15,11 @@ type StatusChecker interface {
 
 // PastSend is a send that has ended, accepted or uncertain.
 type PastSend struct {
-	Key   string                   // of the Message
-	ID    string                   // of the Receipt; empty: not known
-	Ended time.Time                // to the second
-	IsTo  func(number string) bool // reports whether +947XXXXXXXX is the number of the only recipient
+	Key   string    // of the Message
+	ID    string    // of the Receipt; empty: not known
+	Ended time.Time // to the second
+	// IsTo reports, for a send without an ID, whether +947XXXXXXXX is the number of the only recipient, and body the text.
+	IsTo func(number, body string) bool
 	// IsBy reports, for a send without an ID, whether the account has sent and no field of it has changed.
 	IsBy func(upstream.Account) bool
 }
@@ -50,6 +51,8 @@ type Status struct {
 	State  State
 	Word   string // of the vendor, or its code; empty: the vendor has none
 	Reason string // of StateUnknown
+
+	searched bool // a search in the account has found the send, without its ID or its key
 }
 
 // CheckStatus asks the vendor of an account for the state of a send, where the vendor has a call for that.
@@ -60,8 +63,12 @@ func (t Table) CheckStatus(ctx context.Context, c *upstream.Client, secrets *sec
 	}
 	return upstream.Call(ctx, nil, secrets, account, func(a upstream.Account) (Status, error) {
 		found, err := vendor.New(c, a).(StatusChecker).CheckStatus(ctx, s)
-		if found.State == StateNotFound && s.ID == "" && !s.IsBy(a) {
-			found = Status{StateUnknown, found.Word, ReasonOtherAccount}
+		if (found.State == StateNotFound || found.searched) && s.ID == "" && !s.IsBy(a) {
+			word := found.Word
+			if found.searched { // the word is of another message
+				word = ""
+			}
+			found = Status{State: StateUnknown, Word: word, Reason: ReasonOtherAccount}
 		}
 		return found, err
 	})

@@ -53,6 +53,7 @@ type twilioResponse struct {
 // twilioMessage is a message of a list.
 type twilioMessage struct {
 	To      string `json:"to"`
+	Body    string `json:"body"`
 	Status  string `json:"status"`
 	Created string `json:"date_created"` // RFC 2822
 }
@@ -154,15 +155,15 @@ func (a *twilioAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, er
 }
 
 // search compares the messages of the account that were created during the send, from a minute before its end to 15 seconds,
-// a difference of the clocks, after it. Any other number of them than one to the number is inconclusive, and so is more than
-// a page has: the list can lack a message, so that a search never proves its absence.
+// a difference of the clocks, after it. Any other number of them than one with the number and the text is inconclusive, and so is
+// more than a page has: the list can lack a message, so that a search never proves its absence.
 func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) {
 	from, to := s.Ended.Add(-time.Minute).UTC(), s.Ended.Add(10*time.Minute).UTC()
 	query := url.Values{"PageSize": {"1000"}, "DateSent>": {from.Format(time.RFC3339)}, "DateSent<": {to.Format(time.RFC3339)}}
 	list, err := a.call(ctx, http.MethodGet, "/Messages.json?"+query.Encode(), nil)
 	found := slices.DeleteFunc(list.Messages, func(m twilioMessage) bool {
 		created, err := time.Parse(time.RFC1123Z, m.Created)
-		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) || !s.IsTo(m.To)
+		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) || !s.IsTo(m.To, m.Body)
 	})
 	switch {
 	case err != nil:
@@ -170,7 +171,9 @@ func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) 
 	case len(found) != 1 || list.Next != "":
 		return Status{State: StateUnknown, Reason: ReasonInconclusive}, nil
 	}
-	return a.status(twilioStates, found[0].Status, nil)
+	state, err := a.status(twilioStates, found[0].Status, nil)
+	state.searched = true
+	return state, err
 }
 
 // Balance implements Balancer.

@@ -224,7 +224,7 @@ func (c caller) status(states map[string]State, word string, err error) (Status,
 	case state != "":
 		return Status{State: state, Word: word}, nil
 	}
-	return Status{StateUnknown, word, ReasonWordUnknown}, nil
+	return Status{State: StateUnknown, Word: word, Reason: ReasonWordUnknown}, nil
 }
 
 // balance returns a number that the vendor reports as the balance, or the error of the call or of another text.
