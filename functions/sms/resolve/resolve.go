@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 
 	"svcapi/functions/sms/reference"
@@ -96,11 +97,25 @@ func (r *Resolver) Run(ctx context.Context) (map[credit.Verdict]int, error) {
 	return results, err
 }
 
+// errNoProject reports that the send's project does not exist any more.
+var errNoProject = errors.New("the project does not exist")
+
 // resolve asks about one send: the vendor of its reference, or each vendor where the request died before it could name one.
-func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool) (credit.Verdict, error) {
+// A panic of an adapter is an error of this send alone.
+func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool) (verdict credit.Verdict, err error) {
+	var account upstream.Account
+	defer func() {
+		if p := recover(); p != nil {
+			verdict = open
+			err = fmt.Errorf("panicked: %s\n%s", upstream.Redact(fmt.Sprint(p), account.Redact()), debug.Stack())
+		}
+	}()
 	record, err := r.Projects.Load(ctx, s.project)
 	if err != nil {
 		return open, err
+	}
+	if record == nil {
+		return open, errNoProject
 	}
 	env := project.Environment(s.Environment)
 	sealer := reference.New(&record.Project, env)
@@ -116,14 +131,15 @@ func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool)
 		if in.Kind != project.SMS || in.Environment != env || in.Mode != project.Managed || known && in.Vendor != vendor || spec == nil {
 			continue
 		}
-		account, accountErr := r.Client.Resolve(ctx, s.project, in, spec, r.Secrets)
+		var accountErr error
+		account, accountErr = r.Client.Resolve(ctx, s.project, in, spec, r.Secrets)
 		if at := in.Vendor + " " + account.Endpoint; accountErr != nil || failing[at] {
 			err = cmp.Or(err, accountErr, errNotAsked)
 			continue
 		}
 		found, askErr := r.Vendors.CheckStatus(ctx, r.Client, r.Secrets, account, past)
 		failing[in.Vendor+" "+account.Endpoint], err = askErr != nil, cmp.Or(err, askErr)
-		if verdict := r.verdict(s, past, found.State); verdict != open {
+		if verdict = r.verdict(s, past, found.State); verdict != open {
 			_, err = r.Credits.Resolve(ctx, s.project, s.Key, credit.Resolution{
 				Verdict: verdict, Reason: fmt.Sprintf("%s: %s (%s)", in.Vendor, found.Word, found.State), Actor: actor,
 			})

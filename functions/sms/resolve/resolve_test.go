@@ -136,6 +136,24 @@ func TestFailing(t *testing.T) {
 	}
 }
 
+// A panic of an adapter, and a project that is gone, fail one send and do not end the run.
+func TestFailuresOfOneSend(t *testing.T) {
+	f := newFixture(t)
+	account := f.integrate("dialogv2", nil)
+	f.charge("dialogv2", account)
+	f.charge("dialogv2", account)
+	f.Now = func() time.Time { return time.Now().Add(time.Hour) }
+	f.Vendors.Find("dialogv2").New = func(*upstream.Client, upstream.Account) vendors.Adapter { panic("broken") }
+	if results, err := f.Run(t.Context()); err != nil || results[failed] != 2 {
+		t.Errorf("panics: %v, %v", results, err)
+	}
+	client, empty := enginetest.Client(t)
+	f.Projects = project.NewStore(client, empty.Projects)
+	if results, err := f.Run(t.Context()); err != nil || results[failed] != 2 {
+		t.Errorf("no project: %v, %v", results, err)
+	}
+}
+
 const number, projectID = "+94771234567", "acme"
 
 // fixture is a resolver whose project has 100 credits.
