@@ -334,6 +334,7 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 		return s.send(ctx, s.adapter(a), batch)
 	})
 	o.accepted = o.err == nil
+	o.receipt.Status = vendors.ForClient(o.receipt.Status, used)
 	refusal, refused := errors.AsType[*upstream.Error](o.err)
 	switch {
 	case o.accepted:

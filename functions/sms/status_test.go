@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +60,24 @@ func TestDocumentedStatuses(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A vendor's own word reaches a client without the account's secrets, and of at most 64 bytes.
+func TestWordsForClients(t *testing.T) {
+	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		word := r.Header.Get("Authorization") + " " + strings.Repeat("a", 48) + "ආයුබෝවන්" // no rune is cut in two
+		_, _ = fmt.Fprintf(w, `{"status":"success","data":{"uid":"1","status":%q}}`, word)
+	}))
+	defer vendor.Close()
+	g, accounts := sandboxChain(&sandbox.Server{URL: vendor.URL}, "ultimatesms")
+	r := bulk(single, 1)
+	g.deliver(t.Context(), accounts, r, func(context.Context, []*api.Message) {})
+	_, send, _ := r.references.Open(r.recipients[0].reference)
+	got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send)
+	want := "Bearer *** " + strings.Repeat("a", 48) + "ආ"
+	if receipt := r.recipients[0].receipt; err != nil || got.Word != want || receipt.Status != want {
+		t.Errorf("%+v, %+v, %v; want %q", got, receipt, err, want)
 	}
 }
 

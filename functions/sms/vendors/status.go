@@ -2,6 +2,7 @@ package vendors
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"svcapi/shared/secret"
@@ -70,6 +71,14 @@ func (t Table) CheckStatus(ctx context.Context, c *upstream.Client, secrets *sec
 			}
 			found = Status{State: StateUnknown, Word: word, Reason: ReasonOtherAccount}
 		}
+		found.Word = ForClient(found.Word, a)
 		return found, err
 	})
+}
+
+// ForClient returns a vendor's own word as a client gets it: without the account's secrets, and of at most 64 bytes.
+func ForClient(word string, a upstream.Account) string {
+	const longest = 64
+	word = upstream.Redact(word, a.Redact())
+	return strings.ToValidUTF8(word[:min(len(word), longest)], "")
 }
