@@ -31,21 +31,26 @@ func Key(request string, index int) string { return request + "/" + strconv.Itoa
 
 const (
 	maxID   = 48 // the longest vendor's ID in a reference. A reference has up to 200 characters.
+	part    = 4  // characters of the hash of an account's owner, and of its endpoint
 	account = 16 // characters of the hash of an account
 )
 
-// Seal returns the reference of a send through an account that has just ended. The send is named by the vendor's ID, else by
-// hashes of the account and of its only recipient's number with the text; an empty number means several recipients.
+// Seal returns the reference of a send through an account that has just ended. The reference has
+// hashes of the account's owner and endpoint. The send is named by the vendor's ID, else by hashes of the account and of its
+// only recipient's number with the text; an empty number means several recipients.
 func (s Sealer) Seal(by upstream.Account, key, id, number, body string) string {
-	fields := []string{by.Integration.Vendor, strings.TrimPrefix(key, s.Scope), strconv.FormatInt(cache.Clock{}.Now().Unix(), 36), "", "", ""}
+	fields := []string{by.Integration.Vendor, strings.TrimPrefix(key, s.Scope), strconv.FormatInt(cache.Clock{}.Now().Unix(), 36), s.owner(by) + s.endpoint(by), "", ""}
 	if id != "" && len(id) <= maxID {
 		fields[5] = id
-	} else if fields[3] = s.account(by); number != "" {
+	} else if fields[3] += s.account(by); number != "" {
 		fields[4] = s.hash(number + "\x00" + body)
 	}
 	sealed := s.aead.Seal(nil, nil, []byte(strings.Join(fields, "\x00")), []byte(s.Scope)) //nolint:gosec // the cipher makes the nonce
 	return base64.RawURLEncoding.EncodeToString(sealed)
 }
+
+func (s Sealer) owner(a upstream.Account) string    { return s.hash(a.Owner)[:part] }
+func (s Sealer) endpoint(a upstream.Account) string { return s.hash(a.Endpoint)[:part] }
 
 // account returns a hash of all that names an account at its vendor, and of its password.
 func (s Sealer) account(a upstream.Account) string {
@@ -68,7 +73,10 @@ func (s Sealer) Open(text string) (vendor string, send vendors.PastSend, ok bool
 	seconds, _ := strconv.ParseInt(fields[2], 36, 64) // Seal has written it
 	return fields[0], vendors.PastSend{
 		Key: s.Scope + fields[1], ID: fields[5], Ended: time.Unix(seconds, 0),
-		IsBy: func(a upstream.Account) bool { return s.account(a) == fields[3] },
+		IsOf: func(a upstream.Account) bool { return strings.HasPrefix(fields[3], s.owner(a)) },
+		IsBy: func(a upstream.Account) bool {
+			return strings.HasPrefix(s.owner(a)+s.endpoint(a)+s.account(a), fields[3])
+		},
 		IsTo: func(number, body string) bool { return s.hash(number+"\x00"+body) == fields[4] },
 	}, true
 }

@@ -31,8 +31,11 @@ func TestReferences(t *testing.T) {
 		if send.IsTo(number, "text") != (want == "") || send.IsTo("+94771234568", "text") || send.IsTo(number, "other") {
 			t.Errorf("%+v knows another number or text, or not the own one", send)
 		}
-		if send.IsBy(by) != (want == "") || send.IsBy(moved) || send.IsBy(rotated) || send.IsBy(foreign) {
+		if !send.IsBy(by) || send.IsBy(moved) || send.IsBy(rotated) != (want != "") || send.IsBy(foreign) {
 			t.Errorf("%+v knows another account, or not the own one", send)
+		}
+		if !send.IsOf(by) || !send.IsOf(moved) || !send.IsOf(rotated) || send.IsOf(foreign) {
+			t.Errorf("%+v knows another owner, or not the own one", send)
 		}
 		sealed, _ := base64.RawURLEncoding.DecodeString(text)
 		if strings.Contains(string(sealed), request) || own.Seal(by, key, id, number, "text") == text {

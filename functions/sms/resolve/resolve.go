@@ -124,6 +124,7 @@ func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool)
 		past = vendors.PastSend{
 			Key: reference.Key(sealer.Scope+string(s.Key), 0), Ended: s.At,
 			IsTo: func(string, string) bool { return false }, IsBy: func(upstream.Account) bool { return false },
+			IsOf: func(upstream.Account) bool { return true }, // each account is Managed
 		}
 	}
 	for _, in := range record.Integrations {

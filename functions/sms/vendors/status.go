@@ -21,7 +21,9 @@ type PastSend struct {
 	Ended time.Time // to the second
 	// IsTo reports, for a send without an ID, whether +947XXXXXXXX is the number of the only recipient, and body the text.
 	IsTo func(number, body string) bool
-	// IsBy reports, for a send without an ID, whether the account has sent and no field of it has changed.
+	// IsOf reports whether the owner of the account is the one of the send: the project, or the operator.
+	IsOf func(upstream.Account) bool
+	// IsBy reports whether the account, at its endpoint, has sent, and for a send without an ID that no secret has changed.
 	IsBy func(upstream.Account) bool
 }
 
@@ -62,9 +64,12 @@ func (t Table) CheckStatus(ctx context.Context, c *upstream.Client, secrets *sec
 	if _, ok := vendor.New(c, account).(StatusChecker); !ok {
 		return Status{State: StateUnknown, Reason: ReasonNoStatus}, nil
 	}
+	if !s.IsOf(account) {
+		return Status{State: StateUnknown, Reason: ReasonOtherAccount}, nil
+	}
 	return upstream.Call(ctx, nil, secrets, account, func(a upstream.Account) (Status, error) {
 		found, err := vendor.New(c, a).(StatusChecker).CheckStatus(ctx, s)
-		if (found.State == StateNotFound || found.searched) && s.ID == "" && !s.IsBy(a) {
+		if (found.State == StateNotFound || found.searched) && !s.IsBy(a) {
 			word := found.Word
 			if found.searched { // the word is of another message
 				word = ""
