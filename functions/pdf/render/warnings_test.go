@@ -47,7 +47,8 @@ func BenchmarkBlocked(b *testing.B) {
 // docs/decisions.md#pdf-warnings: what a PDF does not show is named, in the message of a strict document with selectors and
 // pages, and what is not displayed is not named.
 func TestWarnings(t *testing.T) {
-	r := started(t, configuration(t, serveFiles(t)))
+	files := serveFiles(t)
+	r := started(t, configuration(t, files))
 	const next = "<p style='break-before:page'>"
 	for html, want := range map[string][2]string{ // the header, and the end of the message; empty: as the header
 		"<p>A<img src='data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAAC'>": {},
@@ -62,6 +63,9 @@ func TestWarnings(t *testing.T) {
 		"<style>@media print{.no{display:none}}</style><div class=no><img src=http://a.example/a><canvas></canvas></div>":                                 {},
 		"<script src=https://a.example/a.js></script><script type=application/ld+json>{}</script>":                                                        {"resources-blocked;n=1, scripts-ignored", "resources-blocked;n=1 (head > script:nth-of-type(1)), scripts-ignored (head > script:nth-of-type(1))"},
 		"<script type=application/ld+json>{}</script><template><script>1</script></template><p><noscript><script>1</script></noscript><script></script>":  {},
+		"<style>@font-face{font-family:f;src:url(\"data:font/woff2;base64,AA==\")}p{font-family:f;fill:url('#a')}</style><p>A":                            {},
+		"<style>@font-face{font-family:f;src:url(data:,)}p{background:url(" + files.URL + "/PNG)}</style><p>A":                                            {},
+		"<style>@font-face{font-family:f;src:url('data:,')}</style><p style='background:url(http://a.example/p)'>A":                                       {"resources-blocked;n=1", "resources-blocked;n=1 (p on page 1)"},
 		"<p><canvas>A</canvas><canvas hidden></canvas>":                                            {},
 		"<p><canvas></canvas>":                                                                     {"scripts-ignored", "scripts-ignored (canvas on page 1)"},
 		"<p>A" + next + "<table id=t style='width:200mm'><td>A</table>":                            {"content-shrunk", "content-shrunk (#t on page 2)"},

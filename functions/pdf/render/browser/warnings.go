@@ -147,7 +147,7 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 		switch {
 		case name == blockedWarning && len(blocked) > 0:
 			header = append(header, fmt.Sprintf("%s;n=%d", name, len(blocked)))
-		case found, name == missingGlyphsWarning && missing:
+		case found && name != blockedWarning, name == missingGlyphsWarning && missing:
 			header = append(header, name)
 		}
 	}

@@ -62,7 +62,7 @@
 		for (const sheet of get(document, Document, "styleSheets")) fonts(sheet);
 		for (const e of strict ? all("style, [style]") : []) {
 			const text = get(e, Element, "localName") === "style" ? get(e, Node, "textContent") : attribute(e, "style");
-			if (/@import|url\(\s*["']?(?!data:|#)/i.test(text)) note("resources-blocked", e);
+			if (/@import|url\((?!\s*["']?\s*(data:|#))/i.test(text)) note("resources-blocked", e);
 		}
 	}
 	for (const e of all("script")) {
