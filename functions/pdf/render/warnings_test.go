@@ -88,4 +88,9 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("strict, %.200s: %v, want %q", html, err, want[1])
 		}
 	}
+	d := page("<p>A")
+	d.Header, d.Footer = "<img src=http://a.example/h><img src=data:,>", "<img src=logo.png>"
+	if _, got, err := r.render(t.Context(), "", d); err != nil || got != "resources-blocked;n=2" {
+		t.Errorf("images of a header and a footer: %q, %v", got, err)
+	}
 }
