@@ -78,7 +78,8 @@
 		const m = canvas.measureText(text);
 		return [m.width, m.actualBoundingBoxLeft, m.actualBoundingBoxRight, m.actualBoundingBoxAscent, m.actualBoundingBoxDescent].join();
 	};
-	const missing = (style, text) => {
+	const missing = (style, text) => { // of an element that is shown, or of its pseudo-element
+		if (style.display === "none" || style.visibility !== "visible" || parseFloat(style.fontSize) === 0) return false;
 		const font = [style.fontStyle, style.fontWeight, style.fontSize, style.fontFamily].join(" ");
 		for (const character of text.match(strict ? /[^\x00-\x7f]/gu : /\p{Co}/gu) ?? []) {
 			const key = character + font;
