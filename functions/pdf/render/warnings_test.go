@@ -68,6 +68,7 @@ func TestWarnings(t *testing.T) {
 		"<style>@font-face{font-family:f;src:url('data:,')}</style><p style='background:url(http://a.example/p)'>A":                                       {"resources-blocked;n=1", "resources-blocked;n=1 (p on page 1)"},
 		"<style>i::before{content:'\\f015';display:none}b::after{content:'\\f015';font-size:0}</style><i></i><b></b>A":                                    {},
 		"<style>i::before{content:'\\f015';visibility:hidden}</style><i></i>A<b style='font-size:0'>\uf015</b>":                                           {},
+		"<style>" + strings.Repeat("@media print{", 5000) + "@font-face{font-family:f;src:url(data:,)}</style><p>A":                                       {},
 		"<p><canvas>A</canvas><canvas hidden></canvas>":                                                                                                   {},
 		"<p><canvas></canvas>": {"scripts-ignored", "scripts-ignored (canvas on page 1)"},
 		"<p>A" + next + "<table id=t style='width:200mm'><td>A</table>":                            {"content-shrunk", "content-shrunk (#t on page 2)"},

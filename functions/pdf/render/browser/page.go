@@ -223,7 +223,7 @@ func (p *page) evaluate(purpose string, program proto.RuntimeEvaluate) (string, 
 		return "", err
 	}
 	if run.ExceptionDetails != nil {
-		return "", fmt.Errorf("browser: %s: %s", purpose, run.ExceptionDetails.Text)
+		return "", fmt.Errorf("%w: %s: %s", errProgram, purpose, run.ExceptionDetails.Text)
 	}
 	return run.Result.Value.Str(), nil
 }

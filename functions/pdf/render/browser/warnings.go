@@ -119,7 +119,7 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 		own := p.s.in(p.ctx, p.id)
 		for _, call := range []interface{ Call(proto.Client) error }{
 			proto.EmulationSetEmulatedMedia{Media: "print"},
-			proto.EmulationSetDeviceMetricsOverride{Width: int(width / scale), Height: int(height / scale), DeviceScaleFactor: 1},
+			proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)), Height: max(1, int(height/scale)), DeviceScaleFactor: 1},
 		} {
 			if err := call.Call(own); err != nil {
 				return "", err
