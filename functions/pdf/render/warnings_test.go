@@ -66,6 +66,7 @@ func TestWarnings(t *testing.T) {
 		"<style>@font-face{font-family:f;src:url(\"data:font/woff2;base64,AA==\")}p{font-family:f;fill:url('#a')}</style><p>A":                            {},
 		"<style>@font-face{font-family:f;src:url(data:,)}p{background:url(" + files.URL + "/PNG)}</style><p>A":                                            {},
 		"<style>@font-face{font-family:f;src:url('data:,')}</style><p style='background:url(http://a.example/p)'>A":                                       {"resources-blocked;n=1", "resources-blocked;n=1 (p on page 1)"},
+		"<style>@media screen{p{background:url(http://a.example/p)}}</style><p>A":                                                                         {},
 		"<style>i::before{content:'\\f015';display:none}b::after{content:'\\f015';font-size:0}</style><i></i><b></b>A":                                    {},
 		"<style>i::before{content:'\\f015';visibility:hidden}</style><i></i>A<b style='font-size:0'>\uf015</b>":                                           {},
 		"<style>" + strings.Repeat("@media print{", 5000) + "@font-face{font-family:f;src:url(data:,)}</style><p>A":                                       {},
