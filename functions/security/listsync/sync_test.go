@@ -136,6 +136,15 @@ func TestSync(t *testing.T) {
 	publish(compiled, compiled[:1000])
 	run(0, "over 20 %")
 
+	damaged := burner.Difference{Outcome: last.Outcome, Packed: []byte("damaged")}
+	if err := s.store.PutDifference(t.Context(), damaged); err != nil {
+		t.Fatal(err)
+	}
+	run(time.Hour, "") // the fetch replaces what cannot be read
+	if _, err := disposable.Read(last.Packed); err != nil {
+		t.Error(err)
+	}
+
 	s.store = burner.NewStore(db, "no-such-table")
 	if log.Reset(); s.handle(t.Context()) == nil || !bytes.Contains(log.Bytes(), []byte("lists not synced")) || bytes.Contains(log.Bytes(), []byte("ListsAge")) {
 		t.Errorf("without a table: %s", &log)
