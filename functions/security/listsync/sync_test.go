@@ -90,9 +90,10 @@ func TestSync(t *testing.T) {
 		t.Errorf("before the first list the age is %s", last.Age(now))
 	}
 
-	added := []string{"New-1.example", "b\u00fccher.example", "deep.new-2.example"}
-	// Ordinary domains and their parents, a public suffix, a child of a listed domain, texts that are no domains.
-	never := []string{"gmail.com", "appleid.com", "test.de", "co.uk", "child.new-1.example", "example", "a_b.example"}
+	added := []string{"New-1.example # remark.example", "b\u00fccher.example", "deep.new-2.example"}
+	// Ordinary domains and their parents, a public suffix, a child of a listed domain, texts that are no domains, comments.
+	never := []string{"gmail.com", "appleid.com", "test.de", "co.uk", "child.new-1.example", "example", "a_b.example",
+		"# the list of remark.example", "// remark.example"}
 	publish(slices.Concat(compiled[100:], added, never), compiled[1000:2000])
 	run(24*time.Hour, "")
 	d, err := disposable.Read(last.Packed)
