@@ -47,7 +47,7 @@ type deed struct {
 	key      string // the access key that signed it
 	action   string // as IAM names it
 	resource string // a table's name, or a secret's
-	leading  string // the partition key's kind: the text before the first #, and #*; empty where none is named
+	leading  string // the partition key's kind: the text before the first #, and # or #*; empty where none is named
 }
 
 func newWitness() *witness { return &witness{seen: map[deed]int{}} }
@@ -120,8 +120,11 @@ func deeds(key, action string, body []byte) []deed {
 	add := func(action, table string, partition json.RawMessage) {
 		var value text
 		_ = json.Unmarshal(partition, &value)
-		kind, _, parted := strings.Cut(value.S, "#")
-		if parted {
+		kind, rest, parted := strings.Cut(value.S, "#")
+		switch {
+		case parted && rest == "":
+			kind += "#"
+		case parted:
 			kind += "#*"
 		}
 		all = append(all, deed{key, action, table, kind})
@@ -148,7 +151,7 @@ func deeds(key, action string, body []byte) []deed {
 	case call.IndexName != "":
 		add(action, call.TableName+"/index/"+call.IndexName, nil)
 	default:
-		add(action, call.TableName, nil)
+		add(action, call.TableName, call.ExpressionAttributeValues[":pk"])
 	}
 	return all
 }

@@ -52,7 +52,10 @@ var separator = make([]byte, 8)
 
 // Response returns the result in the form that Lambda streams: a head in JSON, a separator, and the body as it is.
 func (r Result) Response() (*events.APIGatewayProxyStreamingResponse, error) {
-	status, body, headers := http.StatusOK, r.PDF, map[string]string{warningsHeader: r.Warnings}
+	status, body, headers := http.StatusOK, r.PDF, map[string]string{}
+	if r.Warnings != "" {
+		headers[warningsHeader] = r.Warnings
+	}
 	if r.Rejection != nil {
 		status = http.StatusBadRequest
 		var err error
