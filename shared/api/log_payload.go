@@ -27,7 +27,7 @@ func (c Config) payload(body []byte) string {
 	switch c.LogPayloads {
 	case payloadsOn:
 		// A password is masked, in whatever spelling JSON has for the name of its field.
-		if !bytes.Contains(body, []byte("password")) && !(bytes.Contains(body, []byte(`\u00`)) && hasPassword(body)) {
+		if !hasPassword(body) {
 			return truncate(string(body), maxPayload)
 		}
 	case payloadsOff:
@@ -36,8 +36,11 @@ func (c Config) payload(body []byte) string {
 	return truncate(maskPayload(body), maxPayload)
 }
 
-// hasPassword reports whether a field of a JSON object has the name password.
+// hasPassword reports whether a field of a JSON object may have the name password. Only a name with escapes needs the parser.
 func hasPassword(body []byte) bool {
+	if plain := bytes.Contains(body, []byte("password")); plain || !bytes.Contains(body, []byte(`\u00`)) {
+		return plain
+	}
 	d := jsontext.NewDecoder(bytes.NewReader(body))
 	for {
 		token, err := d.ReadToken()

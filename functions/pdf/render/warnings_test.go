@@ -97,4 +97,8 @@ func TestWarnings(t *testing.T) {
 	if _, got, err := r.render(t.Context(), "", d); err != nil || got != "resources-blocked;n=2" {
 		t.Errorf("images of a header and a footer: %q, %v", got, err)
 	}
+	d.Strict = true
+	if _, _, err := r.render(t.Context(), "", d); err == nil || !strings.HasSuffix(err.Error(), ": resources-blocked;n=2") {
+		t.Errorf("strict, images of a header and a footer: %v", err)
+	}
 }

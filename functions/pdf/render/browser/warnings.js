@@ -40,7 +40,10 @@
 	}
 	// Fonts that some text needs: the policy refuses the others, too.
 	const face = (...of) => JSON.stringify(of), needed = new Set();
-	const fonts = () => {
+	if (styles) {
+		for (const f of get(document, Document, "fonts")) {
+			if (f.status === "error") needed.add(face(f.family, f.weight, f.style, f.unicodeRange));
+		}
 		const sheets = [...get(document, Document, "styleSheets")]; // and rules with rules of their own, however deep
 		for (let sheet = sheets.pop(); sheet !== undefined; sheet = sheets.pop()) {
 			let rules = [];
@@ -57,12 +60,6 @@
 				}
 			}
 		}
-	};
-	if (styles) {
-		for (const f of get(document, Document, "fonts")) {
-			if (f.status === "error") needed.add(face(f.family, f.weight, f.style, f.unicodeRange));
-		}
-		fonts();
 		for (const e of strict ? all("style, [style]") : []) {
 			const text = get(e, Element, "localName") === "style" ? get(e, Node, "textContent") : attribute(e, "style");
 			if (/@import|url\((?!\s*["']?\s*(data:|#))/i.test(text)) note("resources-blocked", e);
