@@ -98,15 +98,16 @@ func (g *globalList) load(ctx context.Context) error {
 		return err
 	}
 	before := g.changes.Load()
-	after := &changes{map[string]bool{}, before.difference, judged.Difference.Packed}
+	after := &changes{map[string]bool{}, before.difference, before.packed}
 	for _, domain := range judged.Allowed {
 		after.allowed[domain] = true
 	}
-	if !bytes.Equal(before.packed, after.packed) {
-		after.difference, err = disposable.Read(after.packed)
+	if packed := judged.Difference.Packed; !bytes.Equal(before.packed, packed) {
+		var difference *disposable.Difference
+		if difference, err = disposable.Read(packed); err == nil { // otherwise the difference before stays in force
+			after.difference, after.packed = difference, packed
+		}
 	}
-	if err == nil {
-		g.changes.Store(after)
-	}
+	g.changes.Store(after)
 	return err
 }

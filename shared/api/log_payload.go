@@ -2,7 +2,9 @@ package api
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,13 +27,31 @@ func (c Config) payload(body []byte) string {
 	switch c.LogPayloads {
 	case payloadsOn:
 		// A password is masked, in whatever spelling JSON has for the name of its field.
-		if !bytes.Contains(body, []byte("password")) && !strings.Contains(maskPayload(body), `"password":`) {
+		if !hasPassword(body) {
 			return truncate(string(body), maxPayload)
 		}
 	case payloadsOff:
 		return ""
 	}
 	return truncate(maskPayload(body), maxPayload)
+}
+
+// hasPassword reports whether a field of a JSON object may have the name password. Only a name with escapes needs the parser.
+func hasPassword(body []byte) bool {
+	if plain := bytes.Contains(body, []byte("password")); plain || !bytes.Contains(body, []byte(`\u00`)) {
+		return plain
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(body))
+	for {
+		token, err := d.ReadToken()
+		if err != nil {
+			return !errors.Is(err, io.EOF) // the body has been parsed once
+		}
+		kind, length := d.StackIndex(d.StackDepth())
+		if kind == '{' && length%2 == 1 && token.Kind() == '"' && token.String() == "password" {
+			return true
+		}
+	}
 }
 
 // errorText returns what the log holds of an error's text, which may quote a part of the payload.

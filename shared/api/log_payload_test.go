@@ -75,6 +75,13 @@ func TestLogPayloads(t *testing.T) {
 			t.Errorf("%s: %s", body, got)
 		}
 	}
+	late := `{"x":[` + strings.Repeat(`"",`, 1200) + `""],"y":{"pass\u0077ord":"needle"}}` // masked, the name is beyond maxPayload
+	if got := (Config{LogPayloads: payloadsOn}).payload([]byte(late)); strings.Contains(got, "needle") {
+		t.Errorf("%s: %s", late, got)
+	}
+	if got := (Config{LogPayloads: payloadsOn}).payload([]byte(`{"html":"\u003cp>needle"}`)); !strings.Contains(got, "needle") {
+		t.Errorf("an escape in a text: %s", got)
+	}
 	for value, valid := range map[string]bool{"on": true, "off": true, "masked": true, "": true, "ON": false, "true": false} {
 		if err := (Config{LogPayloads: value}).Validate(); (err == nil) != valid {
 			t.Errorf("LOG_PAYLOADS %q: %v", value, err)

@@ -47,7 +47,8 @@ func BenchmarkBlocked(b *testing.B) {
 // docs/decisions.md#pdf-warnings: what a PDF does not show is named, in the message of a strict document with selectors and
 // pages, and what is not displayed is not named.
 func TestWarnings(t *testing.T) {
-	r := started(t, configuration(t, serveFiles(t)))
+	files := serveFiles(t)
+	r := started(t, configuration(t, files))
 	const next = "<p style='break-before:page'>"
 	for html, want := range map[string][2]string{ // the header, and the end of the message; empty: as the header
 		"<p>A<img src='data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAAC'>": {},
@@ -62,8 +63,15 @@ func TestWarnings(t *testing.T) {
 		"<style>@media print{.no{display:none}}</style><div class=no><img src=http://a.example/a><canvas></canvas></div>":                                 {},
 		"<script src=https://a.example/a.js></script><script type=application/ld+json>{}</script>":                                                        {"resources-blocked;n=1, scripts-ignored", "resources-blocked;n=1 (head > script:nth-of-type(1)), scripts-ignored (head > script:nth-of-type(1))"},
 		"<script type=application/ld+json>{}</script><template><script>1</script></template><p><noscript><script>1</script></noscript><script></script>":  {},
-		"<p><canvas>A</canvas><canvas hidden></canvas>":                                            {},
-		"<p><canvas></canvas>":                                                                     {"scripts-ignored", "scripts-ignored (canvas on page 1)"},
+		"<style>@font-face{font-family:f;src:url(\"data:font/woff2;base64,AA==\")}p{font-family:f;fill:url('#a')}</style><p>A":                            {},
+		"<style>@font-face{font-family:f;src:url(data:,)}p{background:url(" + files.URL + "/PNG)}</style><p>A":                                            {},
+		"<style>@font-face{font-family:f;src:url('data:,')}</style><p style='background:url(http://a.example/p)'>A":                                       {"resources-blocked;n=1", "resources-blocked;n=1 (p on page 1)"},
+		"<style>@media screen{p{background:url(http://a.example/p)}}</style><p>A":                                                                         {},
+		"<style>i::before{content:'\\f015';display:none}b::after{content:'\\f015';font-size:0}</style><i></i><b></b>A":                                    {},
+		"<style>i::before{content:'\\f015';visibility:hidden}</style><i></i>A<b style='font-size:0'>\uf015</b>":                                           {},
+		"<style>" + strings.Repeat("@media print{", 5000) + "@font-face{font-family:f;src:url(data:,)}</style><p>A":                                       {},
+		"<p><canvas>A</canvas><canvas hidden></canvas>":                                                                                                   {},
+		"<p><canvas></canvas>": {"scripts-ignored", "scripts-ignored (canvas on page 1)"},
 		"<p>A" + next + "<table id=t style='width:200mm'><td>A</table>":                            {"content-shrunk", "content-shrunk (#t on page 2)"},
 		"<p style='width:400mm'>A":                                                                 {"content-clipped, content-shrunk", "content-clipped (p on page 1), content-shrunk (p on page 1)"},
 		"<div style='overflow-x:auto'><div style='width:300mm'>A</div></div>":                      {"content-clipped", "content-clipped (body > div:nth-of-type(1) on page 1)"},
@@ -83,5 +91,14 @@ func TestWarnings(t *testing.T) {
 			rejected.Message != "strict is true, and the document has warnings: "+want[1] || rejected.Address != want[1]) {
 			t.Errorf("strict, %.200s: %v, want %q", html, err, want[1])
 		}
+	}
+	d := page("<p>A")
+	d.Header, d.Footer = "<img src=http://a.example/h><img src=data:,>", "<img src=logo.png>"
+	if _, got, err := r.render(t.Context(), "", d); err != nil || got != "resources-blocked;n=2" {
+		t.Errorf("images of a header and a footer: %q, %v", got, err)
+	}
+	d.Strict = true
+	if _, _, err := r.render(t.Context(), "", d); err == nil || !strings.HasSuffix(err.Error(), ": resources-blocked;n=2") {
+		t.Errorf("strict, images of a header and a footer: %v", err)
 	}
 }

@@ -111,10 +111,7 @@ func (s *syncer) fetch(ctx context.Context, packed []byte) (next burner.Differen
 		return next, fmt.Errorf("%d of %d texts are no domains", counts.Malformed, len(joined))
 	}
 	added, removed := compare(kept)
-	addedBefore, removedBefore, err := disposable.Unpack(packed)
-	if err != nil {
-		return next, err
-	}
+	addedBefore, removedBefore, _ := disposable.Unpack(packed) // one that cannot be read is replaced, as none
 	before := len(slices.Collect(disposable.Compiled().All)) + len(addedBefore) - len(removedBefore)
 	if changed := unlike(added, addedBefore) + unlike(removed, removedBefore); changed > before*maxChange/100 {
 		return next, fmt.Errorf("%d of %d domains would change, over %d %%", changed, before, maxChange)

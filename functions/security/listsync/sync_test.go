@@ -90,9 +90,10 @@ func TestSync(t *testing.T) {
 		t.Errorf("before the first list the age is %s", last.Age(now))
 	}
 
-	added := []string{"New-1.example", "b\u00fccher.example", "deep.new-2.example"}
-	// Ordinary domains and their parents, a public suffix, a child of a listed domain, texts that are no domains.
-	never := []string{"gmail.com", "appleid.com", "test.de", "co.uk", "child.new-1.example", "example", "a_b.example"}
+	added := []string{"New-1.example # remark.example", "b\u00fccher.example", "deep.new-2.example"}
+	// Ordinary domains and their parents, a public suffix, a child of a listed domain, texts that are no domains, comments.
+	never := []string{"gmail.com", "appleid.com", "test.de", "co.uk", "child.new-1.example", "example", "a_b.example",
+		"# the list of remark.example", "// remark.example"}
 	publish(slices.Concat(compiled[100:], added, never), compiled[1000:2000])
 	run(24*time.Hour, "")
 	d, err := disposable.Read(last.Packed)
@@ -135,6 +136,15 @@ func TestSync(t *testing.T) {
 	run(24*time.Hour, "")
 	publish(compiled, compiled[:1000])
 	run(0, "over 20 %")
+
+	damaged := burner.Difference{Outcome: last.Outcome, Packed: []byte("damaged")}
+	if err := s.store.PutDifference(t.Context(), damaged); err != nil {
+		t.Fatal(err)
+	}
+	run(time.Hour, "") // the fetch replaces what cannot be read
+	if _, err := disposable.Read(last.Packed); err != nil {
+		t.Error(err)
+	}
 
 	s.store = burner.NewStore(db, "no-such-table")
 	if log.Reset(); s.handle(t.Context()) == nil || !bytes.Contains(log.Bytes(), []byte("lists not synced")) || bytes.Contains(log.Bytes(), []byte("ListsAge")) {

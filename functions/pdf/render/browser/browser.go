@@ -192,8 +192,8 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) (pdf []by
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = tooSlow(time.Since(began).Round(time.Second)) // the deadline of the request came first
 	}
-	if _, ok := errors.AsType[*cdp.Error](err); ok {
-		err = fmt.Errorf("%w: %w", errUnprintable, err) // the browser works and refuses to print this document
+	if _, ok := errors.AsType[*cdp.Error](err); ok || errors.Is(err, errProgram) {
+		err = fmt.Errorf("%w: %w", errUnprintable, err) // the browser works and refuses to print or to measure this document
 	}
 	if err != nil {
 		return nil, "", err

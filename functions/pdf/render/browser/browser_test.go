@@ -142,6 +142,17 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A document in which the measuring program fails is rejected as one that cannot be printed. This test changes the program, so
+// it is not parallel.
+func TestWarningsFail(t *testing.T) {
+	defer func(program string) { measure = program }(measure)
+	measure = "throw new RangeError(JSON.stringify(OPTIONS))"
+	_, _, err := run(t, limitsOf(t)).Render(t.Context(), Document{HTML: "<script></script>", Geometry: a4})
+	if rejected, ok := errors.AsType[*event.RejectionError](err); !ok || rejected.Reason != "unprintable" {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A browser without fonts, which prints empty PDFs, and a program that is no browser fail the self-test. The renderer works
 // again after the cause is removed.
 func TestSelfTest(t *testing.T) {

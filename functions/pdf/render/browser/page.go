@@ -81,7 +81,8 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	for _, call := range []interface{ Call(proto.Client) error }{
 		proto.PageEnable{},
 		proto.AuditsEnable{},
-		proto.PageSetBypassCSP{Enabled: true}, // of what is set from now on: a document's policy must not keep the page rule out
+		proto.PageSetBypassCSP{Enabled: true},           // of what is set from now on: a document's policy must not keep the page rule out
+		proto.EmulationSetEmulatedMedia{Media: "print"}, // from the start: the page loads nothing for the screen
 		proto.EmulationSetScriptExecutionDisabled{Value: !scripts},
 		proto.BrowserSetDownloadBehavior{Behavior: proto.BrowserSetDownloadBehaviorBehaviorDeny, BrowserContextID: p.context},
 	} {
@@ -223,7 +224,7 @@ func (p *page) evaluate(purpose string, program proto.RuntimeEvaluate) (string, 
 		return "", err
 	}
 	if run.ExceptionDetails != nil {
-		return "", fmt.Errorf("browser: %s: %s", purpose, run.ExceptionDetails.Text)
+		return "", fmt.Errorf("%w: %s: %s", errProgram, purpose, run.ExceptionDetails.Text)
 	}
 	return run.Result.Value.Str(), nil
 }

@@ -126,17 +126,20 @@ func (p *page) clean(node *html.Node) error {
 	return nil
 }
 
-// source returns the source of an image of a template: a data URL, also of a permitted address; "data:," otherwise.
+// source returns the source of an image of a template: a data URL, also of a permitted address; "data:," otherwise, with
+// a warning.
 func (p *page) source(address string) (string, error) {
 	address = strings.TrimSpace(address)
 	if len(address) > 5 && strings.EqualFold(address[:5], "data:") {
 		return address, nil
 	}
 	if p.images == nil {
+		p.block(address)
 		return "data:,", nil
 	}
 	mediaType, body, err := p.images.Get(p.ctx, address)
 	if errors.Is(err, fetch.ErrNotPermitted) {
+		p.block(address)
 		return "data:,", nil
 	}
 	if err != nil {

@@ -116,14 +116,9 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 	named := func(text string) bool { return strings.Contains(document, text) }
 	if shrunk || styles || private || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
 		p.s.page.Store(nil) // the measuring loads nothing
-		own := p.s.in(p.ctx, p.id)
-		for _, call := range []interface{ Call(proto.Client) error }{
-			proto.EmulationSetEmulatedMedia{Media: "print"},
-			proto.EmulationSetDeviceMetricsOverride{Width: int(width / scale), Height: int(height / scale), DeviceScaleFactor: 1},
-		} {
-			if err := call.Call(own); err != nil {
-				return "", err
-			}
+		sheet := proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)), Height: max(1, int(height/scale)), DeviceScaleFactor: 1}
+		if err := sheet.Call(p.s.in(p.ctx, p.id)); err != nil {
+			return "", err
 		}
 		options := map[string]bool{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
@@ -147,7 +142,7 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 		switch {
 		case name == blockedWarning && len(blocked) > 0:
 			header = append(header, fmt.Sprintf("%s;n=%d", name, len(blocked)))
-		case found, name == missingGlyphsWarning && missing:
+		case found && name != blockedWarning, name == missingGlyphsWarning && missing:
 			header = append(header, name)
 		}
 	}

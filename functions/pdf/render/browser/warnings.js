@@ -40,29 +40,29 @@
 	}
 	// Fonts that some text needs: the policy refuses the others, too.
 	const face = (...of) => JSON.stringify(of), needed = new Set();
-	const fonts = (sheet) => {
-		let rules = [];
-		try {
-			rules = sheet.cssRules;
-		} catch { } // of a style sheet that was not loaded
-		for (const rule of rules) {
-			if (rule instanceof CSSFontFaceRule) {
-				const of = (name) => rule.style.getPropertyValue(name);
-				const key = face(of("font-family"), of("font-weight") || "normal", of("font-style") || "normal", of("unicode-range") || "U+0-10FFFF");
-				for (const [, address] of needed.has(key) ? of("src").matchAll(/url\("((?!data:)[^"]*)"/gi) : []) blocked.add(address);
-			} else if (rule.styleSheet ?? rule.cssRules) {
-				fonts(rule.styleSheet ?? rule);
-			}
-		}
-	};
 	if (styles) {
 		for (const f of get(document, Document, "fonts")) {
 			if (f.status === "error") needed.add(face(f.family, f.weight, f.style, f.unicodeRange));
 		}
-		for (const sheet of get(document, Document, "styleSheets")) fonts(sheet);
+		const sheets = [...get(document, Document, "styleSheets")]; // and rules with rules of their own, however deep
+		for (let sheet = sheets.pop(); sheet !== undefined; sheet = sheets.pop()) {
+			let rules = [];
+			try {
+				rules = sheet.cssRules;
+			} catch { } // of a style sheet that was not loaded
+			for (const rule of rules) {
+				if (rule instanceof CSSFontFaceRule) {
+					const of = (name) => rule.style.getPropertyValue(name);
+					const key = face(of("font-family"), of("font-weight") || "normal", of("font-style") || "normal", of("unicode-range") || "U+0-10FFFF");
+					for (const [, address] of needed.has(key) ? of("src").matchAll(/url\("((?!data:)[^"]*)"/gi) : []) blocked.add(address);
+				} else if (rule.styleSheet ?? rule.cssRules) {
+					sheets.push(rule.styleSheet ?? rule);
+				}
+			}
+		}
 		for (const e of strict ? all("style, [style]") : []) {
 			const text = get(e, Element, "localName") === "style" ? get(e, Node, "textContent") : attribute(e, "style");
-			if (/@import|url\(\s*["']?(?!data:|#)/i.test(text)) note("resources-blocked", e);
+			if (/@import|url\((?!\s*["']?\s*(data:|#))/i.test(text)) note("resources-blocked", e);
 		}
 	}
 	for (const e of all("script")) {
@@ -78,7 +78,8 @@
 		const m = canvas.measureText(text);
 		return [m.width, m.actualBoundingBoxLeft, m.actualBoundingBoxRight, m.actualBoundingBoxAscent, m.actualBoundingBoxDescent].join();
 	};
-	const missing = (style, text) => {
+	const missing = (style, text) => { // of an element that is shown, or of its pseudo-element
+		if (style.display === "none" || style.visibility !== "visible" || parseFloat(style.fontSize) === 0) return false;
 		const font = [style.fontStyle, style.fontWeight, style.fontSize, style.fontFamily].join(" ");
 		for (const character of text.match(strict ? /[^\x00-\x7f]/gu : /\p{Co}/gu) ?? []) {
 			const key = character + font;

@@ -128,11 +128,15 @@ var formats = map[string]*regexp.Regexp{
 	"json":       regexp.MustCompile(`(?s)^\s*\[(.*)\]\s*$`),
 }
 
-// Parse returns the lower-case domains of a file. A text has one a line. Within its brackets a list of the other formats is
-// JSON, but for the quotes of Python.
+// Parse returns the lower-case domains of a file. A text has one a line, and comments after # or //. Within its brackets a list
+// of the other formats is JSON, but for the quotes of Python.
 func Parse(format string, text []byte) (domains []string, err error) {
 	if format == "text" {
-		domains = strings.Fields(string(text))
+		for line := range strings.Lines(string(text)) {
+			line, _, _ = strings.Cut(line, "#")
+			line, _, _ = strings.Cut(line, "//")
+			domains = append(domains, strings.Fields(line)...)
+		}
 	} else {
 		list := formats[format].FindSubmatch(text)
 		if list == nil {
