@@ -8,10 +8,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"svcapi/local/demo"
+	"svcapi/local/sandbox"
 	"svcapi/local/stack"
 	"svcapi/local/template"
 	"svcapi/shared/project"
@@ -30,10 +32,12 @@ func TestStack(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 
-	// The schedules have run once: rates are there before the first request.
+	// The schedules have run once: rates and lists are there before the first request.
 	fetched := s.Sandbox.Calls()
-	if len(fetched) == 0 || fetched[0].Vendor != "openexchangerates" || fetched[0].Operation != "rates" {
-		t.Errorf("the sandbox received %+v", fetched)
+	for vendor, operation := range map[string]string{"openexchangerates": "rates", "lists": "list"} {
+		if !slices.ContainsFunc(fetched, func(c sandbox.Call) bool { return c.Vendor == vendor && c.Operation == operation }) {
+			t.Errorf("the sandbox received %+v, and nothing for %s", fetched, vendor)
+		}
 	}
 	checkFile(t, s, file)
 	urls := []string{s.BaseURL, s.SandboxURL, s.DynamoDBURL, s.SecretsURL, s.LambdaURL}
