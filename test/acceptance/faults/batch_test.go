@@ -188,20 +188,29 @@ func (b *batch) aftermath() error {
 	}
 	b.each(func(sched *schedule) { sched.calm.Store(true) })
 	ripen()
-	for range 20 { // the vendor takes two questions a second, of all batches
-		if err := b.resolve(atOnce, false); err != nil || !b.unresolved() {
+	// The vendor takes two questions a second, of all batches: what twenty runs without a resolution leave, the verdict reports.
+	for left, idle := b.unresolved(), 0; left > 0 && idle < 20; idle++ {
+		if err := b.resolve(atOnce, false); err != nil {
 			return err
+		}
+		if now := b.unresolved(); now < left {
+			left, idle = now, 0
 		}
 	}
 	return nil
 }
 
-// unresolved reports that a send is uncertain about which its vendor has a certain response.
-func (b *batch) unresolved() (left bool) {
+// unresolved returns the number of uncertain sends about which their vendor has a certain response.
+func (b *batch) unresolved() (left int) {
 	err := b.stage.credits.VisitUncertain(context.Background(), func(project string, _ credit.Entry, err error) {
-		left = left || err == nil && b.of[project].dialog
+		if err == nil && b.of[project].dialog {
+			left++
+		}
 	})
-	return left || err != nil
+	if err != nil {
+		left++
+	}
+	return left
 }
 
 // ripen waits until the youngest reservation is old enough for the settler.
