@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// docs/decisions.md#disposable-domains, docs/decisions.md#fresh-lists: what is allowed for the stage, and what the published
-// lists have changed, is in force within ten minutes.
+// docs/decisions.md#disposable-domains, docs/decisions.md#fresh-lists: domains that an operator allows for the stage, and
+// changes of the published lists, are in force within ten minutes.
 // An instance reads at most every nine minutes, a failed read changes nothing and is repeated after a minute.
 func TestGlobalList(t *testing.T) {
 	db, tables := enginetest.Client(t)

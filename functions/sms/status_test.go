@@ -19,7 +19,7 @@ import (
 // docs/decisions.md#sms-status: what each documented word of a vendor means, after an accepted send and after a lost response.
 func TestDocumentedStatuses(t *testing.T) {
 	for _, c := range []struct {
-		vendor, words string // responses of local/sandbox/sms.yaml; empty: that of its own accord
+		vendor, words string // responses of local/sandbox/sms.yaml; empty: the sandbox's usual response
 		lost          int    // sends to the number without a response; 0: one accepted send
 		want          string // the state with its reason, or the class of the failure
 	}{

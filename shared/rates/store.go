@@ -223,6 +223,12 @@ func (s *Store) PutEvent(ctx context.Context, e Event, place int) error {
 
 func eventTime(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
+// timeOfEvent returns the time in the key of an event, zero for no item.
+func timeOfEvent(i item) time.Time {
+	at, _, _ := strings.Cut(dynamo.TextOf(i["sk"]), "#")
+	return parseTime(at)
+}
+
 // History reads up to most events, the newest first.
 func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 	var events []Event
@@ -230,9 +236,8 @@ func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 		KeyConditionExpression: aws.String("pk = :pk"), ScanIndexForward: aws.Bool(false), ConsistentRead: aws.Bool(true),
 		ExpressionAttributeValues: item{":pk": dynamo.Text(historyKey)}, Limit: aws.Int32(100),
 	}, most, func(i item) (err error) {
-		at, _, _ := strings.Cut(dynamo.TextOf(i["sk"]), "#")
 		e := Event{
-			At: parseTime(at), Source: dynamo.TextOf(i["by"]), Outcome: dynamo.TextOf(i["outcome"]), Detail: dynamo.TextOf(i["detail"]), Actor: dynamo.TextOf(i["actor"]),
+			At: timeOfEvent(i), Source: dynamo.TextOf(i["by"]), Outcome: dynamo.TextOf(i["outcome"]), Detail: dynamo.TextOf(i["detail"]), Actor: dynamo.TextOf(i["actor"]),
 		}
 		if i["rates"] != nil {
 			e.Set, err = decodeSet(i)
@@ -267,8 +272,7 @@ func (s *Store) UsedOn(ctx context.Context, day, now time.Time) (set *Set, first
 		}
 	}
 	i, err := search(start, now, true)
-	at, _, _ := strings.Cut(dynamo.TextOf(i["sk"]), "#")
-	return nil, parseTime(at).Truncate(24 * time.Hour), err
+	return nil, timeOfEvent(i).Truncate(24 * time.Hour), err
 }
 
 // ProjectRates is the set fetched with a project's own key, and the attempts to fetch the set.

@@ -2,11 +2,8 @@ package policy
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// texts returns the texts of a program's source as patterns: constants and joined constants, in which a verb of a
+// texts returns the texts of the product's files as patterns: constants and joined constants, in which a verb of a
 // format and anything that is no constant stand for some text.
-func texts(t *testing.T, folders ...string) []*regexp.Regexp {
+func texts(t *testing.T) []*regexp.Regexp {
 	t.Helper()
 	verb := regexp.MustCompile(`%(\[\d\])?[+#.\d]*[a-z]`)
 	var text func(e ast.Expr) string
@@ -34,39 +31,29 @@ func texts(t *testing.T, folders ...string) []*regexp.Regexp {
 		return "%s"
 	}
 	var found []*regexp.Regexp
-	for _, folder := range folders {
-		err := filepath.WalkDir(filepath.Join("../..", folder), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			ast.Inspect(file, func(n ast.Node) bool {
-				e, ok := n.(ast.Expr)
-				if !ok {
-					return true
-				}
-				s := strings.TrimSuffix(text(e), ".")
-				if len(verb.ReplaceAllString(s, "")) >= len("is required") {
-					parts := verb.Split(s, -1)
-					for i := range parts {
-						parts[i] = regexp.QuoteMeta(parts[i])
-					}
-					found = append(found, regexp.MustCompile(`^(?:[A-Z][^:]*: )?`+strings.Join(parts, `.+`)+`\.?$`))
-				}
+	for _, file := range productFiles(t) {
+		ast.Inspect(file.syntax, func(n ast.Node) bool {
+			e, ok := n.(ast.Expr)
+			if !ok {
 				return true
-			})
-			return err
+			}
+			s := strings.TrimSuffix(text(e), ".")
+			if len(verb.ReplaceAllString(s, "")) >= len("is required") {
+				parts := verb.Split(s, -1)
+				for i := range parts {
+					parts[i] = regexp.QuoteMeta(parts[i])
+				}
+				found = append(found, regexp.MustCompile(`^(?:[A-Z][^:]*: )?`+strings.Join(parts, `.+`)+`\.?$`))
+			}
+			return true
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	return found
 }
 
 // TestDocumentedMessages: each message of an error in openapi.yaml's examples is one that the code has.
 func TestDocumentedMessages(t *testing.T) {
-	sent := texts(t, "functions", "shared")
+	sent := texts(t)
 	has := func(message string) bool {
 		return slices.ContainsFunc(sent, func(p *regexp.Regexp) bool { return p.MatchString(message) })
 	}
@@ -100,7 +87,7 @@ func TestDocumentedMessages(t *testing.T) {
 			}
 		}
 	}
-	document, err := os.ReadFile("../../openapi.yaml")
+	document, err := os.ReadFile(root("openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

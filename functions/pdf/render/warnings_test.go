@@ -44,8 +44,8 @@ func BenchmarkBlocked(b *testing.B) {
 	}
 }
 
-// docs/decisions.md#pdf-warnings: what a PDF does not show is named, in the message of a strict document with selectors and
-// pages, and what is not displayed is not named.
+// docs/decisions.md#pdf-warnings: a warning names each loss of a PDF, and the message of a strict document has its selectors and
+// pages. An element that the document does not display causes no warning.
 func TestWarnings(t *testing.T) {
 	files := serveFiles(t)
 	r := started(t, configuration(t, files))

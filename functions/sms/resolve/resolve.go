@@ -67,8 +67,9 @@ type send struct {
 	credit.Entry
 }
 
-// Run asks about every send that is due and returns the number of sends by their results. The order is random: where a run
-// ends before all are asked, the next question finds others. After a vendor's failure Run asks no more at that endpoint.
+// Run asks about every send that is due and returns the number of sends by their results. The order is random,
+// so that a run without time for all sends does not leave out the same ones each time. After a vendor's failure Run sends no
+// further question to that endpoint.
 func (r *Resolver) Run(ctx context.Context) (map[credit.Verdict]int, error) {
 	var due []send
 	results := map[credit.Verdict]int{}

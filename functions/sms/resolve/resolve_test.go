@@ -54,7 +54,7 @@ func TestResolve(t *testing.T) {
 		chain  string          // the project's integrations
 		vendor string          // named by the reference; empty: the request died without one
 		sent   bool            // the vendor has accepted the message
-		status sandbox.Outcome // of the vendor's response; empty: that of its own accord
+		status sandbox.Outcome // of the vendor's response; empty: the sandbox's usual response
 		age    time.Duration
 		change func(*project.Integration, *upstream.Account) // the integration now, or the account of the send
 		want   string                                        // the result, or "not asked"
@@ -123,7 +123,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// A vendor that fails is asked once in a run.
+// TestFailing checks that one run sends no second question to a vendor that has failed.
 func TestFailing(t *testing.T) {
 	f := newFixture(t)
 	account := f.integrate("dialogv2", nil)

@@ -81,7 +81,7 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	for _, call := range []interface{ Call(proto.Client) error }{
 		proto.PageEnable{},
 		proto.AuditsEnable{},
-		proto.PageSetBypassCSP{Enabled: true},           // of what is set from now on: a document's policy must not keep the page rule out
+		proto.PageSetBypassCSP{Enabled: true},           // so that a document's policy does not keep out the page rule
 		proto.EmulationSetEmulatedMedia{Media: "print"}, // from the start: the page loads nothing for the screen
 		proto.EmulationSetScriptExecutionDisabled{Value: !scripts},
 		proto.BrowserSetDownloadBehavior{Behavior: proto.BrowserSetDownloadBehaviorBehaviorDeny, BrowserContextID: p.context},
