@@ -78,7 +78,6 @@ var adviceByError = []struct {
 	{project.ErrMixedModes, ExitRefused, `Disable the others first: "svc integration disable".`},
 	{project.ErrBusy, ExitRefused, "Run the command again."},
 	{project.ErrRotating, ExitRefused, `The client may still use the older secret. Finish it with --finish, or give --replace, which replaces the newer secret.`},
-	{project.ErrShardsSet, ExitRefused, `"svc project show" shows the number to come.`},
 	{project.ErrInvalid, ExitUsage, ""},
 	{credit.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},
 	{credit.ErrOutOfRange, ExitRefused, `"svc credit balance" shows the balance.`},

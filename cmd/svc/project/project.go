@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/cmd/svc/credential"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
 
@@ -25,7 +23,7 @@ func Command(a *app.App) *cobra.Command {
 		a.Command(&cobra.Command{Use: "list", Short: "List all projects"}, nil, list),
 		a.ProjectCommand(&cobra.Command{Use: "show PROJECT", Short: "Show a project with its balance, credentials and integrations"}, nil, show),
 		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
-		limits(a), trial(a), scale(a), export(a), importFile(a))
+		limits(a), trial(a), export(a), importFile(a))
 }
 
 // Settings are the properties of a project that an operator sets.
@@ -65,27 +63,9 @@ func (p Settings) project() (project.Project, error) {
 type View struct {
 	Settings
 	Created time.Time `json:"created"`
-	Shards  int       `json:"shards"`
-	// ShardsNext is the number of shards from ShardsSince on.
-	ShardsNext  int        `json:"shards_next,omitempty"`
-	ShardsSince *time.Time `json:"shards_since,omitempty"`
 }
 
-func viewOf(p project.Project) View {
-	now := time.Now()
-	view := View{Settings: settingsOf(p), Created: p.Created, Shards: p.Shards.At(now)}
-	if now.Before(p.Shards.Since) {
-		view.ShardsNext, view.ShardsSince = p.Shards.Count, &p.Shards.Since
-	}
-	return view
-}
-
-func (p View) shards() string {
-	if p.ShardsSince == nil {
-		return strconv.Itoa(p.Shards)
-	}
-	return fmt.Sprintf("%d (%d from %s)", p.Shards, p.ShardsNext, p.ShardsSince.UTC().Format("15:04:05 UTC"))
-}
+func viewOf(p project.Project) View { return View{settingsOf(p), p.Created} }
 
 func (p View) state() string {
 	if p.Paused {
@@ -109,7 +89,7 @@ func (p View) created() string { return p.Created.UTC().Format("2006-01-02 15:04
 
 func (p View) rows() [][]string {
 	rows := append(app.Rows("Project", p.ID, "Name", p.Name, "State", p.state()), p.limitRows()...)
-	return append(rows, app.Rows("Trial", p.trial(), "Shards", p.shards(), "Created", p.created())...)
+	return append(rows, app.Rows("Trial", p.trial(), "Created", p.created())...)
 }
 
 func list(ctx context.Context, s *app.Stack) error {
@@ -185,38 +165,6 @@ func trial(a *app.App) *cobra.Command {
 		return printChange(s, p, err, "Trial", func(v View) string { return v.trial() + soon })
 	})
 	cmd.Flags().StringArrayVar(&allow, "allow", nil, "a destination that the trial allows (repeat for more); replaces earlier destinations")
-	return cmd
-}
-
-func scale(a *app.App) *cobra.Command {
-	var shards int
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "scale PROJECT --shards N",
-		Short: "Spread the wallet, the ledger and the rate limit of a busy project over shards",
-		Long: `One item of DynamoDB takes 1,000 write units a second, and a project's wallet is one item. N shards
-take nearly N times as many paid requests; docs/scale.md has the figures.
-
-Nothing changes for clients: the balance is the sum of the shards, credits move to a shard that
-lacks credits, and the rate limit stays the same. The change takes effect 90 seconds later.`,
-		Example: `  svc project scale acme --shards 16
-  svc project scale acme --shards 1`,
-	}, func([]string) error {
-		if shards < 1 || shards > credit.MaxShards {
-			return app.Usagef("--shards is 1 to %d, not %d", credit.MaxShards, shards)
-		}
-		return nil
-	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		if err := rec.ValidateShards(shards); err != nil {
-			return err
-		}
-		// The shards must exist before the record that names their number.
-		if err := s.Credits.AddShards(ctx, rec.ID, shards); err != nil {
-			return err
-		}
-		p, err := s.Projects.SetShards(ctx, rec.ID, shards)
-		return printChange(s, p, err, "Shards", View.shards)
-	})
-	cmd.Flags().IntVar(&shards, "shards", 0, fmt.Sprintf("1 to %d; 1 ends the sharding", credit.MaxShards))
 	return cmd
 }
 
