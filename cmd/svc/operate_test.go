@@ -196,7 +196,6 @@ func TestRefusals(t *testing.T) {
 		{args: "project create B --daily-credits 0", exit: app.ExitUsage, errs: []string{`above 0 or "none"`}},
 		{args: "project limits acme --requests 5 --daily-units 9999999999999999", exit: app.ExitUsage},
 		{args: "project pause nobody", exit: app.ExitNotFound},
-		{args: "project scale acme --shards 4", exit: app.ExitRefused, errs: []string{"no such wallet"}},
 		{args: "burner remove acme a.example me@b.example", exit: app.ExitUsage, errs: []string{`"me@b.example" is not a domain`}},
 		{args: "credit grant acme 7 --reason x --id " + granted, exit: app.ExitRefused, errs: []string{"another movement"}},
 		{args: "credit adjust acme --by 5 --reason x", exit: app.ExitRefused, errs: []string{"no such wallet"}},

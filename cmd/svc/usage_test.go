@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"svcapi/local/build"
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
+	"svcapi/test/enginetest"
 )
 
 // charge charges a request of a project that began at a time, and returns the ID of the charge.
@@ -165,12 +167,14 @@ func TestUsageOfManyEntries(t *testing.T) {
 				at := time.Date(2026, 3, 1+i%31, 0, 0, 0, i*1000, time.UTC)
 				key := credit.NewKey(at, fmt.Sprint(i))
 				units += int64(i%3 + 1)
-				writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: dynamo.Item{
-					"pk": dynamo.Text(id + "#" + key.Day()), "sk": dynamo.Text(string(key)), "st": dynamo.Text("captured"),
+				item := dynamo.Item{
+					"st": dynamo.Text("captured"),
 					"cr": dynamo.Number(price), "op": dynamo.Text([]string{"sms", "barcode", "pdf"}[i%3]), "un": dynamo.Number(int64(i%3 + 1)),
 					"rid": dynamo.Text(loggedID), "env": dynamo.Text("production"), "ven": dynamo.Text("quicksend"),
 					"ts": dynamo.Text(at.Format(time.RFC3339Nano)),
-				}}})
+				}
+				maps.Copy(item, enginetest.LedgerKey(id, key))
+				writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: item}})
 			}
 			group.Go(func() error { // DynamoDB Local leaves no item unprocessed: the sums below would differ
 				_, err := s.DB.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{

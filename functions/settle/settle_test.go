@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"strings"
 	"testing"
@@ -157,10 +156,9 @@ func TestNotSettled(t *testing.T) {
 	}
 	key := credit.NewKey(now.Add(-time.Hour), "r")
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: map[string]types.AttributeValue{
-		"pk": text("b#" + part(key) + "#" + key.Day()), "sk": text(string(key)), "st": text("lent"),
-		"cr": &types.AttributeValueMemberN{Value: "30"}, "ts": text(now.UTC().Format(time.RFC3339Nano)),
-	}})
+	item := enginetest.LedgerKey("b", key)
+	item["st"], item["cr"], item["ts"] = text("lent"), &types.AttributeValueMemberN{Value: "30"}, text(now.UTC().Format(time.RFC3339Nano))
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: item})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,13 +177,6 @@ func TestNotSettled(t *testing.T) {
 			t.Errorf("balance of %s: %d, %v; want %d", project, got, err, want)
 		}
 	}
-}
-
-// part returns the part of the ledger that has the entries of a lease (shared/credit/item.go).
-func part(key credit.Key) string {
-	sum := fnv.New32a()
-	sum.Write([]byte(key))
-	return fmt.Sprintf("%x", sum.Sum32()%16)
 }
 
 // TestOutOfTime checks that a run without time left reports that in its log line and to its caller.

@@ -228,6 +228,8 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, fresh bo
 			old, l.lease = nil, nil
 		case slots > 1:
 			slots, l.single = 1, now.Add(by.Life)
+		case beside && l.lease.closes(): // with the credits of this instance's lease there may be enough
+			beside, old = false, l.lease
 		default:
 			balance, _ := dynamo.NumberOf(stored["balance"]) // 0 where there is no wallet
 			return &InsufficientError{balance}

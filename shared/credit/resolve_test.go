@@ -9,6 +9,7 @@ import (
 
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
+	"svcapi/test/enginetest"
 )
 
 const (
@@ -104,7 +105,7 @@ func TestResolve(t *testing.T) {
 			again()
 			charge.want(t, c.first, "anne")
 			// A function that was taken over lists the charge again: its resolution stays the only one.
-			charge.change(charge.names.Ledger, entryKey("p", charge.key),
+			charge.change(charge.names.Ledger, enginetest.LedgerKey("p", charge.key),
 				"SET uncertain = :v", dynamo.Item{":v": dynamo.Text("p")})
 			again()
 			wantBalance(t, charge.Store, map[credit.Verdict]int64{credit.VerdictConfirmed: granted - smsPrice, credit.VerdictRefunded: granted}[c.first])

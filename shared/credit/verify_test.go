@@ -3,7 +3,6 @@ package credit_test
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
+	"svcapi/test/enginetest"
 )
 
 // books is a fixture with two projects that have every kind of movement, to plant damage in them.
@@ -96,20 +96,12 @@ func (b *books) byOperator(name string) dynamo.Item {
 	return dynamo.Item{"pk": dynamo.Text("p"), "sk": dynamo.Text(string(b.keys[name]))}
 }
 
-func (b *books) entry(name string) dynamo.Item { return entryKey("p", b.keys[name]) }
+func (b *books) entry(name string) dynamo.Item { return enginetest.LedgerKey("p", b.keys[name]) }
 
 // lease returns the name of a lease of one request in the wallet (shared/credit/item.go).
 func lease(key credit.Key) string {
 	_, digest, _ := strings.Cut(string(key), "-")
 	return strconv.FormatInt(key.Time().UnixMicro(), 36) + digest + "1"
-}
-
-// entryKey returns the key of an entry in the ledger (shared/credit/item.go).
-func entryKey(project string, key credit.Key) dynamo.Item {
-	base, _, _ := strings.Cut(string(key), ".")
-	sum := fnv.New32a()
-	sum.Write([]byte(base))
-	return dynamo.Item{"pk": dynamo.Text(fmt.Sprintf("%s#%x#%s", project, sum.Sum32()%16, key.Day())), "sk": dynamo.Text(string(key))}
 }
 
 // TestVerify checks that sound wallets have no finding, that each planted damage is found in its project and in no other, that
@@ -124,7 +116,7 @@ func TestVerify(t *testing.T) {
 			"st": text(string(state)), "cr": dynamo.Number(credits),
 			"ts": text(now.UTC().Format(time.RFC3339Nano)), "by": text("test"), "why": text("test"),
 		}
-		maps.Copy(made, entryKey(project, key))
+		maps.Copy(made, enginetest.LedgerKey(project, key))
 		maps.Copy(made, more)
 		return made
 	}

@@ -186,7 +186,7 @@ type reply struct {
 // and the stored item that failed a condition.
 func (m *Model) single(operation string, in request, body []byte) (*call, error) {
 	charges, more := m.written, map[string]string{"ReturnConsumedCapacity": "INDEXES"}
-	after := operation == "UpdateItem" && in.ReturnValues == ""
+	after := operation == "UpdateItem"
 	switch {
 	case operation == "GetItem", operation == "Query":
 		charges = m.read
@@ -228,7 +228,9 @@ func (m *Model) single(operation string, in request, body []byte) (*call, error)
 		if after {
 			c.charges[0].size = sizeOf(known.Attributes)
 			c.charges = append(c.charges[:1], m.indexed(in.TableName, known.Attributes)...)
-			delete(out, "Attributes")
+			if in.ReturnValues == "" {
+				delete(out, "Attributes")
+			}
 		}
 		for i := range c.charges[1:] {
 			ch := &c.charges[1+i]

@@ -18,7 +18,6 @@ import (
 var (
 	search = flag.Bool("search", false, "find the ceilings, which takes minutes")
 	rate   = flag.Float64("rate", 0, "with -search: hold this rate to be carried, and find none")
-	shards = flag.Int("shards", 1, "of the project")
 	seed   = flag.Uint64("seed", 1, "of arrivals and latencies")
 )
 
@@ -65,9 +64,9 @@ func (o *outcome) refused() string {
 func (o *outcome) String() string {
 	w := o.loads[wallet]
 	text := fmt.Sprintf("%.1f/s: %.2f %% of %d paid, %d ms beyond the work, 99 %% in %d ms; units/s on the busiest wallet %.0f, ledger %.0f, "+
-		"counter %.0f; a write of the wallet %.2f units, its item %d bytes, at most %d; %d instances",
+		"counter %.0f; a write of the wallet %.2f units, its item %d bytes, at most %d; %d instances left %d leases of %d slots",
 		o.rate, 100*float64(o.paid)/float64(max(o.offered, 1)), o.offered, o.median.Milliseconds(), o.p99.Milliseconds(), w.units, o.loads[ledger].units,
-		o.loads[counter].units, w.unitsAWrite, w.meanBytes, w.mostBytes, o.instances)
+		o.loads[counter].units, w.unitsAWrite, w.meanBytes, w.mostBytes, o.instances, o.left[0], o.left[1])
 	if refused := o.refused(); refused != "none" {
 		text += fmt.Sprintf("; refused calls: %s; responses %v", refused, o.statuses)
 	}
@@ -109,7 +108,7 @@ func ceiling(t *testing.T, o offer) (carried, over *outcome) {
 	}
 }
 
-// cases are the operations whose ceilings are sought, and the rate for each shard that the search begins with.
+// cases are the operations whose ceilings are sought, and the rate that the search begins with.
 var cases = []struct {
 	work   work
 	exempt []table
@@ -121,7 +120,7 @@ var cases = []struct {
 	{barcode(time.Second), nil, 50},
 	{sms(0), nil, 350},
 	{sms(250 * time.Millisecond), nil, 90},
-	// The next limit once the wallet has shards, and then the ledger.
+	// The next limit beyond the wallet, and then beyond the ledger.
 	{barcode(0), []table{wallet}, 800},
 	{barcode(0), []table{wallet, ledger}, 800},
 	{sms(250 * time.Millisecond), []table{wallet}, 400},
@@ -133,7 +132,7 @@ var cases = []struct {
 func TestCeiling(t *testing.T) {
 	if !*search {
 		for _, w := range []work{barcode(0), sms(250 * time.Millisecond)} {
-			out := run(t, offer{work: w, rate: 60, warm: time.Second, span: 2 * time.Second, seed: *seed, shards: *shards})
+			out := run(t, offer{work: w, rate: 60, warm: time.Second, span: 2 * time.Second, seed: *seed})
 			if out.paid != out.offered || out.refused() != "none" {
 				t.Errorf("%s: %s", w, out)
 			}
@@ -150,14 +149,14 @@ func TestCeiling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fmt.Printf("%s, after %s\n", name, time.Since(began).Truncate(time.Second))
 			if *rate > 0 {
-				out := run(t, sized(offer{work: c.work, exempt: c.exempt, seed: *seed, shards: *shards}, *rate))
+				out := run(t, sized(offer{work: c.work, exempt: c.exempt, seed: *seed}, *rate))
 				fmt.Printf("    %s\n", out)
 				if !out.carried() {
 					t.Errorf("%.1f/s are not carried", *rate)
 				}
 				return
 			}
-			carried, over := ceiling(t, offer{work: c.work, exempt: c.exempt, rate: c.from * float64(*shards), seed: *seed, shards: *shards})
+			carried, over := ceiling(t, offer{work: c.work, exempt: c.exempt, rate: c.from, seed: *seed})
 			first, _, _ := strings.Cut(over.refused(), " ")
 			w := carried.loads[wallet]
 			lines = append(lines, fmt.Sprintf("%s\t%.0f\t%s\t%.2f\t%d\t%d\t%d ms\t%.0f", name, carried.rate, first,
@@ -168,7 +167,7 @@ func TestCeiling(t *testing.T) {
 		return
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "\nOne project, shards: %d, seed %d, in %s\n", *shards, *seed, time.Since(began).Truncate(time.Second))
+	fmt.Fprintf(out, "\nOne project, seed %d, in %s\n", *seed, time.Since(began).Truncate(time.Second))
 	fmt.Fprintln(out, "operation\tpaid/s\tfirst to refuse\tunits a write of the wallet\tits bytes\tat most\t99 % beyond the work\tpaid/s just above")
 	for _, line := range lines {
 		fmt.Fprintln(out, line)
@@ -179,9 +178,8 @@ func TestCeiling(t *testing.T) {
 // TestRecovery asks for almost twice what one shard can carry, then for half of it: the project recovers at once.
 // Reservations that overload leaves in the wallet would make every write of the wallet dearer until the settling function runs.
 func TestRecovery(t *testing.T) {
-	p := float64(*shards)
 	out := run(t, offer{
-		work: barcode(250 * time.Millisecond), before: 400 * p, warm: 5 * time.Second, rate: 115 * p, span: 3 * time.Second, seed: *seed, shards: *shards,
+		work: barcode(250 * time.Millisecond), before: 400, warm: 5 * time.Second, rate: 115, span: 3 * time.Second, seed: *seed,
 	})
 	if !out.carried() {
 		t.Errorf("after overload: %s", out)

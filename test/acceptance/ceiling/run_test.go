@@ -5,6 +5,7 @@ package ceiling
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -66,7 +67,6 @@ type offer struct {
 	before     float64 // while warming up; 0: the same
 	warm, span time.Duration
 	seed       uint64
-	shards     int     // of the project
 	exempt     []table // that never refuse
 }
 
@@ -104,6 +104,7 @@ type outcome struct {
 	median, p99   time.Duration
 	loads         map[table]load
 	instances     int
+	left          [2]int // leases that the instances left, and their slots
 }
 
 // fixture is a project on tables of its own.
@@ -148,10 +149,6 @@ func build(t *testing.T, o offer) *fixture {
 	try(nil, s.store.Grant(ctx, credit.Movement{
 		Project: projectID, ID: credit.NewKey(time.Now(), "grant"), Credits: 1e15, Reason: "for the run", Actor: "test",
 	}))
-	if s.shards > 1 {
-		try(nil, s.store.AddShards(ctx, projectID, s.shards))
-		try(projects.SetShards(ctx, projectID, s.shards))
-	}
 	return s
 }
 
@@ -310,10 +307,27 @@ func (s *fixture) summary(loads []capacity.Load) map[table]load {
 	return found
 }
 
+// settle closes the leases of all instances, and returns how many leases and slots it has closed.
+func (s *fixture) settle(t *testing.T) (left [2]int) {
+	var leases []credit.Lease
+	err := s.store.VisitPending(t.Context(), func(l credit.Lease, err error) error {
+		leases = append(leases, l)
+		return err
+	}, nil)
+	s.store.Settle(t.Context(), leases, func(l credit.Lease, _ credit.Settled, failed error) {
+		left, err = [2]int{left[0] + 1, left[1] + l.Slots}, errors.Join(err, failed)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return left
+}
+
 // examine counts the paid requests and checks what must be true under any load: the ledger explains the wallet; no request is
 // charged without a response of 200.
 func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
 	t.Helper()
+	out.left = s.settle(t)
 	verified, err := s.store.Verify(t.Context(), nil)
 	if err != nil || len(verified.Findings) > 0 {
 		t.Errorf("verify: %v, %+v", err, verified)
