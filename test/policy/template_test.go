@@ -71,9 +71,8 @@ var facts = []fact{
 		`httpMethod|identity\.sourceIp|requestId|resourcePath|responseLatency|responseLength|status|waf\.status)"|\$context\.requestTimeEpoch)[,}])+\} : -`},
 	{"AccessLogGroup", "/Condition", "LogsAccess"},
 
-	// Functions. The gateway gives up after 29 s, the settler starts every 60 s. SettleAfterSeconds is at least the longest
-	// time-out and 60 s in which a late copy of a write may arrive, SettleCapturedAfterSeconds the 900 s of a signed request; a
-	// vendor's call leaves 5 s for the response.
+	// Functions. The gateway gives up after 29 s, the settler starts every 60 s. SettleAfterSeconds is at least a
+	// lease's 20 s, the longest time-out and 10 s for clocks that differ; a vendor's call leaves 5 s for the response.
 	{"AWS::Lambda::Function", "Timeout", "28"},
 	{"PdfFunction", "Timeout", "60"},
 	{"RatesyncFunction", "Timeout", "240"},
@@ -81,10 +80,8 @@ var facts = []fact{
 	{"SettleFunction", "Timeout", "55"},
 	{"SmsResolveFunction", "Timeout", "110"},
 	{"SmsResolveFunction", "Environment.Variables.RESOLVE_PERIOD", "2m"}, // as its schedule
-	{"", "Parameters.SettleAfterSeconds.Default", "120"},
-	{"", "Parameters.SettleAfterSeconds.MinValue", "120"},
-	{"", "Parameters.SettleCapturedAfterSeconds.Default", "900"},
-	{"", "Parameters.SettleCapturedAfterSeconds.MinValue", "900"},
+	{"", "Parameters.SettleAfterSeconds.Default", "90"},
+	{"", "Parameters.SettleAfterSeconds.MinValue", "90"},
 	{"", "Parameters.VendorTimeoutSeconds.MaxValue", "20"},
 	{"AWS::Lambda::Function", "Runtime", "provided.al2023"},
 	{"AWS::Lambda::Function", "Handler", "bootstrap"},

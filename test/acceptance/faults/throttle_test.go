@@ -81,12 +81,12 @@ func throttledRequests() []throttled {
 		return fmt.Sprintf(`{"send_method":"single","to":%q,"message":"%%s"}`, to)
 	}
 	const good, bad = "0771234567", "0770000001"
-	paid := []step{count, reserve, rebalance, capture, remove}
+	paid := []step{count, reserve, capture, remove}
 	of := func(name string) *operation {
 		return &operations[slices.IndexFunc(operations, func(o operation) bool { return o.name == name })]
 	}
 	list := []throttled{
-		{"SMS", of(credit.SMS), sms(good), "", false, plenty, 200, true, []step{count, reserve, rebalance, mark, capture, remove}, false},
+		{"SMS", of(credit.SMS), sms(good), "", false, plenty, 200, true, []step{count, reserve, mark, capture, remove}, false},
 		{"SMS with a key", of(credit.SMS), sms(good), "", true, plenty, 200, true, []step{claim, count, reserve, mark, capture, keep, remove}, false},
 		{"rejected SMS", of(credit.SMS), sms(bad), "", false, plenty, 502, false, []step{reserve, mark, forbidCapture, returnCredits}, false},
 		{"rejected SMS with a key", of(credit.SMS), sms(bad), "", true, plenty, 502, false, []step{claim, forbidCapture, returnCredits, keep}, false},
@@ -137,12 +137,9 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 	}
 	defer i.kill()
 	for _, at := range c.steps {
-		p := &plan{credits: c.credits, limit: unlimited, shards: 1}
+		p := &plan{credits: c.credits, limit: unlimited}
 		if c.limited {
 			p.perNumber, p.daily = 1, s.prices.Of(c.op.name)
-		}
-		if at == rebalance {
-			p.shards = 4 // all credits are in the first
 		}
 		project := s.fixture.name("throttled")
 		s.fixture.clients.Store(project, func(*faultproxy.Request) faultproxy.Fault { return faultproxy.Deliver })
@@ -153,17 +150,12 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 		wrong := func(format string, args ...any) {
 			t.Errorf("%s, %d throttles of %s: %s", c.name, attempts, at, fmt.Sprintf(format, args...))
 		}
-		asked := 0
-		var r *request
-		for met := 0; met == 0 && asked < 20; met, _ = th.seen() { // not every reservation needs credits of other shards
-			asked++
-			r = c.request(s.fixture, asked)
-			if a := i.ask(project, r); a.status != c.status || a.replayed {
-				wrong("%d %s, want %d", a.status, a.message, c.status)
-			}
-			if err := i.host.AwaitIdle(t.Context(), i.function); err != nil { // a removal follows the response
-				return err
-			}
+		r := c.request(s.fixture, 1)
+		if a := i.ask(project, r); a.status != c.status || a.replayed {
+			wrong("%d %s, want %d", a.status, a.message, c.status)
+		}
+		if err := i.host.AwaitIdle(t.Context(), i.function); err != nil { // a removal follows the response
+			return err
 		}
 		if met, left := th.seen(); met == 0 || at != remove && (left > 0 || met <= attempts) {
 			wrong("%d attempts, of which %d were to be throttled", met, attempts)
@@ -176,7 +168,7 @@ func (s *stage) throttled(t *testing.T, c throttled, attempts int) error {
 		// The longest burst may outlast the short time for a removal; the settling function then removes the reservation, as
 		// it does after a slow attempt.
 		removed := (at != remove || attempts < mostThrottles) && !th.slow()
-		if err := s.charges(project, c, asked, removed, wrong); err != nil {
+		if err := s.charges(project, c, removed, wrong); err != nil {
 			return err
 		}
 		if sent := received(s.fixture.sandbox.Calls())[r.token]; c.op.name == credit.SMS && (sent != 1) != (c.status == 402) {
@@ -203,8 +195,8 @@ func (c *throttled) request(fixture *fixture, number int) *request {
 	return r
 }
 
-// charges checks what a project was charged for its requests. The removal of a captured reservation may need a moment.
-func (s *stage) charges(project string, c throttled, asked int, removed bool, wrong func(string, ...any)) error {
+// charges checks what a project was charged for its request. The removal of a captured reservation may need a moment.
+func (s *stage) charges(project string, c throttled, removed bool, wrong func(string, ...any)) error {
 	ctx := context.Background()
 	wallet, err := s.credits.Wallet(ctx, project)
 	for i := 0; err == nil && removed && wallet.Reserved > 0 && i < 20; i++ {
@@ -216,10 +208,10 @@ func (s *stage) charges(project string, c throttled, asked int, removed bool, wr
 	}
 	price, times := s.prices.Of(c.op.name), 0
 	if c.charged {
-		times = asked
+		times = 1
 	}
 	if want := c.credits - int64(times)*price; wallet.Balance != want || removed && wallet.Reserved > 0 {
-		wrong("after %d requests the wallet is %+v, want a balance of %d", asked, *wallet, want)
+		wrong("the wallet is %+v, want a balance of %d", *wallet, want)
 	}
 	entries, err := s.entries(project, time.Now().Add(-time.Hour))
 	captured := 0
@@ -233,7 +225,7 @@ func (s *stage) charges(project string, c throttled, asked int, removed bool, wr
 	}
 	uncertain, listed := s.credits.Uncertain(ctx, project)
 	if captured != times || len(uncertain) > 0 {
-		wrong("%d requests are charged %d times, want %d; uncertain: %+v", asked, captured, times, uncertain)
+		wrong("the request is charged %d times, want %d; uncertain: %+v", captured, times, uncertain)
 	}
 	return errors.Join(err, listed)
 }
