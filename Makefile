@@ -156,9 +156,9 @@ bench: ## cold start, size and throughput compared with a hello function; look-u
 	go test -run '^$$' -bench . ./functions/security/disposable
 	go test -run '^$$' -bench '^BenchmarkLookups$$' ./test/acceptance
 
-bench-project: ## paid requests a second of one project, by a model of DynamoDB; SHARDS=16 of the project, SEED=1, CASES='sms_250ms$$', RATE=1200
-	go test -count=1 -timeout 2h -v -run '^TestCeiling$$$(addprefix /,$(CASES))' ./test/acceptance/ceiling \
-		-search -shards $(or $(SHARDS),1) -seed $(or $(SEED),1) -rate $(or $(RATE),0)
+bench-project: ## paid requests a second of one project, by a model of DynamoDB; SEED=1, CASES='sms_250ms$$', RATE=1200
+	go test -count=1 -timeout 2h -v -run '^Test(Ceiling|Ramp)$$$(addprefix /,$(CASES))' ./test/acceptance/ceiling \
+		-search -seed $(or $(SEED),1) -rate $(or $(RATE),0)
 
 ## Check: everything that needs no running stack
 

@@ -93,8 +93,8 @@ func TestAssess(t *testing.T) {
 func TestPartitions(t *testing.T) {
 	now := time.Date(2026, 3, 3, 13, 0, 0, 0, time.FixedZone("", 14*60*60)) // 2 March, 23:00 UTC
 	recent := []string{"p"}
-	for _, part := range parts("p") {
-		recent = append(recent, part+"#2026-03-01", part+"#2026-03-02")
+	for _, shard := range shards("p") {
+		recent = append(recent, shard+"#2026-03-01", shard+"#2026-03-02")
 	}
 	for _, test := range []struct {
 		from       entryTable
@@ -114,14 +114,14 @@ func TestPartitions(t *testing.T) {
 		}
 	}
 	used := map[string]bool{}
-	for i := range 500 { // all parts are used, and the slots of a lease are in one
+	for i := range 500 { // all shards are used, and the slots of a lease are in one
 		l := Lease{Key: NewKey(now, fmt.Sprint(i)), Slots: 64}
-		used[part("p", l.Key)] = true
-		if part("p", l.slot(0)) != part("p", l.Key) || part("p", l.slot(63)) != part("p", l.Key) {
-			t.Errorf("the slots of %s are in several parts", l.Key)
+		used[shard("p", l.Key)] = true
+		if shard("p", l.slot(0)) != shard("p", l.Key) || shard("p", l.slot(63)) != shard("p", l.Key) {
+			t.Errorf("the slots of %s are in several shards", l.Key)
 		}
 	}
-	if len(used) != ledgerParts {
-		t.Errorf("parts %v", used)
+	if len(used) != ledgerShards {
+		t.Errorf("shards %v", used)
 	}
 }

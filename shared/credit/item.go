@@ -21,8 +21,8 @@ import (
 //	wallet   pk project; balance; pending {lease: credits}, about 23 bytes for each lease; lent, a bound on the credits of
 //	         leases with several slots; fence, the newest lease that the settling function has closed;
 //	         alert credits, where an operator set an alert; granted, the sum of all operators' movements, signed
-//	ledger   pk project#part#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor; why;
-//	         uncertain project#part, on uncertain entries only: the hash key of a sparse index
+//	ledger   pk project#shard#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor; why;
+//	         uncertain project#shard, on uncertain entries only: the hash key of a sparse index
 //
 // No function may write the tables of what operators do (docs/decisions.md#operator-movements). Both have the
 // attributes of the ledger, without uncertain:
@@ -32,8 +32,8 @@ import (
 //	resolutions  pk project; sk the key of the charge, st the verdict; and for each charge that a resolution refunds,
 //	             an entry of the refund under a key of its own, with of
 
-// ledgerParts is the number of the ledger's partitions of one project and day: one partition takes 1,000 write units a second.
-const ledgerParts = 16
+// ledgerShards is the number of the ledger's partitions of one project and day: one partition takes 1,000 write units a second.
+const ledgerShards = 16
 
 func walletKey(project string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": dynamo.Text(project)}
@@ -48,24 +48,24 @@ func operatorKey(project string, key Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": dynamo.Text(project), "sk": dynamo.Text(string(key))}
 }
 
-// parts returns the names of the parts of a project's ledger.
-func parts(project string) []string {
-	all := make([]string, ledgerParts)
+// shards returns the names of the shards of a project's ledger.
+func shards(project string) []string {
+	all := make([]string, ledgerShards)
 	for i := range all {
-		all[i] = project + "#" + strconv.FormatInt(int64(i), ledgerParts)
+		all[i] = project + "#" + strconv.FormatInt(int64(i), ledgerShards)
 	}
 	return all
 }
 
-// part returns the part of a project's ledger that holds the entries of a lease. A digest of the lease's key selects the part.
-func part(project string, key Key) string {
+// shard returns the shard of a project's ledger that holds the entries of a lease. A digest of the lease's key selects the shard.
+func shard(project string, key Key) string {
 	sum := fnv.New32a()
 	sum.Write([]byte(key.lease()))
-	return parts(project)[sum.Sum32()%ledgerParts]
+	return shards(project)[sum.Sum32()%ledgerShards]
 }
 
 // partition returns the partition key of the ledger's entry under that key.
-func partition(project string, key Key) string { return part(project, key) + "#" + key.Day() }
+func partition(project string, key Key) string { return shard(project, key) + "#" + key.Day() }
 
 // projectOf returns the project of a partition key.
 func projectOf(pk string) string {
@@ -142,7 +142,7 @@ func encodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types
 		item["un"] = dynamo.Number(e.Units)
 	}
 	if e.Uncertain {
-		item["uncertain"] = dynamo.Text(part(e.Project, e.Key))
+		item["uncertain"] = dynamo.Text(shard(e.Project, e.Key))
 	}
 	return item
 }

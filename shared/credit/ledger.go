@@ -210,7 +210,7 @@ func (s *Store) visit(
 		return s.visitPartitions(ctx, read, of, []string{project}, from, to, visit)
 	}
 	for day := midnight(from); day.Before(to); day = day.AddDate(0, 0, 1) {
-		all := parts(project)
+		all := shards(project)
 		for i := range all {
 			all[i] += "#" + day.Format(time.DateOnly)
 		}
@@ -265,11 +265,11 @@ func partitionQuery(pk string) *dynamodb.QueryInput {
 // be missing for a moment, because the index is eventually consistent.
 func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) {
 	var entries []Entry
-	for _, part := range parts(project) {
+	for _, shard := range shards(project) {
 		_, err := s.query(ctx, requests, &dynamodb.QueryInput{
 			IndexName:                 aws.String("uncertain"),
 			KeyConditionExpression:    aws.String("uncertain = :p"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(part)},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(shard)},
 		}, func(item dynamo.Item) error {
 			e, err := decodeEntry(item)
 			entries = append(entries, e)

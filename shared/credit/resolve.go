@@ -110,7 +110,7 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 			UpdateExpression:    aws.String("REMOVE uncertain"),
 			ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{
-				":p": dynamo.Text(part(project, e.Key)), ":c": dynamo.Number(e.Credits),
+				":p": dynamo.Text(shard(project, e.Key)), ":c": dynamo.Number(e.Credits),
 			},
 		}},
 		s.operatorPut(resolutions, project, entry),

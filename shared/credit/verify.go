@@ -195,9 +195,9 @@ func (a *account) again(second *account, from entryTable, project string, now ti
 			days[key.Day()] = true
 		}
 	}
-	for _, part := range parts(project) {
+	for _, shard := range shards(project) {
 		for day := range days {
-			all[part+"#"+day] = true
+			all[shard+"#"+day] = true
 		}
 	}
 	return all
@@ -271,7 +271,7 @@ func (a *account) addEntry(from entryTable, item dynamo.Item) {
 		a.addOperators(from, e)
 		return
 	}
-	if listed := dynamo.TextOf(item["uncertain"]); e.Uncertain && listed != part(e.Project, e.Key) {
+	if listed := dynamo.TextOf(item["uncertain"]); e.Uncertain && listed != shard(e.Project, e.Key) {
 		a.report(pk, Unexplained, e.Key, "the charge is on the list of %q", listed)
 	}
 	switch e.State {

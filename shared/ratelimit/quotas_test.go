@@ -59,14 +59,14 @@ func TestCacheExhausted(t *testing.T) {
 	limit := project.RateLimit{Requests: 4, Window: time.Minute}
 	other := project.RateLimit{Requests: 5, Window: time.Minute}
 	end := noon.Add(time.Minute)
-	want := func(limit project.RateLimit, now time.Time, shards ...int) {
+	want := func(limit project.RateLimit, now time.Time, of ...int) {
 		t.Helper()
 		all := map[int]bool{}
-		for _, shard := range shards {
-			all[shard] = true
+		for _, quota := range of {
+			all[quota] = true
 		}
 		if got := l.exhausted("p", limit, now); !maps.Equal(got, all) {
-			t.Errorf("exhausted in %v, want %v", got, shards)
+			t.Errorf("quotas %v are reached, want %v", got, of)
 		}
 	}
 	want(limit, noon)

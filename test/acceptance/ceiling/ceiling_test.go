@@ -76,7 +76,7 @@ func (o *outcome) String() string {
 // sized gives an offer the time that its rate needs: some thousand requests, and at least two seconds.
 func sized(o offer, rate float64) offer {
 	o.rate = rate
-	o.warm = time.Second + o.takes
+	o.warm = 25*time.Second + o.takes // longer than a lease lives
 	o.span = time.Duration(min(max(2, 2000/rate), 25) * float64(time.Second)).Truncate(time.Second)
 	return o
 }
@@ -175,7 +175,20 @@ func TestCeiling(t *testing.T) {
 	out.Flush()
 }
 
-// TestRecovery asks for almost twice what one shard can carry, then for half of it: the project recovers at once.
+// TestRamp checks that a project's rate grows from nothing without a refused request: to 1,000 a second in 10 s with -search.
+func TestRamp(t *testing.T) {
+	o := offer{work: sms(250 * time.Millisecond), rate: 200, ramp: 2 * time.Second, warm: 2 * time.Second, span: time.Second, seed: *seed}
+	if *search {
+		o.rate, o.ramp, o.warm, o.span = 1000, 10*time.Second, 10*time.Second, 5*time.Second
+	}
+	if out := run(t, o); len(out.statuses) != 1 || out.statuses[200] == 0 {
+		t.Errorf("%v: %s", out.statuses, out)
+	} else if *search {
+		fmt.Println(out)
+	}
+}
+
+// TestRecovery asks for more than the ramp of leases can carry, then for less: the project recovers at once.
 // Reservations that overload leaves in the wallet would make every write of the wallet dearer until the settling function runs.
 func TestRecovery(t *testing.T) {
 	out := run(t, offer{

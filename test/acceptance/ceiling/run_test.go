@@ -66,6 +66,7 @@ type offer struct {
 	rate       float64 // requests in a second
 	before     float64 // while warming up; 0: the same
 	warm, span time.Duration
+	ramp       time.Duration // in which the rate grows from nothing; part of warm
 	seed       uint64
 	exempt     []table // that never refuse
 }
@@ -232,7 +233,10 @@ func (s *fixture) play(t *testing.T, model *capacity.Model) (requests []*request
 	var all sync.WaitGroup
 	for {
 		rate := s.rate
-		if s.before > 0 && at < s.warm {
+		switch {
+		case at < s.ramp:
+			rate *= max(at, s.ramp/100).Seconds() / s.ramp.Seconds()
+		case s.before > 0 && at < s.warm:
 			rate = s.before
 		}
 		at += time.Duration(random.ExpFloat64() / rate * float64(time.Second))
@@ -314,7 +318,9 @@ func (s *fixture) settle(t *testing.T) (left [2]int) {
 		leases = append(leases, l)
 		return err
 	}, nil)
-	s.store.Settle(t.Context(), leases, func(l credit.Lease, _ credit.Settled, failed error) {
+	limits := credit.DefaultLimits
+	limits.Remove = time.Minute // on a busy machine
+	s.store.WithLimits(limits).Settle(t.Context(), leases, func(l credit.Lease, _ credit.Settled, failed error) {
 		left, err = [2]int{left[0] + 1, left[1] + l.Slots}, errors.Join(err, failed)
 	})
 	if err != nil {

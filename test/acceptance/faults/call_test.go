@@ -148,7 +148,7 @@ func stepOf(operation, table string, t target) step {
 	return other
 }
 
-// owner returns the project of a partition key: project, project#part#day, or the second part of an item in Transient.
+// owner returns the project of a partition key: project, project#shard#day, or the second part of an item in Transient.
 func owner(pk string) string {
 	parts := strings.Split(pk, "#")
 	if slices.Contains([]string{"idem", "rl", "to", "day"}, parts[0]) && len(parts) > 1 {
