@@ -263,3 +263,28 @@ func TestShownBalance(t *testing.T) {
 	}
 	wantSound(t, direct.Store)
 }
+
+// TestFence checks that a late copy of the write that acquired a lease takes no effect once the lease is settled, in whatever
+// order leases are settled.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		direct := newFixture(t, 1000)
+		lost := &faults{of: "UpdateItem", list: ".xx"}
+		store := direct.over(lost)
+		for i := range 2 {
+			direct.must(take(t, store, after(time.Duration(i)*time.Second), "reserve", "capture"))
+		}
+		leases := pending(t, direct.Store)
+		for _, i := range order {
+			if _, err := settle(t.Context(), direct.Store, leases[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lost.deliverLate(t)
+		if left := pending(t, direct.Store); len(left) > 0 {
+			t.Errorf("%v: a late copy has acquired %+v again", order, left)
+		}
+		wantBalance(t, direct.Store, 998)
+	}
+}

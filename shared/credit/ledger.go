@@ -188,7 +188,7 @@ type Reading struct {
 }
 
 // Visit calls visit for each entry of a project of the UTC days from that of first to that of last: what operators did first,
-// then the charges of each day. Visit omits forged entries, keeps none, and adds to read what Visit has read.
+// then the charges in any order. Visit omits forged entries, keeps none, and adds to read what Visit has read.
 func (s *Store) Visit(ctx context.Context, read *Reading, project string, first, last time.Time, visit func(Entry)) (err error) {
 	for _, of := range entryTables {
 		if err == nil {
@@ -201,37 +201,28 @@ func (s *Store) Visit(ctx context.Context, read *Reading, project string, first,
 // midnight returns the begin of the UTC day of a time.
 func midnight(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour) }
 
-// visit calls visit for each entry of a project in one table whose key's time is from one time up to and without another. The
-// partitions of a day are read at the same time.
+// visit calls visit for each entry of a project in one table whose key's time is from one time up to and without another, in any
+// order. Several partitions are read at the same time.
 func (s *Store) visit(
 	ctx context.Context, read *Reading, of entryTable, project string, from, to time.Time, visit func(Entry),
 ) error {
-	if of != requests {
-		return s.visitPartitions(ctx, read, of, []string{project}, from, to, visit)
-	}
-	for day := midnight(from); day.Before(to); day = day.AddDate(0, 0, 1) {
-		all := shards(project)
-		for i := range all {
-			all[i] += "#" + day.Format(time.DateOnly)
-		}
-		if err := s.visitPartitions(ctx, read, of, all, from, to, visit); err != nil {
-			return err
+	partitions := []string{project}
+	if of == requests {
+		partitions = nil
+		for day := midnight(from); day.Before(to); day = day.AddDate(0, 0, 1) {
+			for _, shard := range shards(project) {
+				partitions = append(partitions, shard+"#"+day.Format(time.DateOnly))
+			}
 		}
 	}
-	return nil
-}
-
-func (s *Store) visitPartitions(
-	ctx context.Context, read *Reading, of entryTable, partitions []string, from, to time.Time, visit func(Entry),
-) error {
 	var mu sync.Mutex // guards read, and calls of visit
 	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(ledgerShards)
 	for _, pk := range partitions {
 		group.Go(func() error {
 			in := partitionQuery(pk)
 			*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
-			in.ExpressionAttributeValues[":from"] = dynamo.Text(digits(from))
-			in.ExpressionAttributeValues[":to"] = dynamo.Text(digits(to))
+			in.ExpressionAttributeValues[":from"], in.ExpressionAttributeValues[":to"] = dynamo.Text(digits(from)), dynamo.Text(digits(to))
 			units, err := s.query(ctx, of, in, func(item dynamo.Item) error {
 				mu.Lock()
 				defer mu.Unlock()
