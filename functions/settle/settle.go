@@ -102,9 +102,9 @@ func (s *Settler) Run(ctx context.Context) (Report, error) {
 
 // failed logs a lease for an operator. The error names a lease or a wallet that cannot be read.
 func (s *Settler) failed(ctx context.Context, l credit.Lease, err error) {
-	message, attributes := "reservation or wallet not read", []slog.Attr{slog.String("error", err.Error())}
+	message, attributes := "lease or wallet not read", []slog.Attr{slog.String("error", err.Error())}
 	if l.Key != "" {
-		message = "reservation not settled"
+		message = "lease not settled"
 		attributes = append(attributes, slog.String("project", l.Project), slog.String("key", string(l.Key)))
 	}
 	s.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: message, Attributes: attributes})

@@ -268,7 +268,7 @@ func (s *Store) writeLease(ctx context.Context, next, old *held) (lent int64, am
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if err == nil {
-		lent, err = dynamo.NumberOf(out.Attributes["lent"])
+		lent, _ = dynamo.NumberOf(out.Attributes["lent"]) // the write has taken effect, whatever it returns
 	}
 	return lent, ambiguous, err
 }
