@@ -720,7 +720,6 @@ func (w *schedule) finish() {
 	for _, g := range w.grants { // an operator who got no response repeats
 		w.must(w.direct.Grant(w.t.Context(), *g.grant))
 	}
-	s := w.check()
 	w.advance(settleAfter + 2*clockSkew)
 	if w.stale {
 		w.advance(time.Hour)
@@ -728,7 +727,8 @@ func (w *schedule) finish() {
 	w.note("last settler")
 	report, err := w.settler(w.direct, 0).Run(w.t.Context())
 	w.must(err)
-	if s = w.check(); report.Failed > 0 || len(s.leases) > 0 {
+	s := w.check()
+	if report.Failed > 0 || len(s.leases) > 0 {
 		w.fail("%d leases cannot be settled, %d are left", report.Failed, len(s.leases))
 	}
 	charges := map[string]credit.Entry{}

@@ -97,7 +97,6 @@ func TestLeaseEnds(t *testing.T) {
 		{"of more credits than the lease has", request(time.Second, func(r *credit.Reservation) { r.Credits = 7 }), false, true},
 		{"of all credits that are left", request(time.Second, func(r *credit.Reservation) { r.Credits = 995 }), false, false},
 		{"of all the credits of the lease", request(time.Second, func(r *credit.Reservation) { r.Credits = 6 }), true, false},
-		{"on another day", request(24*time.Hour, nil), false, false},
 	} {
 		store := newStore(t, 1000)
 		lease := leased(t, store)
@@ -114,6 +113,20 @@ func TestLeaseEnds(t *testing.T) {
 			if uses := strings.HasPrefix(string(step.r.Key), string(lease)); uses != step.uses {
 				t.Errorf("%s: the request has the key %s, the lease %s", test.name, step.r.Key, lease)
 			}
+		}
+	}
+}
+
+// TestLeaseDay checks that each request of a lease has the day of the lease: a charge belongs to the day of its request.
+func TestLeaseDay(t *testing.T) {
+	t.Parallel()
+	store, midnight := newStore(t, 1000), base.Truncate(24*time.Hour)
+	for i := range 8 {
+		r := after(time.Duration(i))
+		at := midnight.Add(time.Duration(i-5) * time.Second)
+		r.Key = credit.NewKey(at, r.RequestID)
+		if err := take(t, store, r, "reserve", "capture", "remove"); err != nil || r.Key.Day() != at.Format(time.DateOnly) {
+			t.Errorf("the request of %s has the key %s of %s, %v", at, r.Key, r.Key.Day(), err)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -188,12 +187,12 @@ func (s *Store) settle(ctx context.Context, l Lease) (Settled, error) {
 func (s *Store) endSlot(ctx context.Context, l Lease, key Key, stored Entry) (end Entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Remove) // a throttled wallet does not keep the run from the others
 	defer cancel()
-	switch stored.State {
+	switch end = newEntry(&Reservation{Project: l.Project, Key: key, Credits: l.Credits / int64(l.Slots)}, Released); stored.State {
 	case "":
-		end = newEntry(&Reservation{Project: l.Project, Key: key, Credits: l.Credits / int64(l.Slots)}, Released)
 	case Sending:
+		at := end.At
 		end = stored
-		end.State, end.Uncertain, end.At = Captured, true, time.Now()
+		end.State, end.Uncertain, end.At = Captured, true, at
 	case Captured, Released:
 		return stored, nil
 	default:
