@@ -301,3 +301,52 @@ func TestFence(t *testing.T) {
 		wantBalance(t, direct.Store, 998)
 	}
 }
+
+// TestLateLeases checks that late copies of writes which acquire a lease and close the one before neither take nor return credits
+// twice, whatever became of the request.
+func TestLateLeases(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		balance int64
+		before  []int64 // the credits of requests before, the fourth of which acquires a lease of eight slots
+		faults  string  // of the write of the next one
+		credits int64
+		follow  int64 // credits of the request after it; 0: none
+		err     error
+	}{
+		{"every response lost: no slot of the old lease may be used", 10_000, []int64{1, 1, 1, 3, 20}, "xxx", 3, 1, errAny},
+		{"a response lost, then refused: the same", 1600, []int64{1, 1, 1, 3, 20}, "x", 1590, 1, credit.ErrInsufficientCredits},
+		{"a response lost, then with the credits of the own lease: under another key", 1000, []int64{1, 1, 1, 1}, "x", 993, 0, nil},
+	} {
+		direct := newFixture(t, test.balance)
+		lost := &faults{of: "UpdateItem", list: "......."}
+		store, n := direct.over(lost), 0
+		reserve := func(credits int64) error {
+			r := after(time.Duration(n) * time.Millisecond)
+			n, r.Credits = n+1, credits
+			err := store.Reserve(t.Context(), r)
+			if err == nil {
+				err = take(t, store, r, "capture", "remove")
+			}
+			return err
+		}
+		for _, credits := range test.before {
+			direct.must(reserve(credits))
+		}
+		lost.list += test.faults
+		if err := reserve(test.credits); (err == nil) != (test.err == nil) || !errors.Is(test.err, errAny) && !errors.Is(err, test.err) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if test.follow > 0 {
+			direct.must(reserve(test.follow))
+		}
+		direct.must(direct.Grant(t.Context(), movementOf("p", time.Now(), "more", 10_000_000)))
+		lost.deliverLate(t)
+		for _, l := range pending(t, direct.Store) {
+			_, err := settle(t.Context(), direct.Store, l)
+			direct.must(err)
+		}
+		wantSound(t, direct.Store)
+	}
+}
