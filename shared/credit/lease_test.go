@@ -25,7 +25,8 @@ func after(d time.Duration) *credit.Reservation {
 	return r
 }
 
-// leased reserves for five requests: three with a lease of their own, two in a lease of eight slots, whose key it returns.
+// leased reserves for six requests: three with a lease of their own, three in a lease of eight slots, whose key leased returns.
+// The sixth fails.
 func leased(t *testing.T, store *credit.Store) credit.Key {
 	t.Helper()
 	var r *credit.Reservation
@@ -38,6 +39,10 @@ func leased(t *testing.T, store *credit.Store) credit.Key {
 	lease, slot, _ := strings.Cut(string(r.Key), ".")
 	if slot != "01" {
 		t.Fatalf("the fifth request has the key %s", r.Key)
+	}
+	failed := after(5 * time.Millisecond) // a release that is repeated returns the credits once
+	if err := take(t, store, failed, "reserve", "release", "release"); err != nil {
+		t.Fatal(err)
 	}
 	return credit.Key(lease)
 }
@@ -299,6 +304,9 @@ func TestFence(t *testing.T) {
 			t.Errorf("%v: a late copy has acquired %+v again", order, left)
 		}
 		wantBalance(t, direct.Store, 998)
+		if err := direct.Reserve(t.Context(), after(-time.Second)); err != nil {
+			t.Errorf("%v: a request whose clock is late: %v", order, err)
+		}
 	}
 }
 
