@@ -176,14 +176,11 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, fresh bo
 			beside = l.lease.enough() // this request costs more than a slot: the lease stays
 		}
 	}
-	switch {
-	case beside:
+	if beside {
 		slots = 1
-	case !fresh && l.lease != nil && l.lease.closes():
+	} else if !fresh && l.lease != nil && l.lease.closes() {
 		old = l.lease
-	default:
-		l.lease = nil // the settling function closes it
-	}
+	} // otherwise the settling function closes the lease
 	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
 	var err error

@@ -68,9 +68,6 @@ func (s *Store) renew(ctx context.Context, r *Reservation) error {
 	l := s.lessees.GetOrPut(r.Project, &lessee{})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lease == r.lease {
-		l.lease = nil
-	}
 	r.renewed, r.own = true, r.own.at(r.own.Time().Add(time.Microsecond))
 	return s.acquire(ctx, l, r, true)
 }

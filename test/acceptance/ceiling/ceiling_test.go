@@ -76,7 +76,8 @@ func (o *outcome) String() string {
 // sized gives an offer the time that its rate needs: some thousand requests, and at least two seconds.
 func sized(o offer, rate float64) offer {
 	o.rate = rate
-	o.warm = 25*time.Second + o.takes // longer than a lease lives
+	o.ramp = 20 * time.Second // as long as a lease lives
+	o.warm = o.ramp + time.Second + o.takes
 	o.span = time.Duration(min(max(2, 2000/rate), 25) * float64(time.Second)).Truncate(time.Second)
 	return o
 }
