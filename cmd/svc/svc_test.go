@@ -261,15 +261,15 @@ func TestProjects(t *testing.T) {
 	f.runAll([]call{
 		{args: "project list", out: []string{"No projects yet"}},
 		{args: "project list --output json", out: []string{`^\[\]\n$`}},
-		{args: "project create Acme_Ltd --id acme --limit 5 --window 90s", out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}, errs: []string{
+		{args: "project create Acme_Ltd --id acme --requests 5 --window 90s", out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}, errs: []string{
 			`Not limited: messages to one number, credits of a day, SMS units of a day. This command limits them:\n` +
 				`svc project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000000 --daily-units 2000 --local\n`}},
 		{args: "project create Safe --id safe --per-recipient 3/1h --daily-credits 7", out: []string{`Per recipient +3/1h\n`, `Daily credits +7 `},
 			errs: []string{`^Not limited: SMS units of a day. This command limits them:\nsvc project limits safe --daily-units 2000 --local\n$`}},
 		{args: "project create Acme --id acme", exit: app.ExitRefused, errs: []string{"project acme: exists already", "another ID"}},
 		{args: "project create Acme --id A", exit: app.ExitUsage, errs: []string{"3 to 32"}},
-		{args: "project create Acme --limit 0", exit: app.ExitUsage, errs: []string{"limit of 0"}},
-		{args: "project create Acme --limit abc", exit: app.ExitUsage, errs: []string{`svc: --limit is a whole number, not "abc"\n`}},
+		{args: "project create Acme --requests 0", exit: app.ExitUsage, errs: []string{"limit of 0"}},
+		{args: "project create Acme --requests abc", exit: app.ExitUsage, errs: []string{`svc: --requests is a whole number, not "abc"\n`}},
 		{args: "project create Acme --window ten", exit: app.ExitUsage, errs: []string{`svc: --window is a time such as 90s or 5m, not "ten"\n`}},
 		{args: "project create Acme --window 1500ms", exit: app.ExitUsage, errs: []string{"whole seconds"}},
 		{args: "project create Acme --trial --allow 12", exit: app.ExitUsage, errs: []string{"07XXXXXXXX"}},
@@ -295,7 +295,7 @@ func TestProjects(t *testing.T) {
 		{args: "project show nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found", "svc project list"}},
 		{args: "project", out: []string{"Usage:", "resume"}},
 		{args: "project stop acme", exit: app.ExitUsage, errs: []string{`unknown command "stop"`}},
-		{args: "project limit acme 5", exit: app.ExitUsage, errs: []string{`unknown command "limit" for "svc project"; did you mean "svc project limits"`}},
+		{args: "project limit acme 5", exit: app.ExitUsage, errs: []string{`there is no "svc project limit"; it is "svc project limits PROJECT"`}},
 		{args: "projects", exit: app.ExitUsage},
 		{args: "project list --output yaml", exit: app.ExitUsage, errs: []string{`"table", "json" or "csv"`}},
 		{args: "project list --colour", exit: app.ExitUsage, errs: []string{"unknown flag"}},
@@ -384,7 +384,7 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration set acme fax quicksend", exit: app.ExitUsage, errs: []string{`unknown kind "fax"`, "sms, security"}},
 		{args: "integration set acme sms nobody", exit: app.ExitUsage, errs: []string{`no vendor "nobody"`, "quicksend"}},
 		{args: "integration set acme sms quicksend", exit: app.ExitUsage, errs: []string{"--mode"}},
-		{args: "integration set acme sms quicksend --mode free --setting sender~id=Acme", exit: app.ExitUsage, errs: []string{`managed" or "byok", not "free"`}},
+		{args: "integration set acme sms quicksend --mode free --setting sender~id=Acme", exit: app.ExitUsage, errs: []string{`"managed", "byok" or "manual", not "free"`}},
 		{args: "integration set acme sms quicksend --mode byok --setting colour=red", exit: app.ExitUsage, errs: []string{`no setting "colour"`, "sender_id"}},
 		{args: "integration set acme sms quicksend --mode byok --setting api~key=" + key, exit: app.ExitUsage, errs: []string{"never as an argument"}},
 		{args: "integration set acme sms quicksend --mode byok --setting sender", exit: app.ExitUsage, errs: []string{"NAME=VALUE"}},
@@ -412,7 +412,8 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration disable acme sms twilio", exit: app.ExitNotFound, errs: []string{"development/sms/twilio"}},
 
 		// Managed integrations use the service's account.
-		{args: "integration set acme sms twilio --mode managed --incomplete", exit: app.ExitRefused, errs: []string{"share one mode", "disable the others|Disable the others"}},
+		{args: "integration set acme sms twilio --mode managed --incomplete", exit: app.ExitRefused, errs: []string{"share one mode",
+			`svc integration set acme sms twilio --mode managed --incomplete --local --replace\nsvc integration disable acme sms quicksend --env development --local\n`}},
 		{args: "integration set acme sms quicksend --mode managed --env prod --secrets -", stdin: `{}`, exit: app.ExitUsage, errs: []string{"vendor account"}},
 		{args: "integration set acme sms quicksend --mode managed --env prod", exit: app.ExitRefused, errs: []string{"lacks secret fields", "vendor account"}},
 		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"m@example.com"}`, exit: app.ExitRefused, errs: []string{"needs api_key"}},
@@ -491,8 +492,8 @@ func TestCredits(t *testing.T) {
 		{args: "credit alert acme -1", exit: app.ExitUsage, errs: []string{`CREDITS is a whole number from 0 to 2,305,843,009,213,693,951, not "-1"`}},
 		{args: "credit adjust acme --by 99999999999999999999 --reason x", exit: app.ExitUsage, errs: []string{`--by is a whole number from -2,305,843,009,213,693,951 to 2,305,843,009,213,693,951, not "9{20}"`}},
 		{args: "credit adjust acme --by much --reason x", exit: app.ExitUsage, errs: []string{`--by is a whole number from`}},
-		{args: "credit grant", exit: app.ExitUsage, errs: []string{"svc: missing PROJECT and CREDITS\n"}},
-		{args: "credit grant acme --reason x", exit: app.ExitUsage, errs: []string{"svc: missing CREDITS\n"}},
+		{args: "credit grant", exit: app.ExitUsage, errs: []string{"svc: missing PROJECT and CREDITS, or --file\n"}},
+		{args: "credit grant acme --reason x", exit: app.ExitUsage, errs: []string{"svc: missing CREDITS, or --file\n"}},
 		{args: "credit balance", exit: app.ExitUsage, errs: []string{"svc: missing PROJECT\n"}},
 		{args: "credit balance acme acme", exit: app.ExitUsage, errs: []string{`svc: one argument too many: "acme"`}},
 		{args: "credit grant acme 5", exit: app.ExitUsage, errs: []string{"--reason"}},

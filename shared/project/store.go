@@ -157,6 +157,9 @@ func (p *Project) ValidateShards(count int) error {
 	if count < 1 {
 		return fmt.Errorf("%d shards: %w", count, ErrInvalid)
 	}
+	if err := p.RefuseClosed(); err != nil {
+		return err
+	}
 	if end := p.Shards.Since.Add(p.Limit.Window); count != max(p.Shards.Count, 1) && now().Before(end) {
 		return fmt.Errorf("%w; they can be changed again from %s", ErrShardsSet, end.Format("15:04:05 UTC"))
 	}
@@ -258,26 +261,9 @@ func (s *Store) EditIntegrations(ctx context.Context, projectID string, edit fun
 	})
 }
 
-// EnableIntegration makes an integration active or inactive in some environments, in all of them or in none.
-func (s *Store) EnableIntegration(
-	ctx context.Context, projectID string, envs []Environment, kind Kind, vendor string, active bool,
-) error {
-	return s.EditIntegrations(ctx, projectID, func(rec *Record) (changed []Integration, err error) {
-		for _, env := range envs {
-			i := rec.Integration(env, kind, vendor)
-			if i == nil {
-				return nil, fmt.Errorf("integration %s: %w", IntegrationID(env, kind, vendor), ErrNotFound)
-			}
-			i.Active = active
-			changed = append(changed, *i)
-		}
-		return changed, nil
-	})
-}
-
 // ValidateIntegrations returns the reason why PutIntegration would refuse the integrations.
 func (r *Record) ValidateIntegrations(integrations ...Integration) error {
-	if err := r.refuseClosed(); err != nil {
+	if err := r.RefuseClosed(); err != nil {
 		return err
 	}
 	c := Record{Project: r.Project, Integrations: slices.Clone(r.Integrations)}
@@ -397,8 +383,8 @@ func (s *Store) Reopen(ctx context.Context, projectID string) (open Project, err
 	return open, err
 }
 
-// refuseClosed returns ErrClosed for a closed project.
-func (p *Project) refuseClosed() error {
+// RefuseClosed returns ErrClosed for a closed project.
+func (p *Project) RefuseClosed() error {
 	if p.Closed.IsZero() {
 		return nil
 	}
@@ -408,7 +394,7 @@ func (p *Project) refuseClosed() error {
 // change is rewrite for a project that is not closed.
 func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Record) ([]item, error)) error {
 	return s.rewrite(ctx, projectID, func(rec *Record) ([]item, error) {
-		if err := rec.refuseClosed(); err != nil {
+		if err := rec.RefuseClosed(); err != nil {
 			return nil, err
 		}
 		return edit(rec)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +48,16 @@ func create(t *testing.T, s *Store, p Project) Project {
 		p.Limit = limit
 	}
 	return must[Project](t)(s.CreateProject(t.Context(), p))
+}
+
+// enable activates an SMS integration of the project acme in development.
+func enable(t *testing.T, s *Store, vendor string) error {
+	t.Helper()
+	return s.EditIntegrations(t.Context(), "acme", func(rec *Record) ([]Integration, error) {
+		i := rec.Integration(Development, SMS, vendor)
+		i.Active = true
+		return []Integration{*i}, nil
+	})
 }
 
 func load(t *testing.T, s *Store, id string) *Record {
@@ -212,7 +223,6 @@ func TestRefusals(t *testing.T) {
 		"long setting":       {put(func(i *Integration) { i.Settings = map[string]string{"a": strings.Repeat("x", 2000)} }), ErrInvalid},
 		"no project":         {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
 		"pause nobody":       {func() error { _, err := s.SetPaused(ctx, "nobody", true); return err }, ErrNotFound},
-		"no integration":     {func() error { return s.EnableIntegration(ctx, "acme", []Environment{Development}, PDF, "v", true) }, ErrNotFound},
 		"no credential":      {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
 		"no client ID":       {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
 		"foreign client ID": {func() error {
@@ -309,7 +319,7 @@ func TestModes(t *testing.T) {
 		vendor string
 		want   error
 	}{{"c", nil}, {"b", ErrMixedModes}} {
-		if err := s.EnableIntegration(ctx, "acme", []Environment{Development}, SMS, c.vendor, true); !errors.Is(err, c.want) {
+		if err := enable(t, s, c.vendor); !errors.Is(err, c.want) {
 			t.Errorf("enable %s: %v, want %v", c.vendor, err, c.want)
 		}
 	}
@@ -330,7 +340,7 @@ func TestModesTogether(t *testing.T) {
 		var wait sync.WaitGroup
 		for vendor := range modes {
 			wait.Go(func() {
-				err := s.EnableIntegration(ctx, "acme", []Environment{Development}, SMS, vendor, true)
+				err := enable(t, s, vendor)
 				if err != nil && !errors.Is(err, ErrMixedModes) {
 					t.Errorf("round %d: %v", round, err)
 				}
@@ -422,5 +432,69 @@ func TestReserved(t *testing.T) {
 		if ValidID(id) != valid {
 			t.Errorf("%s is a project ID: %t", id, !valid)
 		}
+	}
+}
+
+// TestClose checks that a closed project has no access and no change left but its reopening, within 30 days, and that its ID
+// is never given again (docs/decisions.md#closed-projects).
+func TestClose(t *testing.T) {
+	s, ctx := newTestStore(t), t.Context()
+	create(t, s, Project{ID: "acme", Trial: true, TrialDestinations: []string{"0771234567"}})
+	clientID, secret, err := s.IssueCredential(ctx, "acme", Development)
+	credentials := make([]Credential, 2*maxChanges) // more than one transaction changes
+	for i := range credentials {
+		credentials[i], _ = NewCredential("acme", Production)
+	}
+	for some := range slices.Chunk(credentials, maxChanges) {
+		err = errors.Join(err, s.AddCredential(ctx, "acme", some...))
+	}
+	sms := Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK, Active: true, Settings: map[string]string{"sender_id": "Acme"}}
+	if err = errors.Join(err, s.PutIntegration(ctx, "acme", sms)); err != nil {
+		t.Fatal(err)
+	}
+	cache := NewCache(s, 0)
+	if _, _, err := cache.Authenticate(ctx, clientID, secret, ""); err != nil {
+		t.Fatal(err)
+	}
+	closed := must[Project](t)(s.Close(ctx, "acme"))
+	if again := must[Project](t)(s.Close(ctx, "acme")); !again.Closed.Equal(closed.Closed) || closed.Closed.IsZero() {
+		t.Errorf("closed at %s, then at %s", closed.Closed, again.Closed)
+	}
+	rec := load(t, s, "acme")
+	for _, c := range rec.Credentials {
+		if c.Active || len(c.Secrets) > 0 {
+			t.Fatalf("%s is active, or has secrets", c.ClientID)
+		}
+	}
+	if i := rec.Integrations[0]; i.Active || len(i.Settings)+len(rec.TrialDestinations) > 0 {
+		t.Errorf("left: %+v, %v", i, rec.TrialDestinations)
+	}
+	// A record that has been closed and not yet revoked.
+	rec.Credentials[0] = Credential{ClientID: clientID, Environment: Development, Active: true, Secrets: []SecretDigest{{DigestSecret(secret), now()}}}
+	if err := s.transact(ctx, types.Put{Item: projectItem(&rec.Project)}, credentialItem("acme", &rec.Credentials[0])); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{secret, "svcs_wrong"} {
+		if _, _, err := cache.Authenticate(ctx, clientID, secret, ""); !errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrWrongSecret) {
+			t.Errorf("a closed project: %v", err)
+		}
+	}
+	if _, err := s.CreateProject(ctx, closed); !errors.Is(err, ErrExists) {
+		t.Errorf("its ID for another project: %v", err)
+	}
+	if _, err := s.SetPaused(ctx, "acme", true); !errors.Is(err, ErrClosed) || !errors.Is(rec.ValidateIntegrations(), ErrClosed) {
+		t.Errorf("a change of a closed project: %v", err)
+	}
+	open := must[Project](t)(s.Reopen(ctx, "acme"))
+	if _, err := s.SetPaused(ctx, "acme", true); err != nil || !open.Closed.IsZero() {
+		t.Errorf("a change of the reopened project: %v", err)
+	}
+	rec = load(t, s, "acme")
+	rec.Closed = now().Add(-ReopenFor - time.Second)
+	if err := s.transact(ctx, types.Put{Item: projectItem(&rec.Project)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Reopen(ctx, "acme"); !errors.Is(err, ErrClosed) {
+		t.Errorf("after 30 days: %v", err)
 	}
 }

@@ -229,17 +229,33 @@ func (s *Stack) HasRecovery(ctx context.Context, table string) (bool, error) {
 
 // Load reads a project, and returns an error for a project that does not exist.
 func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, error) {
-	if projectID == "" {
-		return nil, Usagef("the project's ID is empty")
-	}
-	rec, err := s.Projects.Load(ctx, projectID)
-	if err != nil {
+	if err := validateID(projectID); err != nil {
 		return nil, err
 	}
-	if rec == nil {
-		return nil, fmt.Errorf("project %s: %w", projectID, project.ErrNotFound)
+	rec, err := s.Projects.Load(ctx, projectID)
+	if err == nil && rec == nil {
+		err = errNoProject(projectID)
 	}
-	return rec, nil
+	return rec, err
+}
+
+func errNoProject(id string) error { return fmt.Errorf("project %s: %w", id, project.ErrNotFound) }
+
+// validateID refuses an argument that is the ID of no project.
+func validateID(id string) error {
+	if !project.HasIDForm(id) {
+		return errNoProject(id)
+	}
+	return nil
+}
+
+// LoadOpen reads a project, and returns an error for a project that does not exist or is closed.
+func (s *Stack) LoadOpen(ctx context.Context, projectID string) (*project.Record, error) {
+	rec, err := s.Load(ctx, projectID)
+	if err == nil {
+		err = rec.RefuseClosed()
+	}
+	return rec, err
 }
 
 // ProjectIDs returns the only project that a command concerns, which must exist, or all projects for an empty ID.

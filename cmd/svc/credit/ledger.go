@@ -41,7 +41,8 @@ type ResolutionView struct {
 	At      time.Time      `json:"at"`
 }
 
-func viewEntry(e credit.Entry) EntryView {
+// ViewEntry returns an entry as programs read it.
+func ViewEntry(e credit.Entry) EntryView {
 	v := EntryView{
 		e.Key, e.State, effect(e), e.Price, e.Units, e.Environment, e.Vendor, e.RequestID, e.At.UTC(), e.Uncertain, e.Actor, e.Reason, e.Refunds, nil,
 	}
@@ -63,8 +64,8 @@ func effect(e credit.Entry) int64 {
 	return e.Credits
 }
 
-// note formats the reason and the actor of the entry.
-func (e EntryView) note() string {
+// Note formats the reason and the actor of the entry.
+func (e EntryView) Note() string {
 	text, actor := e.Reason, e.Actor
 	switch {
 	case e.Uncertain:
@@ -105,6 +106,7 @@ func ledger(a *app.App) *cobra.Command {
 		}
 		return printEntries(s, entries)
 	})
+	cmd.AddCommand(app.Moved("verify", `"svc ledger verify"`))
 	days.AddFlags(cmd)
 	cmd.Flags().BoolVar(&uncertain, "uncertain", false, "show the uncertain charges of all days: a vendor may have carried out the request")
 	return cmd
@@ -113,12 +115,12 @@ func ledger(a *app.App) *cobra.Command {
 func printEntries(s *app.Stack, entries []credit.Entry) error {
 	header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
 	return app.PrintList(s.App, app.Table{Header: header, Empty: "No entries."}, entries, func(e credit.Entry) (EntryView, []string) {
-		v := viewEntry(e)
+		v := ViewEntry(e)
 		credits, dollars := s.Number(v.Credits), app.Dollars(v.Credits)
 		if v.Credits > 0 && !s.CSV() {
 			credits, dollars = "+"+credits, "+"+dollars
 		}
-		return v, []string{string(v.ID), s.Time(v.At), string(v.State), credits, dollars, v.Operation, v.Environment, v.Vendor, v.RequestID, v.note()}
+		return v, []string{string(v.ID), s.Time(v.At), string(v.State), credits, dollars, v.Operation, v.Environment, v.Vendor, v.RequestID, v.Note()}
 	})
 }
 
@@ -165,7 +167,7 @@ func runVerify(ctx context.Context, s *app.Stack) error {
 	})
 	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows, Empty: "Every wallet agrees with its ledger."}
 	err = s.Print(map[string]any{"wallets": verified.Wallets, "entries": verified.Entries, "findings": views}, t)
-	s.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
+	s.Note("%s, %s.", app.Count(verified.Wallets, "wallet", "wallets"), app.Count(verified.Entries, "ledger entry", "ledger entries"))
 	if err != nil {
 		return err
 	}

@@ -113,8 +113,8 @@ func noteCost(s *app.Stack, read credit.Reading) {
 	if s.Hidden != nil {
 		s.Note("") // ends the line of the progress
 	}
-	s.Note("%s entries read, %s read units (%s USD in us-east-1).",
-		credit.Grouped(int64(read.Entries)), credit.Grouped(int64(read.Units)), app.Dollars(int64(read.Units*0.125)))
+	s.Note("%s read, %s (%s USD in us-east-1).", app.Count(read.Entries, "entry", "entries"),
+		app.Count(int64(read.Units), "read unit", "read units"), app.Dollars(int64(read.Units*0.125)))
 }
 
 func statement(a *app.App) *cobra.Command {
