@@ -282,6 +282,41 @@ func TestVersion(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	call{args: "completion bash", out: []string{"complete"}}.run(t)
 	call{args: "~~complete credential issue acme --env=", out: []string{"production"}}.run(t)
+	f := newFixture(t)
+	f.run(call{args: "project create Acme --id acme"})
+	for line, want := range map[string]string{
+		"integration set": "acme", "usage --project": "acme", "project create X --like": "acme", "integration set acme": "barcode", "vendor account": "sms",
+		"integration enable acme location": "ipinfo", "sms test acme": "quicksend", "integration set acme sms quicksend --setting": "sender~id=",
+	} {
+		call{args: "~~complete --local " + line + " =", out: []string{`(?m)^` + strings.ReplaceAll(want, "~", "_")}}.run(t)
+	}
+}
+
+// TestArgumentsFirst: svc refuses arguments before it looks for a stack, and names the one form of a word
+// (docs/decisions.md#refused-commands).
+func TestArgumentsFirst(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for args, want := range map[string]string{
+		"integration set acme qrcode":                             `QR codes belong to the kind barcode`,
+		"integration set acme sms":                                `missing VENDOR; the vendors of kind sms are .*quicksend`,
+		"integration set acme sms quicksend --setting a=b":        `no setting "a"`,
+		"integration set acme sms quicksend --secrets /nowhere":   `no such file`,
+		"integration set acme sms quicksend --replace --inactive": `not both`,
+		"integration enable acme sms nobody":                      `no vendor "nobody"`,
+		"integration check acme fax":                              `unknown kind "fax"`,
+		"sms test acme nobody --to 0771234567":                    `no vendor "nobody"`,
+		"vendor account barcode builtin":                          `needs no account`,
+		"credential rotate sms":                                   `"svc vendor account" rotates the key of a vendor`,
+		"rates history --limit 0":                                 `at least 1`,
+		"secrets rotate sms twilio":                               `it is "svc vendor account KIND VENDOR" for a vendor's key, "svc credential rotate`,
+		"credit grants march.csv --batch 2026-03-31":              `it is "svc credit grant --file FILE"`,
+		"credit ledger verify":                                    `it is "svc ledger verify"`,
+		"project delete acme":                                     `it is "svc project close PROJECT"`,
+		"project create Acme --limit 5":                           `unknown flag: --limit; it is --requests`,
+	} {
+		call{args: args + " --local", exit: app.ExitUsage, errs: []string{want}}.run(t)
+	}
+	call{args: "project show A --local", exit: app.ExitNotFound}.run(t)
 }
 
 // TestCheckAndRotate: svc tests an account at its vendor; a key that does not work replaces no working key.
@@ -300,15 +335,15 @@ func TestCheckAndRotate(t *testing.T) {
 		{args: rotate, stdin: good, exit: app.ExitNotFound},
 		{args: set + server.URL + "/quicksend --secrets -", stdin: good},
 		{args: "integration set acme barcode builtin --mode managed"},
-		{args: "integration check acme", out: []string{`sms +quicksend +yes +balance at the vendor`, `barcode +builtin +yes +complete`}},
+		{args: "integration check acme", out: []string{`ok +integration +development/sms/quicksend +balance at the vendor`, `ok +integration +development/barcode/builtin +complete`}},
 		{args: "integration check acme sms quicksend --env prod", exit: app.ExitNotFound, errs: []string{"no such integrations"}},
 		{args: rotate, stdin: good, out: []string{"Tried +not tried"}}, // nothing is new
 		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused, errs: []string{"does not work, and the old key stays"}},
 		{args: rotate + " --dry-run", stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused},
 		{args: rotate + " --untried", stdin: `{"api_key":"topsecret-wrong"}`, out: []string{"Tried +not tried"}},
-		{args: "integration check acme sms", exit: app.ExitFailed, reports: true, out: []string{`quicksend +no`}, errs: []string{"1 problem"}},
+		{args: "integration check acme sms", exit: app.ExitFailed, reports: true, out: []string{`broken +integration +development/sms/quicksend`}, errs: []string{"1 problem"}},
 		{args: rotate, stdin: good, out: []string{"Tried +balance at the vendor"}},
-		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
+		{args: "integration check acme sms", out: []string{`ok +integration +development/sms/quicksend`}},
 		// The service's own account has no endpoint: the sandbox is asked all the same.
 		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "vendor account sms quicksend --secrets -", stdin: good, out: []string{"Tried +balance at the vendor"}},

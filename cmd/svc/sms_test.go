@@ -40,7 +40,7 @@ func TestUncertain(t *testing.T) {
 	first, second, third := f.uncertainSMS("acme", "r1"), f.uncertainSMS("acme", "r2"), f.uncertainSMS("other", "r3")
 	resolve := "sms uncertain resolve acme " + first
 	f.runAll([]call{
-		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .*:\d\d UTC +-10,000 +-0.01 +production +quicksend +r1 +-\n`, second, `other +` + third}},
+		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`, `acme +` + first + ` .*:\d\d UTC +10,000 +0.01 +production +quicksend +r1 +-\n`, second, `other +` + third}},
 		{args: "sms uncertain list acme", out: []string{first, second}, absent: third},
 		{args: "sms uncertain list nobody", exit: app.ExitNotFound},
 		{args: "credit ledger acme --uncertain", out: []string{"uncertain", "r2"}},
@@ -64,7 +64,7 @@ func TestUncertain(t *testing.T) {
 			`refund +\+10,000 +\+0.01 +sms +production +quicksend +r1 +vendor has no record of it, for ` + first + `, by local`,
 		}},
 	})
-	if open := decode[[]sms.Uncertain](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" || string(open[0].ID) != third || open[0].Credits != -10_000 {
+	if open := decode[[]sms.Uncertain](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" || string(open[0].Key) != third || open[0].Credits != 10_000 {
 		t.Errorf("%+v", open)
 	}
 	f.run(call{args: "credit ledger acme --days 2 --output json", out: []string{`"refunds": "` + first + `"`, `"resolution": \{\n +"verdict": "refunded"`}})

@@ -460,6 +460,15 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration list acme --env both", out: []string{`development +sms +textlk`, `production +sms +textlk`}},
 		{args: "sms test acme textlk --env both --to 0771234567 --yes", exit: app.ExitUsage, errs: []string{`--env is development \(dev\) or production \(prod\), not "both"`}},
 		{args: "vendor account sms textlk --env both --secrets -", stdin: `{"api_token":"topsecret-6"}`, out: []string{"Environment +development(.|\\n)*Environment +production"}},
+		// A move of both environments to another vendor, and of one to another mode, in one write.
+		{args: "integration set acme sms textlk --mode managed --env both"},
+		{args: "integration enable acme sms textlk --env both", exit: app.ExitRefused, errs: []string{
+			`\nsvc integration enable acme sms textlk --env both --local --replace\nsvc integration disable acme sms quicksend --env development --local\n$`}},
+		{args: "integration enable acme sms textlk --env both --replace --dry-run", out: []string{
+			`acme / project in`, `development#sms#quicksend`, `development#sms#textlk`, `production#sms#quicksend`, `production#sms#textlk`}},
+		{args: "integration enable acme sms textlk --env both --replace", out: []string{`development +sms +quicksend +byok +inactive`,
+			`development +sms +textlk +managed +active`, `production +sms +quicksend +managed +inactive`, `production +sms +textlk +managed +active`}},
+		{args: "integration set acme sms quicksend --mode manual --replace", out: []string{`quicksend +byok +active`, `textlk +managed +inactive`}},
 	})
 	// The local stack calls no real vendor by default.
 	for _, o := range catalog.Offers() {

@@ -84,14 +84,13 @@ func TestCloseProject(t *testing.T) {
 		{args: "credit grant acme 1000 --reason x"},
 		{args: "credit alert acme 5000"},
 		{args: "project close acme --yes", exit: app.ExitRefused, errs: []string{
-			`acme has a balance of 1,000 credits .*\n.*\nsvc project close acme --refunded "transfer 2031" --local\nsvc project close acme --forfeit --local\n`}},
+			`acme has a balance of 1,000 credits .*\n.*\nsvc project close acme --refunded 'transfer 2031' --local\nsvc project close acme --forfeit --local\n`}},
 		{args: "project close acme --forfeit --refunded x", exit: app.ExitUsage},
 		{args: "project close acme --forfeit", exit: app.ExitRefused, errs: []string{"Not confirmed"}},
 		{args: "project close nobody --forfeit", exit: app.ExitNotFound},
 		{args: "project close acme --refunded wire_5 --dry-run", out: []string{`revoke 0 credentials, deactivate 3 integrations`,
 			`adjustment of -1,000 credits .*: closed, refunded: wire 5`, `delete the secrets svc/` + f.stage + `/\*/acme/`}},
 		{args: "project reopen acme", exit: app.ExitRefused, errs: []string{"is not closed"}},
-		{args: "project delete acme", exit: app.ExitUsage, errs: []string{`it is "svc project close PROJECT"`}},
 	})
 	issued := decode[credential.Issued](f, "credential issue acme --env production")
 	s := f.stack()
@@ -101,10 +100,10 @@ func TestCloseProject(t *testing.T) {
 	f.must(s.Credits.Release(t.Context(), r))
 	_, err := s.Projects.Close(t.Context(), "acme") // an interrupted run
 	f.must(err)
-	closed := `State +closed.*\nReopen until +20.*\nCredits taken +%s credits .*\nSecrets +svc/` + f.stage + `/sms/acme/accounts,.*\nOwn domains +%s deleted\n`
+	closed := `State +closed.*\nReopen until +20.*\nCredits taken +%s credits .*\nDeleted +svc/` + f.stage + `/sms/acme/accounts; settings`
 	f.runAll([]call{
-		{args: "project close acme --refunded wire_5 --yes", out: []string{fmt.Sprintf(closed, "1,000", "2 domains")}},
-		{args: "project close acme --yes", out: []string{fmt.Sprintf(closed, "0", "0 domains")}},
+		{args: "project close acme --refunded wire_5 --yes", out: []string{fmt.Sprintf(closed, "1,000")}},
+		{args: "project close acme --yes", out: []string{fmt.Sprintf(closed, "0")}},
 		{args: "ledger verify", out: []string{"Every wallet agrees"}, errs: []string{"3 wallets, 2 ledger entries"}},
 		{args: "credit ledger acme", out: []string{`adjustment +-1,000 .* closed, refunded: wire 5, by local`}},
 		{args: "usage statement acme", out: []string{`Adjustments +-1,000 `, `Closing balance +0 `}},
@@ -116,6 +115,11 @@ func TestCloseProject(t *testing.T) {
 		{args: "project import -", stdin: export, exit: app.ExitRefused, errs: []string{"exists already"}},
 		{args: "credit grant --file - --batch 2026-03-31 --reason x", stdin: "acme,5", exit: app.ExitUsage, errs: []string{"closed ones: acme"}},
 	})
+	f.must(s.Credits.Grant(t.Context(), credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "late"), Credits: 5, Reason: "late", Actor: "other"}))
+	f.runAll([]call{
+		{args: "doctor --project acme", exit: app.ExitFailed, reports: true, out: []string{`warning +closed +acme +it is closed, and has 5 credits .*svc project close acme`}},
+		{args: "project close acme --forfeit --yes", out: []string{fmt.Sprintf(closed, "5")}},
+	})
 	if deleted, err := s.Secrets.Deleted(t.Context(), project.SMS, "acme"); !deleted || err != nil {
 		t.Errorf("the secret is there: %v", err)
 	}
@@ -125,7 +129,7 @@ func TestCloseProject(t *testing.T) {
 	clientID := strings.ReplaceAll(issued.ClientID, "_", "~")
 	for _, args := range []string{
 		"project pause acme", "project limits acme --requests 5", "project trial acme off", "project scale acme --shards 8", "credential issue acme",
-		"credential rotate " + clientID, "credential revoke " + clientID + " --yes", "integration set acme pdf --mode managed", "integration enable acme barcode",
+		"credential rotate " + clientID, "credential revoke " + clientID + " --yes", "integration set acme pdf --mode managed", "integration enable acme barcode builtin",
 		"credit grant acme 5 --reason x", "credit adjust acme --by 5 --reason x", "credit alert acme 5",
 		"credit refund acme " + string(r.Key) + " --reason x", "burner add acme a.example", "burner deny fine.example --project acme",
 	} {
@@ -133,8 +137,8 @@ func TestCloseProject(t *testing.T) {
 	}
 	f.runAll([]call{
 		{args: "project reopen acme", out: []string{"State +running"}, errs: []string{`svc credential issue acme --env production --local\n`,
-			`svc integration set acme sms quicksend --env development --setting sender_id=VALUE --local\nsvc integration enable acme sms quicksend --env development --local\n`}},
-		{args: "integration enable acme barcode --env both"},
+			`svc integration set acme sms quicksend --env development --local\nsvc integration enable acme sms quicksend --env development --local\n`}},
+		{args: "integration enable acme barcode builtin --env both"},
 		{args: "credential issue acme --env production"},
 	})
 }

@@ -16,10 +16,10 @@ import (
 
 // Field is one setting or one secret field of a vendor.
 type Field struct {
-	Name        string // as in the integration's settings or in the secret
-	Description string // for operators
-	Required    bool
-	Pattern     string // regular expression that matches the complete value; empty for any text
+	Name        string `json:"name"`        // as in the integration's settings or in the secret
+	Description string `json:"description"` // for operators
+	Required    bool   `json:"required"`
+	Pattern     string `json:"pattern"` // regular expression that matches the complete value; empty for any text
 }
 
 // Spec describes a vendor and its fields, as one row of a function's vendor table.

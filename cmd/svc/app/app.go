@@ -93,16 +93,19 @@ func (a *App) Line(format string, args ...any) string {
 	return strings.Join(words, " ")
 }
 
+// plain matches an argument that a shell takes as it is.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
+
 // Again returns the command line of this run with another flag, for a shell.
 func (a *App) Again(flag string) string {
-	words := []string{"svc"}
-	for _, arg := range append(slices.Clone(a.args), flag) {
-		if strings.ContainsAny(arg, " \t\n'\"\\$`*?[](){}<>|&;#~!") || arg == "" {
+	line := "svc"
+	for _, arg := range a.args {
+		if !plain.MatchString(arg) {
 			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 		}
-		words = append(words, arg)
+		line += " " + arg
 	}
-	return strings.Join(words, " ")
+	return line + " " + flag
 }
 
 // flagValues describes the values of each type of flag.
@@ -121,14 +124,11 @@ func plainFlagError(err error) error {
 			return fmt.Errorf("--%s is %s, not %q", invalid.GetFlag().Name, values, invalid.GetValue())
 		}
 	}
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && movedFlags[unknown.GetSpecifiedName()] != "" {
-		return fmt.Errorf("%w; it is %s", err, movedFlags[unknown.GetSpecifiedName()])
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "limit" {
+		return fmt.Errorf("%w; it is --requests", err)
 	}
 	return err
 }
-
-// movedFlags are words for a flag that has another name.
-var movedFlags = map[string]string{"limit": "--requests"}
 
 // Moved returns a hidden command that names the command in its place.
 func Moved(name, instead string) *cobra.Command {
@@ -180,30 +180,18 @@ func (a *App) Command(cmd *cobra.Command, parse func(args []string) error, run f
 
 // ProjectCommand completes a command whose first argument is an existing project. ProjectCommand reads the project after
 // parse, which gets the other arguments.
-func (a *App) ProjectCommand(cmd *cobra.Command, parse func(args []string) error, run projectRun) *cobra.Command {
-	return a.projectCommand(cmd, parse, (*Stack).Load, run)
-}
-
-// OpenProjectCommand is ProjectCommand for a command that a closed project refuses. A change of the project's record needs no
-// OpenProjectCommand: the store refuses it.
-func (a *App) OpenProjectCommand(cmd *cobra.Command, parse func(args []string) error, run projectRun) *cobra.Command {
-	return a.projectCommand(cmd, parse, (*Stack).LoadOpen, run)
-}
-
-type projectRun = func(context.Context, *Stack, *project.Record) error
-
-func (a *App) projectCommand(
-	cmd *cobra.Command, parse func(args []string) error, load func(*Stack, context.Context, string) (*project.Record, error), run projectRun,
-) *cobra.Command {
+func (a *App) ProjectCommand(cmd *cobra.Command, parse func(args []string) error, run func(context.Context, *Stack, *project.Record) error) *cobra.Command {
 	var id string
 	return a.Command(cmd, func(args []string) error {
-		id = args[0]
-		if err := validateID(id); err != nil || parse == nil {
-			return err
+		if id = args[0]; !project.HasIDForm(id) {
+			return errNoProject(id)
+		}
+		if parse == nil {
+			return nil
 		}
 		return parse(args[1:])
 	}, func(ctx context.Context, s *Stack) error {
-		rec, err := load(s, ctx, id)
+		rec, err := s.Load(ctx, id)
 		if err != nil {
 			return err
 		}

@@ -26,31 +26,25 @@ func (a *App) complete(cmd *cobra.Command) {
 	if len(names) == 0 {
 		return
 	}
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= len(names) {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		switch name := names[len(args)]; {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) (values []string, _ cobra.ShellCompDirective) {
+		switch name := append(names[min(len(args), len(names)):], "")[0]; {
 		case name == "PROJECT":
 			return a.projects(cmd, args, typed)
 		case name == "FILE":
 			return nil, cobra.ShellCompDirectiveDefault
-		case strings.Contains(name, "|"):
-			return strings.Split(name, "|"), cobra.ShellCompDirectiveNoFileComp
 		case a.Values[name] != nil:
-			return a.Values[name](args), cobra.ShellCompDirectiveNoFileComp
+			values = a.Values[name](args)
 		}
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return values, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // projects returns the IDs of the stage's projects.
-func (a *App) projects(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *App) projects(cmd *cobra.Command, _ []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	s, err := a.Open(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
+	if err == nil {
+		ids, err = s.ProjectIDs(cmd.Context(), "")
 	}
-	ids, err := s.ProjectIDs(cmd.Context(), "")
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -229,8 +229,8 @@ func (s *Stack) HasRecovery(ctx context.Context, table string) (bool, error) {
 
 // Load reads a project, and returns an error for a project that does not exist.
 func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, error) {
-	if err := validateID(projectID); err != nil {
-		return nil, err
+	if !project.HasIDForm(projectID) {
+		return nil, errNoProject(projectID)
 	}
 	rec, err := s.Projects.Load(ctx, projectID)
 	if err == nil && rec == nil {
@@ -240,23 +240,6 @@ func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, er
 }
 
 func errNoProject(id string) error { return fmt.Errorf("project %s: %w", id, project.ErrNotFound) }
-
-// validateID refuses an argument that is the ID of no project.
-func validateID(id string) error {
-	if !project.HasIDForm(id) {
-		return errNoProject(id)
-	}
-	return nil
-}
-
-// LoadOpen reads a project, and returns an error for a project that does not exist or is closed.
-func (s *Stack) LoadOpen(ctx context.Context, projectID string) (*project.Record, error) {
-	rec, err := s.Load(ctx, projectID)
-	if err == nil {
-		err = rec.RefuseClosed()
-	}
-	return rec, err
-}
 
 // ProjectIDs returns the only project that a command concerns, which must exist, or all projects for an empty ID.
 func (s *Stack) ProjectIDs(ctx context.Context, only string) ([]string, error) {

@@ -72,28 +72,21 @@ func Put(ctx context.Context, s *app.Stack, accounts []Account) error {
 	return s.Secrets.Put(ctx, accounts[0].Offer.Kind, accounts[0].Owner, changes...)
 }
 
-// accountView is an account in the format for programs.
-type accountView struct {
-	Secret      string              `json:"secret"`
-	Environment project.Environment `json:"environment"`
-	Vendor      string              `json:"vendor"`
-	Fields      []string            `json:"fields"`
-	Tried       string              `json:"tried"`
-	Changed     bool                `json:"changed"`
-}
-
 // Store stores the fields of several accounts, and prints the accounts with the names of their fields.
 func Store(ctx context.Context, s *app.Stack, accounts []Account) error {
 	if err := Put(ctx, s, accounts); err != nil {
 		return err
 	}
+	var views []map[string]any
 	var tables []app.Table
-	views, _ := app.List(accounts, func(t Account) (accountView, []string) {
-		v := accountView{t.Name(s), t.Environment, t.Offer.Spec.Name, t.Fields.Names(), t.Tried, t.Changed()}
-		tables = append(tables, app.Table{Rows: app.Rows("Secret", v.Secret, "Environment", string(v.Environment), "Vendor", v.Vendor,
-			"Fields", strings.Join(v.Fields, ", "), "Tried", v.Tried)})
-		return v, nil
-	})
+	for _, t := range accounts {
+		name, vendor, fields := t.Name(s), t.Offer.Spec.Name, t.Fields.Names()
+		views = append(views, map[string]any{
+			"secret": name, "environment": t.Environment, "vendor": vendor, "fields": fields, "changed": t.Changed(), "tried": t.Tried,
+		})
+		tables = append(tables, app.Table{Rows: app.Rows("Secret", name, "Environment", string(t.Environment), "Vendor", vendor,
+			"Fields", strings.Join(fields, ", "), "Tried", t.Tried)})
+	}
 	return s.Print(app.OneOrAll(views), tables...)
 }
 
@@ -111,26 +104,26 @@ const maxSecretFile = 64 << 10
 // SecretInput reads new secret fields of accounts from a file, from standard input ("-") or from a terminal. No value is an
 // argument of a command or occurs in an error.
 type SecretInput struct {
-	file  string
+	File  string
 	given map[string]string // of the file; nil without one
 }
 
 // AddFlag adds the flag that names the file.
 func (in *SecretInput) AddFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&in.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
+	cmd.Flags().StringVar(&in.File, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
 }
 
 // Parse reads the file, if one is given.
 func (in *SecretInput) Parse(a *app.App, spec upstream.Spec) error {
-	if in.file == "" {
+	if in.File == "" {
 		return nil
 	}
-	content, err := a.Read(in.file, maxSecretFile)
+	content, err := a.Read(in.File, maxSecretFile)
 	if err != nil {
 		return err
 	}
 	if json.Unmarshal(content, &in.given) != nil || in.given == nil {
-		return app.Usagef(`%s must be a JSON object of texts, such as {"api_key": "..."}`, in.file)
+		return app.Usagef(`%s must be a JSON object of texts, such as {"api_key": "..."}`, in.File)
 	}
 	for name := range in.given {
 		if find(spec.Secrets, name) == nil {
@@ -139,9 +132,6 @@ func (in *SecretInput) Parse(a *app.App, spec upstream.Spec) error {
 	}
 	return nil
 }
-
-// Given reports whether a file was given.
-func (in *SecretInput) Given() bool { return in.file != "" }
 
 // Read sets the new fields of accounts at one vendor. Without a file Read asks at the terminal when ask is set or a required
 // field is missing. An empty value in a file removes the field.

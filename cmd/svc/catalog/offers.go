@@ -87,19 +87,13 @@ func ParseVendor(o *Offer) func(args []string) error {
 // Values returns the kinds, and the vendors of the kind before them or of SMS, for "svc completion".
 func Values() map[string]func(before []string) []string {
 	return map[string]func([]string) []string{
-		"KIND": func([]string) (kinds []string) {
-			for _, kind := range project.Kinds() {
-				kinds = append(kinds, string(kind))
-			}
-			return kinds
+		"KIND": func([]string) []string {
+			return strings.Split(join(project.Kinds(), func(k project.Kind) string { return string(k) }), ", ")
 		},
 		"VENDOR": func(before []string) (vendors []string) {
 			kind := project.Kind(before[len(before)-1])
-			if !slices.Contains(project.Kinds(), kind) {
-				kind = project.SMS
-			}
 			for _, o := range Offers() {
-				if o.Kind == kind {
+				if o.Kind == kind || o.Kind == project.SMS && ValidateKind(string(kind)) != nil {
 					vendors = append(vendors, o.Spec.Name)
 				}
 			}

@@ -34,13 +34,16 @@ func balance(ctx context.Context, s *app.Stack, rec *project.Record) error {
 
 func alert(a *app.App) *cobra.Command {
 	var credits int64
-	return a.OpenProjectCommand(&cobra.Command{
+	return a.ProjectCommand(&cobra.Command{
 		Use:   "alert PROJECT CREDITS",
 		Short: "Set the balance below which the stack's low-wallet alarm fires; 0 removes the alert",
 	}, func(args []string) (err error) {
 		credits, err = app.Integer("CREDITS", args[0], 0, credit.MaxBalance)
 		return err
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if err := rec.RefuseClosed(); err != nil {
+			return err
+		}
 		if err := s.Credits.SetAlert(ctx, rec.ID, credits); err != nil {
 			return err
 		}
@@ -100,6 +103,9 @@ func (m *movement) identify() (err error) {
 
 // move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
 func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record, write func(context.Context, credit.Movement) error) (err error) {
+	if err := rec.RefuseClosed(); err != nil {
+		return err
+	}
 	m.Project = rec.ID
 	if m.Actor, err = s.Actor(ctx); err != nil {
 		return err
@@ -153,7 +159,7 @@ its batch and project, so the command may be repeated.`,
 		if file != "" {
 			return grantAll(ctx, s, given)
 		}
-		rec, err := s.LoadOpen(ctx, m.Project)
+		rec, err := s.Load(ctx, m.Project)
 		if err != nil {
 			return err
 		}
@@ -178,7 +184,7 @@ func makeGrant(ctx context.Context, s *app.Stack, m credit.Movement) error {
 
 func adjust(a *app.App) *cobra.Command {
 	m, by := &movement{name: "adjustment"}, ""
-	cmd := a.OpenProjectCommand(&cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "adjust PROJECT --by CREDITS",
 		Short: "Correct a balance in either direction",
 		Long: `Correct a balance in either direction. An adjustment has an ID and takes effect
@@ -213,7 +219,7 @@ once: if the result is lost, repeat the command with the --id that was printed.`
 func refund(a *app.App) *cobra.Command {
 	var charge credit.Key
 	var reason string
-	cmd := a.OpenProjectCommand(&cobra.Command{
+	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "refund PROJECT CHARGE",
 		Short: "Refund all credits of a charge, once",
 		Long: `Refund all credits of a charge. Repeating the command has no effect. CHARGE is
@@ -229,6 +235,9 @@ the ID of the charge in "svc credit ledger". To refund an uncertain SMS, use
 		}
 		return nil
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if err := rec.RefuseClosed(); err != nil {
+			return err
+		}
 		actor, err := s.Actor(ctx)
 		if err != nil {
 			return err

@@ -21,7 +21,8 @@ import (
 // Command returns "svc integration".
 func Command(a *app.App) *cobra.Command {
 	return app.Group("integration", "Connect projects to vendors",
-		set(a), list(a), check(a), enable(a), disable(a))
+		set(a), list(a), check(a), enable(a, "enable", "Use an integration", true),
+		enable(a, "disable", "Stop using an integration; its settings and secrets stay", false))
 }
 
 // show prints the integrations of a project of one kind in some environments: those with the vendor, or all without a name.
@@ -56,75 +57,42 @@ func list(a *app.App) *cobra.Command {
 	return cmd
 }
 
-func enable(a *app.App) *cobra.Command {
-	var offer catalog.Offer
-	var envs []project.Environment
-	var replace bool
-	cmd := &cobra.Command{Use: "enable PROJECT KIND [VENDOR]", Short: "Use an integration"}
-	app.EnvironmentsFlag(cmd, &envs, "development")
-	replaceFlag(cmd, &replace)
-	return a.ProjectCommand(cmd, catalog.ParseVendor(&offer), func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		return store(ctx, s, rec.ID, envs, offer, replace, func(rec *project.Record) ([]project.Integration, error) {
-			return activated(rec, envs, offer.Kind, offer.Spec.Name, true)
-		})
-	})
-}
-
-// disable also takes the names of a kind and a vendor that another version had.
-func disable(a *app.App) *cobra.Command {
+func enable(a *app.App, name, short string, active bool) *cobra.Command {
 	var kind, vendor string
 	var envs []project.Environment
-	cmd := &cobra.Command{Use: "disable PROJECT KIND VENDOR", Short: "Stop using an integration; its settings and secrets stay"}
+	var replace bool
+	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
 	app.EnvironmentsFlag(cmd, &envs, "development")
-	return a.ProjectCommand(cmd, app.Bind(&kind, &vendor), func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		err := s.Projects.EditIntegrations(ctx, rec.ID, func(rec *project.Record) ([]project.Integration, error) {
-			return activated(rec, envs, project.Kind(kind), vendor, false)
-		})
-		if err != nil {
-			return err
-		}
-		return show(ctx, s, rec.ID, envs, project.Kind(kind), vendor)
-	})
-}
-
-// activated returns integrations of a project with a vendor in some environments, all active or all inactive.
-func activated(rec *project.Record, envs []project.Environment, kind project.Kind, vendor string, active bool) (all []project.Integration, err error) {
-	for _, env := range envs {
-		i := rec.Integration(env, kind, vendor)
-		if i == nil {
-			return nil, fmt.Errorf("integration %s: %w", project.IntegrationID(env, kind, vendor), project.ErrNotFound)
-		}
-		i.Active = active
-		all = append(all, *i)
+	if active {
+		replaceFlag(cmd, &replace)
 	}
-	return all, nil
+	return a.ProjectCommand(cmd, func(args []string) (err error) {
+		if active { // another version may have known what is disabled
+			_, err = catalog.Find(args[0], args[1])
+		}
+		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		return store(ctx, s, rec.ID, envs, project.Kind(kind), vendor, replace, func(rec *project.Record) (all []project.Integration, err error) {
+			for _, env := range envs {
+				i := rec.Integration(env, project.Kind(kind), vendor)
+				if i == nil {
+					return nil, fmt.Errorf("integration %s: %w", project.IntegrationID(env, project.Kind(kind), vendor), project.ErrNotFound)
+				}
+				i.Active = active
+				all = append(all, *i)
+			}
+			return all, nil
+		})
+	})
 }
 
 func replaceFlag(cmd *cobra.Command, replace *bool) {
 	cmd.Flags().BoolVar(replace, "replace", false, "activate it and deactivate the others of its kind and environment, in one write")
 }
 
-// replacing returns the integrations that take the place of the other active ones of their kind and environment, with these
-// others, inactive. Without replace, replacing returns what it gets.
-func replacing(rec *project.Record, replace bool, all []project.Integration) []project.Integration {
-	if !replace {
-		return all
-	}
-	var changed []project.Integration
-	for n := range all {
-		all[n].Active = true
-		for _, other := range rec.Active(all[n].Kind, all[n].Environment) {
-			if other.Active = false; other.Vendor != all[n].Vendor {
-				changed = append(changed, other)
-			}
-		}
-	}
-	return append(changed, all...) // the modes of active integrations must be the same after each of them
-}
-
 // store edits the integrations of a project with a vendor in some environments, in one write, and prints them.
 func store(
-	ctx context.Context, s *app.Stack, id string, envs []project.Environment, o catalog.Offer, replace bool,
+	ctx context.Context, s *app.Stack, id string, envs []project.Environment, kind project.Kind, vendor string, replace bool,
 	edit func(*project.Record) ([]project.Integration, error),
 ) error {
 	err := s.Projects.EditIntegrations(ctx, id, func(rec *project.Record) ([]project.Integration, error) {
@@ -132,44 +100,42 @@ func store(
 		if err != nil {
 			return nil, err
 		}
-		all = replacing(rec, replace, all)
-		return all, refuseModes(s, rec, all)
+		return withOthers(s, rec, replace, all)
 	})
 	if err != nil {
 		return err
 	}
-	vendor := o.Spec.Name
 	if replace {
 		vendor = ""
 	}
-	return show(ctx, s, id, envs, o.Kind, vendor)
+	return show(ctx, s, id, envs, kind, vendor)
 }
 
-// refuseModes validates integrations before their write. The refusal of mixed modes names the commands that avoid it: this
-// one with --replace, and those that deactivate the others.
-func refuseModes(s *app.Stack, rec *project.Record, all []project.Integration) error {
-	err := rec.ValidateIntegrations(all...)
-	if !errors.Is(err, project.ErrMixedModes) {
-		return err
-	}
+// withOthers validates integrations, and with replace makes them active and adds the other active ones of their kinds and
+// environments, inactive. The refusal of mixed modes names the commands that avoid it, for a shell.
+func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.Integration) ([]project.Integration, error) {
+	var others []project.Integration
 	hint := "Replace the others in one write, or deactivate them first:\n" + s.Again("--replace")
-	for _, i := range all {
+	for n := range all {
+		i := &all[n]
+		i.Active = i.Active || replace
 		for _, other := range rec.Active(i.Kind, i.Environment) {
-			if i.Active && other.Vendor != i.Vendor && other.Mode != i.Mode {
-				hint += "\n" + s.Line("integration disable %s %s %s --env %s", rec.ID, other.Kind, other.Vendor, other.Environment)
+			if other.Active = false; other.Vendor != i.Vendor {
+				others = append(others, other)
+				if other.Mode != i.Mode {
+					hint += "\n" + s.Line("integration disable %s %s %s --env %s", rec.ID, other.Kind, other.Vendor, other.Environment)
+				}
 			}
 		}
 	}
-	return &app.FailureError{Text: err.Error(), Exit: app.ExitRefused, Hint: hint}
-}
-
-// checkView is the result of the check of one integration.
-type checkView struct {
-	Environment project.Environment `json:"environment"`
-	Kind        project.Kind        `json:"kind"`
-	Vendor      string              `json:"vendor"`
-	OK          bool                `json:"ok"`
-	Detail      string              `json:"detail"`
+	if replace {
+		all = append(others, all...) // in this order, so that no mixed modes are active in between
+	}
+	err := rec.ValidateIntegrations(all...)
+	if errors.Is(err, project.ErrMixedModes) {
+		err = &app.FailureError{Text: err.Error(), Exit: app.ExitRefused, Hint: hint}
+	}
+	return all, err
 }
 
 func check(a *app.App) *cobra.Command {
@@ -182,13 +148,13 @@ func check(a *app.App) *cobra.Command {
 vendor may count a look-up of the command. Of a Managed integration without secret
 fields the command asks IAM whether the role of the function has the right to send.`,
 	}, func(args []string) (err error) {
-		_ = app.Bind(&kind, &vendor)(args)
-		if vendor != "" {
-			_, err = catalog.Find(kind, vendor)
-		} else if kind != "" {
-			err = catalog.ValidateKind(kind)
+		switch len(args) {
+		case 1:
+			err = catalog.ValidateKind(args[0])
+		case 2:
+			_, err = catalog.Find(args[0], args[1])
 		}
-		return err
+		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		integrations := slices.DeleteFunc(slices.Clone(rec.Integrations), func(i project.Integration) bool {
 			return !slices.Contains(envs, i.Environment) || kind != "" && string(i.Kind) != kind || vendor != "" && i.Vendor != vendor
@@ -203,42 +169,35 @@ fields the command asks IAM whether the role of the function has the right to se
 }
 
 func checkAll(ctx context.Context, s *app.Stack, projectID string, integrations []project.Integration) error {
-	failed := 0
-	t := app.Table{Header: []string{"ENVIRONMENT", "KIND", "VENDOR", "OK", "DETAIL"}}
-	err := app.PrintList(s.App, t, integrations, func(i project.Integration) (checkView, []string) {
-		v, ok := checkOne(ctx, s, projectID, i), "yes"
-		if !v.OK {
-			ok = "no"
-			failed++
+	var f app.Findings
+	for _, i := range integrations {
+		detail, err := checkOne(ctx, s, projectID, i)
+		if !f.Failed("integration", i.ID, err) {
+			f.Add(app.OK, "integration", i.ID, detail, "")
 		}
-		return v, []string{string(v.Environment), string(v.Kind), v.Vendor, ok, v.Detail}
-	})
-	return cmp.Or(err, app.Problems(failed))
+	}
+	return s.PrintFindings(f.Found, true)
 }
 
 // checkOne checks one integration.
-func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Integration) checkView {
-	v := checkView{Environment: i.Environment, Kind: i.Kind, Vendor: i.Vendor}
+func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Integration) (detail string, err error) {
 	account, err := catalog.Resolve(ctx, s, projectID, i)
 	if err == nil {
-		v.Detail, err = catalog.TestAccount(ctx, s, account)
-		if errors.Is(err, catalog.ErrNoTest) {
-			v.Detail, err = "complete; "+catalog.ErrNoTest.Error(), nil
-		}
-		if err == nil {
-			lacks, unchecked := catalog.CheckRight(ctx, s, i)
-			switch {
-			case unchecked != nil:
-				v.Detail += "; " + catalog.NotChecked + unchecked.Error()
-			case lacks != "":
-				err = errors.New(lacks)
-			}
-		}
+		detail, err = catalog.TestAccount(ctx, s, account)
 	}
-	if v.OK = err == nil; !v.OK {
-		v.Detail = err.Error()
+	if errors.Is(err, catalog.ErrNoTest) {
+		detail, err = "complete; "+catalog.ErrNoTest.Error(), nil
 	}
-	return v
+	if err != nil {
+		return "", err
+	}
+	switch lacks, unchecked := catalog.CheckRight(ctx, s, i); {
+	case unchecked != nil:
+		detail += "; " + catalog.NotChecked + unchecked.Error()
+	case lacks != "":
+		err = errors.New(lacks)
+	}
+	return detail, err
 }
 
 type setOptions struct {
@@ -319,7 +278,7 @@ func (o *setOptions) parse(args []string) error {
 		return app.Usagef(`--mode is "managed", "byok" or "manual", not %q`, o.mode)
 	case o.replace && o.inactive:
 		return app.Usagef("give --replace or --inactive, not both")
-	case o.secrets.Given() && mode == project.Managed:
+	case o.secrets.File != "" && mode == project.Managed:
 		return errSecretsOfManaged
 	}
 	return o.secrets.Parse(o.App, o.offer.Spec)
@@ -346,7 +305,8 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 			}
 			all = append(all, i)
 		}
-		return all, refuseModes(s, rec, replacing(rec, o.replace, slices.Clone(all)))
+		_, err = withOthers(s, rec, o.replace, slices.Clone(all))
+		return all, err
 	}
 	integrations, err := edit(rec)
 	if err != nil {
@@ -375,7 +335,7 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 	if err != nil {
 		return err
 	}
-	return store(ctx, s, rec.ID, o.environments, o.offer, o.replace, edit)
+	return store(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name, o.replace, edit)
 }
 
 // integration returns the project's integration with the changes of the options, or a new integration.
@@ -410,7 +370,7 @@ func (o *setOptions) readSecrets(ctx context.Context, s *app.Stack, integrations
 	if !managed && len(o.offer.Spec.Secrets) > 0 {
 		return o.secrets.Read(ctx, s, accounts, o.ask)
 	}
-	if o.secrets.Given() {
+	if o.secrets.File != "" {
 		return errSecretsOfManaged
 	}
 	return nil

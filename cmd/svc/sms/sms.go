@@ -28,7 +28,7 @@ func Command(a *app.App) *cobra.Command {
 // Uncertain is an uncertain charge in the format for programs.
 type Uncertain struct {
 	ProjectID string `json:"project_id"`
-	command.EntryView
+	credit.Entry
 }
 
 func list(a *app.App) *cobra.Command {
@@ -56,17 +56,17 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 				return err
 			}
 			for _, e := range entries {
-				all = append(all, Uncertain{id, command.ViewEntry(e)})
+				all = append(all, Uncertain{id, e})
 			}
 		}
 		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST", "RESOLUTION"}
 		return app.PrintList(s.App, app.Table{Header: header, Empty: "No SMS is uncertain."}, all, func(v Uncertain) (Uncertain, []string) {
 			resolution := ""
-			if v.Resolution != nil {
-				resolution = v.Note()
+			if v.Resolution.Verdict != "" {
+				resolution = command.Note(v.Entry)
 			}
 			return v, []string{
-				v.ProjectID, string(v.ID), s.Time(v.ID.Time()), s.Number(v.Credits), app.Dollars(v.Credits), v.Environment, v.Vendor, v.RequestID, resolution,
+				v.ProjectID, string(v.Key), s.Time(v.Key.Time()), s.Number(v.Credits), app.Dollars(v.Credits), v.Environment, v.Vendor, v.RequestID, resolution,
 			}
 		})
 	})
@@ -113,7 +113,7 @@ is lost, repeat the command: it counts once. A resolution is final.`,
 		}
 		r := entry.Resolution
 		return s.PrintRows(map[string]any{
-			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": command.ResolutionView(r), "balance": balance,
+			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": r, "balance": balance,
 		}, "Project", rec.ID, "SMS", string(entry.Key), "Credits", app.Credits(entry.Credits), "Resolution", string(r.Verdict),
 			"Reason", r.Reason, "By", r.Actor, "Balance", app.Credits(balance))
 	})

@@ -22,27 +22,16 @@ func Command(a *app.App) *cobra.Command {
 	return app.Group("vendor", "List vendors; set and rotate the keys of accounts at them", list(a), account(a))
 }
 
-type fieldView struct {
-	Name        string `json:"name"`
-	Required    bool   `json:"required"`
-	Description string `json:"description"`
-}
-
 // View is a vendor in the format for programs.
 type View struct {
-	Kind     project.Kind `json:"kind"`
-	Name     string       `json:"name"`
-	Title    string       `json:"title"`
-	Endpoint string       `json:"endpoint"`
-	Settings []fieldView  `json:"settings"`
-	Secrets  []fieldView  `json:"secrets"`
+	Kind     project.Kind     `json:"kind"`
+	Name     string           `json:"name"`
+	Title    string           `json:"title"`
+	Endpoint string           `json:"endpoint"`
+	Settings []upstream.Field `json:"settings"`
+	Secrets  []upstream.Field `json:"secrets"`
 	// ManagedAction is the IAM action of the function's role that replaces the secret fields of managed integrations.
 	ManagedAction string `json:"managed_action"`
-}
-
-func viewFields(fields []upstream.Field) []fieldView {
-	views, _ := app.List(fields, func(f upstream.Field) (fieldView, []string) { return fieldView{f.Name, f.Required, f.Description}, nil })
-	return views
 }
 
 // list opens no stage, because the vendors are the tables of this version.
@@ -66,7 +55,7 @@ func list(a *app.App) *cobra.Command {
 				if len(views) == 0 || o.Kind != views[len(views)-1].Kind {
 					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}})
 				}
-				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, viewFields(o.Settings()), viewFields(o.Spec.Secrets), o.Spec.ManagedAction}
+				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, append([]upstream.Field{}, o.Settings()...), append([]upstream.Field{}, o.Spec.Secrets...), o.Spec.ManagedAction}
 				t := &tables[len(tables)-1]
 				views, t.Rows = append(views, v), append(t.Rows, v.rows()...)
 			}
@@ -103,7 +92,6 @@ type accountOptions struct {
 	projectID    string
 	secrets      catalog.SecretInput
 	untried      bool
-	integrations []project.Integration // with the accounts
 }
 
 func account(a *app.App) *cobra.Command {
@@ -144,15 +132,22 @@ at the latest: end the old key at the vendor then.`,
 }
 
 func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
-	spec, owner := o.offer.Spec, cmp.Or(o.projectID, secret.Managed)
+	rec := &project.Record{}
+	if o.projectID != "" {
+		var err error
+		if rec, err = s.Load(ctx, o.projectID); err != nil {
+			return err
+		}
+	}
+	var integrations []project.Integration
 	for _, env := range o.environments {
-		i, err := o.integration(ctx, s, env)
+		i, err := o.integration(s, rec, env)
 		if err != nil {
 			return err
 		}
-		o.integrations = append(o.integrations, i)
+		integrations = append(integrations, i)
 	}
-	accounts, err := catalog.ReadAccounts(ctx, s, o.offer, owner, o.environments)
+	accounts, err := catalog.ReadAccounts(ctx, s, o.offer, cmp.Or(o.projectID, secret.Managed), o.environments)
 	if err == nil {
 		err = o.secrets.Read(ctx, s, accounts, true)
 	}
@@ -161,20 +156,28 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 	}
 	for n := range accounts {
 		t := &accounts[n]
-		if missing := upstream.Missing(spec.Secrets, t.Fields); len(missing) > 0 {
-			return fmt.Errorf("%w: %s needs %s", app.ErrRefused, spec.Title, strings.Join(missing, ", "))
+		if missing := upstream.Missing(o.offer.Spec.Secrets, t.Fields); len(missing) > 0 {
+			return fmt.Errorf("%w: %s needs %s", app.ErrRefused, o.offer.Spec.Title, strings.Join(missing, ", "))
 		}
-		if len(t.Stored) > 0 && t.Changed() && !o.untried {
-			if t.Tried, err = o.try(ctx, s, o.integrations[n], *t); err != nil {
-				return err
-			}
+		if o.untried || len(t.Stored) == 0 || !t.Changed() {
+			continue
+		}
+		account, err := s.Vendors.Resolve(ctx, t.Owner, integrations[n], &o.offer.Spec, catalog.Staged(t.Fields))
+		if err == nil {
+			t.Tried, err = catalog.TestAccount(ctx, s, account)
+		}
+		if errors.Is(err, catalog.ErrNoTest) {
+			t.Tried, err = err.Error(), nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: the new key does not work, and the old key stays (--untried skips the test): %w", app.ErrRefused, err)
 		}
 	}
 	return catalog.Store(ctx, s, accounts)
 }
 
 // integration returns an integration with the account: the project's, or a temporary one for the service's own account.
-func (o *accountOptions) integration(ctx context.Context, s *app.Stack, env project.Environment) (i project.Integration, err error) {
+func (o *accountOptions) integration(s *app.Stack, rec *project.Record, env project.Environment) (i project.Integration, err error) {
 	kind, spec := o.offer.Kind, o.offer.Spec
 	i = project.Integration{Kind: kind, Environment: env, Vendor: spec.Name, Mode: project.Managed, Settings: map[string]string{}}
 	for _, f := range spec.Settings {
@@ -183,10 +186,6 @@ func (o *accountOptions) integration(ctx context.Context, s *app.Stack, env proj
 		}
 	}
 	if o.projectID != "" {
-		rec, err := s.LoadOpen(ctx, o.projectID)
-		if err != nil {
-			return i, err
-		}
 		own := rec.Integration(env, kind, spec.Name)
 		if own == nil || own.Mode != project.BYOK {
 			return i, fmt.Errorf("byok integration %s: %w", project.IntegrationID(env, kind, spec.Name), project.ErrNotFound)
@@ -195,19 +194,4 @@ func (o *accountOptions) integration(ctx context.Context, s *app.Stack, env proj
 	}
 	i.Settings, _ = o.offer.WithSandbox(s, i.Settings)
 	return i, nil
-}
-
-// try tests the new fields at the vendor and returns the result for the operator.
-func (o *accountOptions) try(ctx context.Context, s *app.Stack, i project.Integration, t catalog.Account) (tried string, err error) {
-	account, err := s.Vendors.Resolve(ctx, t.Owner, i, &o.offer.Spec, catalog.Staged(t.Fields))
-	if err == nil {
-		tried, err = catalog.TestAccount(ctx, s, account)
-	}
-	if errors.Is(err, catalog.ErrNoTest) {
-		return catalog.ErrNoTest.Error(), nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("%w: the new key does not work, and the old key stays (--untried skips the test): %w", app.ErrRefused, err)
-	}
-	return tried, nil
 }
