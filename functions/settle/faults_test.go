@@ -52,8 +52,8 @@ var anomalies = []string{
 
 // TestFaultSchedules runs requests, settlers and operators on one wallet in random order, with lost requests and responses,
 // copies that arrive late, and workers that die between any two steps. Every movement counts once, the balance is never
-// negative, and each response agrees with its charge, except for the known anomalies (docs/decisions.md#what-is-charged,
-// docs/decisions.md#settle).
+// negative, and each response agrees with its charge, except for the known anomalies
+// (docs/decisions/money.md#what-is-charged, docs/decisions/money.md#settle).
 func TestFaultSchedules(t *testing.T) {
 	pool := newPool(t)
 	if *scheduleSeed >= 0 {
