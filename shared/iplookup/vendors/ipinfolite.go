@@ -14,22 +14,16 @@ var ipInfoLiteSpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "token", Description: "access token of any plan, also the free one", Required: true}},
 }
 
-// ipInfoLiteResponse holds the used fields of a response of /lite.
-type ipInfoLiteResponse struct {
-	ipInfoStatus
-	ASN         text `json:"asn"`
-	Network     text `json:"as_name"`
-	Country     text `json:"country"`
-	CountryCode text `json:"country_code"`
-}
+// ipInfoLiteFields are the used fields of a response of /lite.
+var ipInfoLiteFields = fields{country: "country", countryCode: "country_code", isp: []string{"as_name"}}
 
 func ipInfoLite(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-	var a ipInfoLiteResponse
-	if err := c.ipInfoGet(ctx, "/lite/"+url.PathEscape(addr.String()), &a, &a.ipInfoStatus); err != nil {
+	d, err := c.ipInfoGet(ctx, "/lite/"+url.PathEscape(addr.String()))
+	if err != nil {
 		return Place{}, err
 	}
-	p := Place{Country: a.Country.pointer(), CountryCode: a.CountryCode.country(), ISP: a.Network.pointer()}
-	if p == (Place{}) && a.ASN.asn() == nil {
+	p := d.place(ipInfoLiteFields)
+	if p == (Place{}) && d.text("asn").asn() == nil {
 		return Place{}, ErrUnknown
 	}
 	return p, nil
