@@ -37,11 +37,10 @@ var ip2LocationFlags = []Flag{
 }
 
 // ip2Location makes a look-up at IP2Location.io.
-func ip2Location(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+func ip2Location(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}, "format": {"json"}}
-	d, err := c.getJSON(ctx, "/", query, nil, nil)
-	if err != nil {
-		return Risk{}, err
+	if d, err = c.getJSON(ctx, "/", query, nil, nil); err != nil {
+		return nil, nil, err
 	}
 	_, vpn := d.flag("proxy.is_vpn")
 	_, tor := d.flag("proxy.is_tor")
@@ -50,15 +49,15 @@ func ip2Location(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 	message := string(d.text("error.error_message"))
 	switch {
 	case d.object("error") != nil && strings.Contains(strings.ToLower(message), "key"):
-		return Risk{}, c.fail(credentials, message)
+		return nil, nil, c.fail(credentials, message)
 	case d.object("error") != nil:
-		return Risk{}, c.fail(rejected, message)
+		return nil, nil, c.fail(rejected, message)
 	case d.text("ip") == "":
-		return Risk{}, c.fail(unusable, "response without ip")
+		return nil, nil, c.fail(unusable, "response without ip")
 	case !vpn || !tor:
-		return Risk{}, c.fail(credentials, "response without the kinds of proxy: not in the key's plan")
+		return nil, nil, c.fail(credentials, "response without the kinds of proxy: not in the key's plan")
 	case bogon || d.text("country_code").country() == nil && d.text("asn").asn() == nil && !proxy:
-		return Risk{}, ErrUnknown
+		return nil, nil, ErrUnknown
 	}
-	return c.risk(d, ip2LocationFields, ip2LocationFlags, d)
+	return d, d, nil
 }

@@ -42,41 +42,30 @@ var ipGeolocationStatuses = map[int]meaning{
 }
 
 // ipGeolocation makes a look-up at ipgeolocation.io. A non-empty include names additional modules.
-func (c Caller) ipGeolocation(ctx context.Context, addr netip.Addr, include string) (document, error) {
-	query := url.Values{"apiKey": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}}
-	if include != "" {
-		query.Set("include", include)
+func ipGeolocation(include string) lookup {
+	return func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+		query := url.Values{"apiKey": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}}
+		if include != "" {
+			query.Set("include", include)
+		}
+		if d, err = c.getJSON(ctx, "/v3/ipgeo", query, nil, ipGeolocationStatuses); err != nil {
+			return nil, nil, err
+		}
+		switch message := string(d.text("message")); {
+		case d.object("location") != nil:
+			return d, d.object("security"), nil
+		case message != "":
+			return nil, nil, c.fail(rejected, message)
+		}
+		return nil, nil, c.fail(unusable, "response without location")
 	}
-	d, err := c.getJSON(ctx, "/v3/ipgeo", query, nil, ipGeolocationStatuses)
-	if err != nil {
-		return nil, err
-	}
-	switch message := string(d.text("message")); {
-	case d.object("location") != nil:
-		return d, nil
-	case message != "":
-		return nil, c.fail(rejected, message)
-	}
-	return nil, c.fail(unusable, "response without location")
 }
 
 // ipGeolocationRisk returns all five flags. The vendor calls hosting a cloud provider.
-func ipGeolocationRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	d, err := c.ipGeolocation(ctx, addr, "security")
-	if err != nil {
-		return Risk{}, err
+func ipGeolocationRisk(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, flags, err = ipGeolocation("security")(ctx, c, addr)
+	if err == nil && flags == nil {
+		err = c.fail(credentials, "response without security: not in the key's plan")
 	}
-	security := d.object("security")
-	if security == nil {
-		return Risk{}, c.fail(credentials, "response without security: not in the key's plan")
-	}
-	return c.risk(d, ipGeolocationFields, ipGeolocationFlags, security)
-}
-
-func ipGeolocationPlace(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-	d, err := c.ipGeolocation(ctx, addr, "")
-	if err != nil {
-		return Place{}, err
-	}
-	return d.place(ipGeolocationFields), nil
+	return d, flags, err
 }

@@ -58,35 +58,23 @@ func (c Caller) ipInfoGet(ctx context.Context, path string) (document, error) {
 }
 
 // ipInfo makes a look-up at ipinfo.io's Core and Plus API.
-func (c Caller) ipInfo(ctx context.Context, addr netip.Addr) (document, error) {
-	d, err := c.ipInfoGet(ctx, "/lookup/"+url.PathEscape(addr.String()))
+func ipInfo(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, err = c.ipInfoGet(ctx, "/lookup/"+url.PathEscape(addr.String()))
 	switch {
 	case err != nil:
-		return nil, err
 	case d.object("geo") == nil:
-		return nil, c.fail(unusable, "response without geo")
+		err = c.fail(unusable, "response without geo")
 	case d.text("geo.country_code").country() == nil && d.text("as.asn").asn() == nil:
-		return nil, ErrUnknown
+		err = ErrUnknown
 	}
-	return d, nil
+	return d, d, err
 }
 
 // ipInfoRisk returns all five flags, on a Plus plan.
-func ipInfoRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	d, err := c.ipInfo(ctx, addr)
-	if err != nil {
-		return Risk{}, err
+func ipInfoRisk(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, flags, err = ipInfo(ctx, c, addr)
+	if err == nil && d.object("anonymous") == nil {
+		err = c.fail(credentials, "response without anonymous: not in the token's plan")
 	}
-	if d.object("anonymous") == nil {
-		return Risk{}, c.fail(credentials, "response without anonymous: not in the token's plan")
-	}
-	return c.risk(d, ipInfoFields, ipInfoFlags, d)
-}
-
-func ipInfoPlace(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-	d, err := c.ipInfo(ctx, addr)
-	if err != nil {
-		return Place{}, err
-	}
-	return d.place(ipInfoFields), nil
+	return d, flags, err
 }

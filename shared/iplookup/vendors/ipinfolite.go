@@ -17,14 +17,10 @@ var ipInfoLiteSpec = upstream.Spec{
 // ipInfoLiteFields are the used fields of a response of /lite.
 var ipInfoLiteFields = fields{country: "country", countryCode: "country_code", isp: []string{"as_name"}}
 
-func ipInfoLite(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-	d, err := c.ipInfoGet(ctx, "/lite/"+url.PathEscape(addr.String()))
-	if err != nil {
-		return Place{}, err
+func ipInfoLite(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, err = c.ipInfoGet(ctx, "/lite/"+url.PathEscape(addr.String()))
+	if err == nil && d.place(ipInfoLiteFields) == (Place{}) && d.text("asn").asn() == nil {
+		err = ErrUnknown
 	}
-	p := d.place(ipInfoLiteFields)
-	if p == (Place{}) && d.text("asn").asn() == nil {
-		return Place{}, ErrUnknown
-	}
-	return p, nil
+	return d, nil, err
 }

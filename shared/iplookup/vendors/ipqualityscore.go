@@ -41,23 +41,22 @@ var ipQualityScorePhrases = []phrase{
 
 // ipQualityScore makes a look-up at IPQualityScore. The body decides, because failures have HTTP status 200. The strictness is the least, and
 // public access points are not proxies, as the vendor recommends for a start.
-func ipQualityScore(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+func ipQualityScore(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	path := "/api/json/ip/" + url.PathEscape(c.Account.Secrets["api_key"]) + "/" + url.PathEscape(addr.String())
 	query := url.Values{"strictness": {"0"}, "allow_public_access_points": {"true"}}
-	d, err := c.getJSON(ctx, path, query, nil, nil)
-	if err != nil {
-		return Risk{}, err
+	if d, err = c.getJSON(ctx, path, query, nil, nil); err != nil {
+		return nil, nil, err
 	}
 	switch success, known := d.flag("success"); {
 	case !known:
-		return Risk{}, c.fail(unusable, "response without success")
+		return nil, nil, c.fail(unusable, "response without success")
 	case !success:
-		return Risk{}, c.byMessage(string(d.text("message")), ipQualityScorePhrases)
+		return nil, nil, c.byMessage(string(d.text("message")), ipQualityScorePhrases)
 	}
 	for _, flag := range []string{"vpn", "proxy", "tor"} {
 		if _, known := d.flag(flag); !known {
-			return Risk{}, c.fail(unusable, "response without "+flag)
+			return nil, nil, c.fail(unusable, "response without "+flag)
 		}
 	}
-	return c.risk(d, ipQualityScoreFields, ipQualityScoreFlags, d)
+	return d, d, nil
 }

@@ -53,50 +53,34 @@ var maxMindCodes = map[text]meaning{
 	"INSUFFICIENT_FUNDS":    quota,
 }
 
-// maxMind makes a look-up with a product of MaxMind's web service: city or insights.
-func (c Caller) maxMind(ctx context.Context, product string, addr netip.Addr) (document, error) {
-	user := c.Account.Secrets["account_id"] + ":" + c.Account.Secrets["license_key"]
-	r, err := c.get(ctx, "/geoip/v2.1/"+product+"/"+url.PathEscape(addr.String()), nil, http.Header{
-		"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user))},
-		"Accept":        {"application/json"},
-	})
-	if err != nil {
-		return nil, err
+// maxMind makes a look-up with a product of MaxMind's web service: city for a place, insights for a risk.
+func maxMind(product string) lookup {
+	return func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+		user := c.Account.Secrets["account_id"] + ":" + c.Account.Secrets["license_key"]
+		r, err := c.get(ctx, "/geoip/v2.1/"+product+"/"+url.PathEscape(addr.String()), nil, http.Header{
+			"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user))},
+			"Accept":        {"application/json"},
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		d, decoded := c.decode(r.Body)
+		code := d.text("code")
+		detail := string(code + ": " + d.text("error"))
+		if meaning, ok := maxMindCodes[code]; ok {
+			return nil, nil, c.fail(meaning, detail)
+		}
+		if err := c.byStatus(r, nil); err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case decoded != nil:
+			return nil, nil, decoded
+		case code != "":
+			return nil, nil, c.fail(rejected, detail)
+		case d.object("traits") == nil:
+			return nil, nil, c.fail(unusable, "response without traits")
+		}
+		return d, d.object("anonymizer"), nil
 	}
-	d, decoded := c.decode(r.Body)
-	code := d.text("code")
-	detail := string(code + ": " + d.text("error"))
-	if meaning, ok := maxMindCodes[code]; ok {
-		return nil, c.fail(meaning, detail)
-	}
-	if err := c.byStatus(r, nil); err != nil {
-		return nil, err
-	}
-	switch {
-	case decoded != nil:
-		return nil, decoded
-	case code != "":
-		return nil, c.fail(rejected, detail)
-	case d.object("traits") == nil:
-		return nil, c.fail(unusable, "response without traits")
-	}
-	return d, nil
-}
-
-// maxMindRisk calls GeoIP Insights.
-func maxMindRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	d, err := c.maxMind(ctx, "insights", addr)
-	if err != nil {
-		return Risk{}, err
-	}
-	return c.risk(d, maxMindFields, maxMindFlags, d.object("anonymizer"))
-}
-
-// maxMindPlace calls GeoIP City.
-func maxMindPlace(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-	d, err := c.maxMind(ctx, "city", addr)
-	if err != nil {
-		return Place{}, err
-	}
-	return d.place(maxMindFields), nil
 }

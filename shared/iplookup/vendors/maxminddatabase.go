@@ -106,30 +106,32 @@ func (c Caller) location(record func([]string, netip.Addr, any) (bool, error), a
 // databaseRisk reads the Anonymous Plus or the Anonymous IP database, and the Residential Proxy, City and ASN databases
 // where they exist. The databases of anonymous addresses list those alone, so an address that is in none of several databases
 // is unknown.
-func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	var anonymous document // only true flags are there
+func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	flags = document{} // only true flags are there
 	var residential struct{}
-	inAnonymous, err := c.Databases.record(anonymousFiles, addr, &anonymous)
+	inAnonymous, err := c.Databases.record(anonymousFiles, addr, &flags)
 	inResidential, residentialErr := c.Databases.optional(residentialFiles, addr, &residential)
-	found, known, locationErr := c.location(c.Databases.optional, addr)
+	d, known, locationErr := c.location(c.Databases.optional, addr)
 	if err := errors.Join(err, residentialErr, locationErr); err != nil {
-		return Risk{}, c.fail(unusable, err.Error())
+		return nil, nil, c.fail(unusable, err.Error())
+	}
+	if inResidential {
+		flags["is_residential_proxy"] = true
 	}
 	if !inAnonymous && !inResidential && !known && c.Databases.has(cityFiles, networkFiles) {
-		return Risk{}, ErrUnknown
+		return nil, nil, ErrUnknown
 	}
-	risk, err := c.risk(found, maxMindFields, maxMindFlags, anonymous)
-	risk.Proxy = risk.Proxy || inResidential
-	return risk, err
+	return d, flags, nil
 }
 
 // databasePlace reads the City database, and the ISP or ASN database where one exists.
-func databasePlace(_ context.Context, c Caller, addr netip.Addr) (Place, error) {
-	switch found, known, err := c.location(c.Databases.record, addr); {
-	case err != nil:
-		return Place{}, c.fail(unusable, err.Error())
-	case known:
-		return found.place(maxMindFields), nil
+func databasePlace(_ context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, known, err := c.location(c.Databases.record, addr)
+	if err != nil {
+		return nil, nil, c.fail(unusable, err.Error())
 	}
-	return Place{}, ErrUnknown
+	if !known {
+		return nil, nil, ErrUnknown
+	}
+	return d, nil, nil
 }

@@ -39,26 +39,25 @@ var proxyCheckFlags = []Flag{
 }
 
 // proxyCheck makes a look-up at proxycheck.io. A member of the response is named by the address in any of its spellings.
-func proxyCheck(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+func proxyCheck(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	r, err := c.get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}, "ver": {proxyCheckVersion}}, nil)
 	if err != nil {
-		return Risk{}, err
+		return nil, nil, err
 	}
-	d, err := c.decode(r.Body)
-	if err != nil {
-		return Risk{}, cmp.Or(c.byStatus(r, nil), err)
+	if d, err = c.decode(r.Body); err != nil {
+		return nil, nil, cmp.Or(c.byStatus(r, nil), err)
 	}
 	if err := c.proxyCheckFailure(d, r); err != nil {
-		return Risk{}, err
+		return nil, nil, err
 	}
 	for name, value := range d {
 		member, _ := value.(map[string]any)
 		found := document(member)
 		if named, err := netip.ParseAddr(name); err == nil && named.Unmap() == addr && found.object("detections") != nil {
-			return c.risk(found, proxyCheckFields, proxyCheckFlags, found.object("detections"))
+			return found, found.object("detections"), nil
 		}
 	}
-	return Risk{}, ErrUnknown
+	return nil, nil, ErrUnknown
 }
 
 // proxyCheckFailure returns the error of the response. The body decides before the HTTP status: ok and warning are successes,

@@ -39,18 +39,17 @@ var vpnAPIPhrases = []phrase{
 
 // vpnAPI makes a look-up at vpnapi.io. A response without security is about an address that the vendor does not serve, unless the
 // response names an error.
-func vpnAPI(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+func vpnAPI(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}}
-	d, err := c.getJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil, nil)
-	if err != nil {
-		return Risk{}, err
+	if d, err = c.getJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil, nil); err != nil {
+		return nil, nil, err
 	}
 	security, message := d.object("security"), cmp.Or(d.text("message"), d.text("error"))
 	switch {
 	case security != nil:
-		return c.risk(d, vpnAPIFields, vpnAPIFlags, security)
+		return d, security, nil
 	case message != "":
-		return Risk{}, c.byMessage(string(message), vpnAPIPhrases)
+		return nil, nil, c.byMessage(string(message), vpnAPIPhrases)
 	}
-	return Risk{}, ErrUnknown
+	return nil, nil, ErrUnknown
 }
