@@ -70,7 +70,7 @@ func TestTasks(t *testing.T) {
 }
 
 // TestCloseProject: closing a project takes its access, credits, secrets and settings, once, and keeps its accounts
-// (docs/decisions.md#closed-projects).
+// (docs/decisions/money.md#closed-projects).
 func TestCloseProject(t *testing.T) {
 	f := newFixture(t)
 	const export = `{"format":1,"project_id":"acme","name":"A","limit_requests":1,"limit_seconds":1,"integrations":[]}`

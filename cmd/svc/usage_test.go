@@ -39,7 +39,7 @@ func (f *fixture) charge(project, operation string, units, credits int64, at tim
 	return string(r.Key)
 }
 
-// TestUsage checks usage and statements (docs/decisions.md#usage).
+// TestUsage checks usage and statements (docs/decisions/money.md#usage).
 func TestUsage(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{

@@ -13,7 +13,7 @@ import (
 )
 
 // TestEmpty checks that an emptied wallet has no credits, reservations and alert in any shard, and that what requests and
-// operators do between the read and the transaction is neither lost nor taken (docs/decisions.md#closed-projects).
+// operators do between the read and the transaction is neither lost nor taken (docs/decisions/money.md#closed-projects).
 func TestEmpty(t *testing.T) {
 	ctx, shards := context.Background(), 3
 	reserve := func(s *credit.Store) (*credit.Reservation, error) {

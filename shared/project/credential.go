@@ -23,7 +23,7 @@ var (
 const clientIDTail = 8
 
 // reserved are the words that mean more than one project, or the service itself: the secrets of the service's own vendor
-// accounts have the owner "managed", so a project of that ID would share them (docs/decisions.md#reserved-names).
+// accounts have the owner "managed" (docs/decisions/operating.md#reserved-names).
 var reserved = []string{string(Managed), "all", "*"}
 
 // HasIDForm reports whether a text is 3 to 32 of a-z, 0-9 and "-".
