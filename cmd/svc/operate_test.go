@@ -299,7 +299,7 @@ func TestArgumentsFirst(t *testing.T) {
 	for args, want := range map[string]string{
 		"integration set acme qrcode":                             `QR codes belong to the kind barcode`,
 		"integration set acme sms":                                `missing VENDOR; the vendors of kind sms are .*quicksend`,
-		"integration set acme sms quicksend --setting a=b":        `no setting "a"`,
+		"integration set acme sms quicksend --setting a=b":        `no setting "a"; it has .*sender_id`,
 		"integration set acme sms quicksend --secrets /nowhere":   `no such file`,
 		"integration set acme sms quicksend --replace --inactive": `not both`,
 		"integration enable acme sms nobody":                      `no vendor "nobody"`,
@@ -311,6 +311,7 @@ func TestArgumentsFirst(t *testing.T) {
 		"secrets rotate sms twilio":                               `it is "svc vendor account KIND VENDOR" for a vendor's key, "svc credential rotate`,
 		"credit grants march.csv --batch 2026-03-31":              `it is "svc credit grant --file FILE"`,
 		"credit ledger verify":                                    `it is "svc ledger verify"`,
+		"project limit acme 5":                                    `it is "svc project limits PROJECT"`,
 		"project delete acme":                                     `it is "svc project close PROJECT"`,
 		"project create Acme --limit 5":                           `unknown flag: --limit; it is --requests`,
 	} {
@@ -329,8 +330,6 @@ func TestCheckAndRotate(t *testing.T) {
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "integration check acme", exit: app.ExitNotFound, errs: []string{"no such integrations of project acme"}},
-		{args: "integration check acme smss", exit: app.ExitUsage, errs: []string{`unknown kind "smss"`}},
-		{args: "integration check acme sms nobody", exit: app.ExitUsage, errs: []string{`no vendor "nobody" of kind sms`}},
 		{args: "integration check acme --env test", exit: app.ExitUsage},
 		{args: rotate, stdin: good, exit: app.ExitNotFound},
 		{args: set + server.URL + "/quicksend --secrets -", stdin: good},

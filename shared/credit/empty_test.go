@@ -1,9 +1,7 @@
 package credit_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,54 +13,39 @@ import (
 // TestEmpty checks that an emptied wallet has no credits, reservations and alert in any shard, and that what requests and
 // operators do between the read and the transaction is neither lost nor taken (docs/decisions/money.md#closed-projects).
 func TestEmpty(t *testing.T) {
-	ctx, shards := context.Background(), 3
-	reserve := func(s *credit.Store) (*credit.Reservation, error) {
-		r := inShards(shards, 600, fmt.Sprint(time.Now().UnixNano())) // more than one shard has
-		return r, s.Reserve(ctx, r)
-	}
-	move := func(do func(context.Context, credit.Movement) error, credits int64) error {
-		return do(ctx, movementOf("p", time.Now(), fmt.Sprint(time.Now().UnixNano()), credits))
-	}
-	for name, test := range map[string]struct {
-		meanwhile func(*credit.Store) error
-		faults    string // of the transaction
-		want      int64  // credits; -1: refused
-		left      int64
+	for _, test := range []struct {
+		name, steps string // of a request of 600 credits, more than a shard has
+		adjust      int64  // credits
+		shards      int
+		faults      string // of the transaction
+		want, left  int64  // credits; -1: refused
 	}{
-		"nothing":   {func(*credit.Store) error { return nil }, "", 900, 0},
-		"a request": {func(s *credit.Store) error { _, err := reserve(s); return err }, "", -1, 300},
-		"a request and as many credits, in one shard": {func(s *credit.Store) error {
-			_, err := reserve(s)
-			return errors.Join(err, move(s.Grant, 600))
-		}, "", -1, 900},
-		"a request that fails": {func(s *credit.Store) error {
-			r, err := reserve(s)
-			return errors.Join(err, s.Release(ctx, r))
-		}, "", 900, 0},
-		"a request that is charged": {func(s *credit.Store) error {
-			r, err := reserve(s)
-			err = errors.Join(err, s.Capture(ctx, r, credit.Outcome{}))
-			s.Remove(ctx, r)
-			return err
-		}, "", 300, 0},
-		"a grant":                    {func(s *credit.Store) error { return move(s.Grant, 1) }, "", -1, 901},
-		"another adjustment":         {func(s *credit.Store) error { return move(s.Adjust, -400) }, "", 500, 0},
-		"a response that is lost":    {func(*credit.Store) error { return nil }, "dddddddd", 0, 0},
-		"a late copy":                {func(*credit.Store) error { return nil }, "xxxxxxxx", 900, 0},
-		"transactions that conflict": {func(*credit.Store) error { return nil }, "cc", 900, 0},
+		{"nothing", "", 0, 3, "", 900, 0},
+		{"a request", "reserve", 0, 3, "", -1, 300},
+		{"a request and as many credits", "reserve", 600, 1, "", -1, 900},
+		{"a request that fails", "reserve release", 0, 3, "", 900, 0},
+		{"a charge", "reserve capture remove", 0, 3, "", 300, 0},
+		{"more credits", "", 1, 3, "", -1, 901},
+		{"fewer credits", "", -400, 3, "", 500, 0},
+		{"conflicts", "", 0, 3, "cc", 900, 0},
+		{"a lost response", "", 0, 3, "dddddddd", 0, 0},
+		{"a late copy", "", 0, 3, "xxxxxxxx", 900, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if shards = 3; strings.HasSuffix(name, "in one shard") {
-				shards = 1
-			}
-			f, done := newFixture(t, shards, 900), false
+		t.Run(test.name, func(t *testing.T) {
+			ctx, f, done := t.Context(), newFixture(t, test.shards, 900), false
 			f.must(f.SetAlert(ctx, "p", 5000))
-			network := &faults{of: "TransactWriteItems", with: "size(pending)", list: test.faults, before: func(operation string) {
-				if operation == "TransactWriteItems" && !done {
-					done = true
-					f.must(test.meanwhile(f.Store))
+			network := &faults{of: "TransactWriteItems", with: "size(pending)", list: test.faults}
+			network.before = func(operation string) {
+				if done || operation != "TransactWriteItems" {
+					return
 				}
-			}}
+				if done = true; test.steps != "" {
+					f.must(take(t, f.Store, inShards(test.shards, 600, "meanwhile"), strings.Fields(test.steps)...))
+				}
+				if test.adjust != 0 {
+					f.must(f.Adjust(ctx, movementOf("p", time.Now(), "meanwhile", test.adjust)))
+				}
+			}
 			got, err := f.over(network).Empty(ctx, movementOf("p", time.Now(), "closed", 900))
 			if len(test.faults) > dynamo.Attempts {
 				if err == nil {
@@ -78,22 +61,16 @@ func TestEmpty(t *testing.T) {
 			if test.want < 0 {
 				return
 			}
-			if got, err := f.Empty(ctx, movementOf("p", time.Now(), "once more", 0)); got != 0 || err != nil {
-				t.Errorf("an empty wallet: %d, %v", got, err)
-			}
-			if _, err := reserve(f.Store); !errors.Is(err, credit.ErrInsufficientCredits) {
-				t.Errorf("a request of the emptied wallet: %v", err)
-			}
-			if network.lost != nil { // the credits of a project that was opened again stay
-				f.must(move(f.Grant, 900))
-				network.deliverLate(t)
-				wantBalance(t, f.Store, 900)
-				wantSound(t, f.Store)
-				return
-			}
 			if w, err := f.Wallet(ctx, "p"); err != nil || w.Alert != 0 || len(pending(t, f.Store)) != 0 {
 				t.Errorf("%+v, %v", w, err)
 			}
+			if err := f.Reserve(ctx, inShards(test.shards, 1, "afterwards")); !errors.Is(err, credit.ErrInsufficientCredits) {
+				t.Errorf("a request of the emptied wallet: %v", err)
+			}
+			f.must(f.Grant(ctx, movementOf("p", time.Now(), "reopened", 900))) // a late copy does not take it
+			network.deliverLate(t)
+			wantBalance(t, f.Store, 900)
+			wantSound(t, f.Store)
 		})
 	}
 }

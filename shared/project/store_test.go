@@ -50,16 +50,6 @@ func create(t *testing.T, s *Store, p Project) Project {
 	return must[Project](t)(s.CreateProject(t.Context(), p))
 }
 
-// enable activates an SMS integration of the project acme in development.
-func enable(t *testing.T, s *Store, vendor string) error {
-	t.Helper()
-	return s.EditIntegrations(t.Context(), "acme", func(rec *Record) ([]Integration, error) {
-		i := rec.Integration(Development, SMS, vendor)
-		i.Active = true
-		return []Integration{*i}, nil
-	})
-}
-
 func load(t *testing.T, s *Store, id string) *Record {
 	t.Helper()
 	rec := must[*Record](t)(s.Load(t.Context(), id))
@@ -315,12 +305,9 @@ func TestModes(t *testing.T) {
 			t.Errorf("step %d: %v, want %v", i, err, c.want)
 		}
 	}
-	for _, c := range []struct {
-		vendor string
-		want   error
-	}{{"c", nil}, {"b", ErrMixedModes}} {
-		if err := enable(t, s, c.vendor); !errors.Is(err, c.want) {
-			t.Errorf("enable %s: %v, want %v", c.vendor, err, c.want)
+	for vendor, mode := range map[string]Mode{"c": BYOK, "b": Managed} {
+		if err := put(Development, SMS, vendor, mode, true); errors.Is(err, ErrMixedModes) != (vendor == "b") {
+			t.Errorf("enable %s: %v", vendor, err)
 		}
 	}
 }
@@ -338,9 +325,9 @@ func TestModesTogether(t *testing.T) {
 			}
 		}
 		var wait sync.WaitGroup
-		for vendor := range modes {
+		for vendor, mode := range modes {
 			wait.Go(func() {
-				err := enable(t, s, vendor)
+				err := s.PutIntegration(ctx, "acme", Integration{Kind: SMS, Environment: Development, Vendor: vendor, Mode: mode, Active: true})
 				if err != nil && !errors.Is(err, ErrMixedModes) {
 					t.Errorf("round %d: %v", round, err)
 				}
@@ -441,19 +428,15 @@ func TestClose(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme", Trial: true, TrialDestinations: []string{"0771234567"}})
 	clientID, secret, err := s.IssueCredential(ctx, "acme", Development)
-	credentials := make([]Credential, 2*maxChanges) // more than one transaction changes
-	for i := range credentials {
-		credentials[i], _ = NewCredential("acme", Production)
-	}
-	for some := range slices.Chunk(credentials, maxChanges) {
-		err = errors.Join(err, s.AddCredential(ctx, "acme", some...))
+	for range 2 { // more than one transaction changes
+		credentials := make([]Credential, maxChanges)
+		for i := range credentials {
+			credentials[i], _ = NewCredential("acme", Production)
+		}
+		err = errors.Join(err, s.AddCredential(ctx, "acme", credentials...))
 	}
 	sms := Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK, Active: true, Settings: map[string]string{"sender_id": "Acme"}}
 	if err = errors.Join(err, s.PutIntegration(ctx, "acme", sms)); err != nil {
-		t.Fatal(err)
-	}
-	cache := NewCache(s, 0)
-	if _, _, err := cache.Authenticate(ctx, clientID, secret, ""); err != nil {
 		t.Fatal(err)
 	}
 	closed := must[Project](t)(s.Close(ctx, "acme"))
@@ -461,21 +444,20 @@ func TestClose(t *testing.T) {
 		t.Errorf("closed at %s, then at %s", closed.Closed, again.Closed)
 	}
 	rec := load(t, s, "acme")
-	for _, c := range rec.Credentials {
-		if c.Active || len(c.Secrets) > 0 {
-			t.Fatalf("%s is active, or has secrets", c.ClientID)
+	kept := func(c Credential) bool { return c.Active || len(c.Secrets) > 0 }
+	if i := rec.Integrations[0]; i.Active || len(i.Settings)+len(rec.TrialDestinations) > 0 || slices.ContainsFunc(rec.Credentials, kept) {
+		t.Errorf("left: %+v, %v, or credentials", i, rec.TrialDestinations)
+	}
+	write := func(closed time.Time) { // with a credential that is not yet revoked
+		rec.Closed = closed
+		live := Credential{ClientID: clientID, Environment: Development, Active: true, Secrets: []SecretDigest{{DigestSecret(secret), now()}}}
+		if err := s.transact(ctx, types.Put{Item: projectItem(&rec.Project)}, credentialItem("acme", &live)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if i := rec.Integrations[0]; i.Active || len(i.Settings)+len(rec.TrialDestinations) > 0 {
-		t.Errorf("left: %+v, %v", i, rec.TrialDestinations)
-	}
-	// A record that has been closed and not yet revoked.
-	rec.Credentials[0] = Credential{ClientID: clientID, Environment: Development, Active: true, Secrets: []SecretDigest{{DigestSecret(secret), now()}}}
-	if err := s.transact(ctx, types.Put{Item: projectItem(&rec.Project)}, credentialItem("acme", &rec.Credentials[0])); err != nil {
-		t.Fatal(err)
-	}
+	write(rec.Closed)
 	for _, secret := range []string{secret, "svcs_wrong"} {
-		if _, _, err := cache.Authenticate(ctx, clientID, secret, ""); !errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrWrongSecret) {
+		if _, _, err := NewCache(s, 0).Authenticate(ctx, clientID, secret, ""); !errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrWrongSecret) {
 			t.Errorf("a closed project: %v", err)
 		}
 	}
@@ -489,11 +471,7 @@ func TestClose(t *testing.T) {
 	if _, err := s.SetPaused(ctx, "acme", true); err != nil || !open.Closed.IsZero() {
 		t.Errorf("a change of the reopened project: %v", err)
 	}
-	rec = load(t, s, "acme")
-	rec.Closed = now().Add(-ReopenFor - time.Second)
-	if err := s.transact(ctx, types.Put{Item: projectItem(&rec.Project)}); err != nil {
-		t.Fatal(err)
-	}
+	write(now().Add(-ReopenFor - time.Second))
 	if _, err := s.Reopen(ctx, "acme"); !errors.Is(err, ErrClosed) {
 		t.Errorf("after 30 days: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -60,19 +61,15 @@ func list(a *app.App) *cobra.Command {
 func enable(a *app.App, name, short string, active bool) *cobra.Command {
 	var kind, vendor string
 	var envs []project.Environment
-	var replace bool
 	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
 	app.EnvironmentsFlag(cmd, &envs, "development")
-	if active {
-		replaceFlag(cmd, &replace)
-	}
 	return a.ProjectCommand(cmd, func(args []string) (err error) {
 		if active { // another version may have known what is disabled
 			_, err = catalog.Find(args[0], args[1])
 		}
 		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		return store(ctx, s, rec.ID, envs, project.Kind(kind), vendor, replace, func(rec *project.Record) (all []project.Integration, err error) {
+		return store(ctx, s, rec.ID, envs, project.Kind(kind), vendor, false, func(rec *project.Record) (all []project.Integration, err error) {
 			for _, env := range envs {
 				i := rec.Integration(env, project.Kind(kind), vendor)
 				if i == nil {
@@ -84,10 +81,6 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 			return all, nil
 		})
 	})
-}
-
-func replaceFlag(cmd *cobra.Command, replace *bool) {
-	cmd.Flags().BoolVar(replace, "replace", false, "activate it and deactivate the others of its kind and environment, in one write")
 }
 
 // store edits the integrations of a project with a vendor in some environments, in one write, and prints them.
@@ -112,10 +105,12 @@ func store(
 }
 
 // withOthers validates integrations, and with replace makes them active and adds the other active ones of their kinds and
-// environments, inactive. The refusal of mixed modes names the commands that avoid it, for a shell.
+// environments, inactive. The refusal of mixed modes names the commands that avoid it, for a shell; set refuses to replace
+// others by an integration that is incomplete.
 func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.Integration) ([]project.Integration, error) {
 	var others []project.Integration
-	hint := "Replace the others in one write, or deactivate them first:\n" + s.Again("--replace")
+	hint := "Replace the others in one write, or deactivate them first:\n" +
+		strings.Replace(s.Again("--replace"), "integration enable", "integration set", 1)
 	for n := range all {
 		i := &all[n]
 		i.Active = i.Active || replace
@@ -224,9 +219,9 @@ unchanged; an empty value removes a setting. A new integration is active. --repl
 activates it and deactivates the others of its kind and environment in the same write,
 so that a move to another vendor or mode has no gap.
 
-A byok integration (--mode byok, or manual) uses the project's own vendor account. At a terminal the command
-asks for the secret fields while one is missing, or with --ask (Enter keeps the
-stored value). Programs pass the fields as a JSON object in a file, or on standard
+A byok integration (--mode byok, or manual) uses the project's own vendor account. At
+a terminal the command asks for the secret fields while one is missing, or with --ask
+(Enter keeps the stored value). Programs pass the fields as a JSON object in a file, or on standard
 input with --secrets -. A managed integration uses the service's own account, see
 "svc vendor account".`,
 		Example: `  svc integration set acme sms quicksend --mode byok --setting sender_id=Acme
@@ -243,7 +238,7 @@ input with --secrets -. A managed integration uses the service's own account, se
 	flags.StringArrayVar(&o.settings, "setting", nil, "NAME=VALUE, a setting of the vendor (repeat for more)")
 	_ = cmd.RegisterFlagCompletionFunc("setting", completeSettings) // the flag exists
 	o.secrets.AddFlag(cmd)
-	replaceFlag(cmd, &o.replace)
+	flags.BoolVar(&o.replace, "replace", false, "activate it and deactivate the others of its kind and environment, in one write")
 	flags.BoolVar(&o.ask, "ask", false, "ask for secret fields that are already stored")
 	flags.IntVar(&o.priority, "priority", 0, "order of the active integrations, the lowest first")
 	flags.BoolVar(&o.inactive, "inactive", false, "do not use the integration yet")
