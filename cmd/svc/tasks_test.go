@@ -43,7 +43,7 @@ func TestTasks(t *testing.T) {
 		{"integration set", "barcode", "barcode +builtin +managed +active"},
 		{"integration set", "sms quicksend --mode managed", "quicksend +managed +active"},
 		{"integration set", "--replace", `quicksend +managed +inactive(.|\n)*textlk +byok +active`},
-		{"project close", "", `book an adjustment of -10,100,000 credits(.|\n)*closed`},
+		{"project close", "", `take 10,100,000 credits(.|\n)*State +closed`},
 		{"project reopen", "", `State +running(.|\n)*svc integration enable acme barcode builtin`},
 		{"version", "", "Commit"},
 	} {
@@ -89,7 +89,7 @@ func TestCloseProject(t *testing.T) {
 		{args: "project close acme --forfeit", exit: app.ExitRefused, errs: []string{"Not confirmed"}},
 		{args: "project close nobody --forfeit", exit: app.ExitNotFound},
 		{args: "project close acme --refunded wire_5 --dry-run", out: []string{`revoke 0 credentials, deactivate 3 integrations`,
-			`adjustment of -1,000 credits .*: closed, refunded: wire 5`, `delete the secrets svc/` + f.stage + `/\*/acme/`}},
+			`take 1,000 credits .* by an adjustment: closed, refunded: wire 5`, `delete the secrets svc/` + f.stage + `/\*/acme/`}},
 		{args: "project reopen acme", exit: app.ExitRefused, errs: []string{"is not closed"}},
 	})
 	issued := decode[credential.Issued](f, "credential issue acme --env production")

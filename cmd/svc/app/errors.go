@@ -75,7 +75,7 @@ var adviceByError = []struct {
 	{project.ErrMixedModes, ExitRefused, ""},
 	{project.ErrBusy, ExitRefused, "Run the command again."},
 	{project.ErrRotating, ExitRefused, `The client may still use the older secret. Finish it with --finish, or give --replace, which replaces the newer secret.`},
-	{project.ErrClosed, ExitRefused, `"svc project reopen" opens it again, within 30 days. No project gets its ID.`},
+	{project.ErrClosed, ExitRefused, `"svc project reopen" opens it again, within 30 days of its closing.`},
 	{project.ErrShardsSet, ExitRefused, `"svc project show" shows the number to come.`},
 	{project.ErrInvalid, ExitUsage, ""},
 	{credit.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},

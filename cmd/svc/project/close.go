@@ -65,7 +65,7 @@ then finishes what an interruption left.`,
 		err = s.Confirm(ctx, yes, fmt.Sprintf("Close %s on stage %s? Its requests will be refused, its secrets and settings deleted.", rec.ID, s.Stage),
 			fmt.Sprintf("revoke %s, deactivate %s and delete their settings", app.Count(len(rec.Credentials), "credential", "credentials"),
 				app.Count(len(rec.Integrations), "integration", "integrations")),
-			strings.TrimSuffix(fmt.Sprintf("book an adjustment of -%s: %s", app.Credits(m.Credits), m.Reason), ": "),
+			strings.TrimSuffix(fmt.Sprintf("take %s by an adjustment: %s", app.Credits(m.Credits), m.Reason), ": "),
 			fmt.Sprintf("delete the secrets svc/%s/*/%s/*, and its own e-mail domains", s.Stage, rec.ID))
 		if err == nil {
 			m.Actor, err = s.Actor(ctx)
