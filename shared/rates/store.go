@@ -202,12 +202,12 @@ func (s *Store) PutPin(ctx context.Context, pin *Pin) error {
 
 // Event is one entry of the history.
 type Event struct {
-	At      time.Time
-	Source  string // empty for an event that concerns all sources
-	Outcome string // taken, refused, failed, pinned or unpinned
-	Detail  string // the reason, for people
-	Actor   string // schedule, or an operator's ARN
-	Set     *Set   // the set in use after the event, where the event changed the set
+	At      time.Time `json:"at"`
+	Source  string    `json:"source"`  // empty for an event that concerns all sources
+	Outcome string    `json:"outcome"` // taken, refused, failed, pinned or unpinned
+	Detail  string    `json:"detail"`  // the reason, for people
+	Actor   string    `json:"actor"`   // schedule, or an operator's ARN
+	Set     *Set      `json:"-"`       // the set in use after the event, where the event changed the set
 }
 
 // PutEvent adds an event to the history for 90 days. The place distinguishes events of the same time.

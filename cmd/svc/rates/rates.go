@@ -239,12 +239,8 @@ refused. The requests go out from this machine, with the service's accounts.`,
 
 // eventView is an entry of the history in the format for programs.
 type eventView struct {
-	At      time.Time `json:"at"`
-	Source  string    `json:"source"`
-	Outcome string    `json:"outcome"`
-	Detail  string    `json:"detail"`
-	Actor   string    `json:"actor"`
-	Pair    *pairView `json:"pair,omitempty"`
+	rates.Event
+	Pair *pairView `json:"pair,omitempty"`
 }
 
 func history(a *app.App) *cobra.Command {
@@ -270,7 +266,7 @@ event.`,
 			t.Header = append(t.Header, "RATE", "FROM")
 		}
 		return app.PrintList(s.App, t, events, func(e rates.Event) (eventView, []string) {
-			v := eventView{e.At, e.Source, e.Outcome, e.Detail, e.Actor, nil}
+			v := eventView{e, nil}
 			row := []string{s.Time(e.At), e.Source, e.Outcome, e.Actor, e.Detail}
 			if c.base == "" {
 				return v, row

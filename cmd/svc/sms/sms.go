@@ -11,7 +11,6 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
-	command "svcapi/cmd/svc/credit"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/credit"
@@ -36,7 +35,7 @@ type Uncertain struct {
 	Vendor      string     `json:"vendor"`
 	RequestID   string     `json:"request_id"`
 
-	Resolution *command.ResolutionView `json:"resolution,omitzero"` // nil: none yet
+	Resolution *credit.Resolution `json:"resolution,omitzero"` // nil: none yet
 }
 
 func list(a *app.App) *cobra.Command {
@@ -65,8 +64,8 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 			}
 			for _, e := range entries {
 				v := Uncertain{id, e.Key, e.Key.Time(), e.Credits, e.Environment, e.Vendor, e.RequestID, nil}
-				if r := command.ResolutionView(e.Resolution); r.Verdict != "" {
-					v.Resolution = &r
+				if e.Resolution.Verdict != "" {
+					v.Resolution = &e.Resolution
 				}
 				all = append(all, v)
 			}
@@ -124,7 +123,7 @@ is lost, repeat the command: it counts once. A resolution is final.`,
 		}
 		r := entry.Resolution
 		return s.PrintRows(map[string]any{
-			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": command.ResolutionView(r), "balance": balance,
+			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": r, "balance": balance,
 		}, "Project", rec.ID, "SMS", string(entry.Key), "Credits", app.Credits(entry.Credits), "Resolution", string(r.Verdict),
 			"Reason", r.Reason, "By", r.Actor, "Balance", app.Credits(balance))
 	})
