@@ -234,8 +234,17 @@ func Cell(text string) string {
 	return text
 }
 
+// ClearProgress removes the line of a progress from the terminal, before another output.
+func (a *App) ClearProgress() {
+	if a.drawn {
+		fmt.Fprint(a.Errs, "\r\x1b[K")
+	}
+	a.drawn = false
+}
+
 // Note prints a line for people on standard error, apart from the result.
 func (a *App) Note(format string, args ...any) {
+	a.ClearProgress()
 	fmt.Fprintf(a.Errs, format+"\n", args...)
 }
 
@@ -278,14 +287,14 @@ func (a *App) Progress(what string, total int) (step func()) {
 		if a.Hidden == nil || !last && time.Since(drawn) < progressEvery {
 			return
 		}
-		drawn = time.Now()
-		if total == 0 {
-			fmt.Fprintf(a.Errs, "\r%s %d", what, done)
-			return
+		drawn, a.drawn = time.Now(), !last
+		text := fmt.Sprintf("\r%s %d", what, done)
+		if total > 0 {
+			text += fmt.Sprintf("/%d", total)
 		}
-		fmt.Fprintf(a.Errs, "\r%s %d/%d", what, done, total)
 		if last {
-			fmt.Fprintln(a.Errs)
+			text += "\n"
 		}
+		fmt.Fprint(a.Errs, text)
 	}
 }
