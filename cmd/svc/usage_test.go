@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,8 +50,8 @@ func (f *fixture) charge(project, operation string, units, credits int64, at tim
 	return string(r.Key)
 }
 
-// TestUsage checks usage and statements with the compiled svc, by the help alone: "svc --help" names the commands, and each
-// example of their help runs as printed (docs/decisions.md#usage).
+// TestUsage checks usage and statements, and by the help alone the operator's tasks with the compiled svc: "svc --help" leads
+// to each command, and each example of its help runs as printed (docs/decisions.md#usage).
 func TestUsage(t *testing.T) {
 	svc := compiled(t) // in the repository, which the fixture leaves
 	f := newFixture(t)
@@ -79,18 +83,33 @@ func TestUsage(t *testing.T) {
 	if got := decode[usageReport](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if out, _ := svc("--help"); !strings.Contains(out, "\n  usage ") || !strings.Contains(out, "\n  credit ") {
-		t.Errorf("svc --help has no usage:\n%s", out)
-	}
-	for _, command := range []string{"usage", "usage statement", "credit ledger"} {
-		help, _ := svc(append(strings.Fields(command), "--help")...)
-		_, help, _ = strings.Cut(help, "\nExamples:\n")
-		examples := regexp.MustCompile(`(?m)^  svc (.*)$`).FindAllStringSubmatch(help, -1)
-		for _, example := range examples {
-			svc(append(strings.Fields(example[1]), "--local")...)
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-SVC-Request-ID", loggedID)
+		w.WriteHeader(map[bool]int{true: http.StatusUnauthorized, false: http.StatusUnprocessableEntity}[strings.HasPrefix(r.Header.Get("X-API-KEY"), "svc_doctor")])
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(gateway.Close)
+	logDir := t.TempDir()
+	f.must(os.WriteFile(filepath.Join(logDir, "sms.log"), []byte(logLine(loggedID)), 0o600))
+	f.announce(map[string]any{"base_url": gateway.URL, "log_dir": logDir})
+	for command, examples := range map[string]int{"usage": 3, "usage statement": 2, "credit ledger": 5, "logs": 4, "project show": 1, "doctor": 1} {
+		words := strings.Fields(command)
+		for i, word := range words { // each help lists the next word
+			if help, _ := svc(append(slices.Clone(words[:i]), "--help")...); !strings.Contains(help, "\n  "+word+" ") {
+				t.Errorf("the help of svc %v has no %s:\n%s", words[:i], word, help)
+			}
 		}
-		if len(examples) < 2 {
-			t.Errorf("svc %s --help has %d examples", command, len(examples))
+		help, _ := svc(append(words, "--help")...)
+		_, help, _ = strings.Cut(help, "\nExamples:\n")
+		for _, example := range regexp.MustCompile(`(?m)^  svc (.*)$`).FindAllStringSubmatch(help, -1) {
+			if strings.Contains(example[1], "--stage") {
+				continue
+			}
+			svc(append(strings.Fields(example[1]), "--local")...)
+			examples--
+		}
+		if examples != 0 {
+			t.Errorf("svc %s --help lacks %d examples", command, examples)
 		}
 	}
 	s, set := f.stack(), "SET balance = :b"

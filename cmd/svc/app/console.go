@@ -24,13 +24,14 @@ import (
 type Console struct {
 	In        io.Reader
 	Out, Errs io.Writer
+	Terminal  bool // the output is a terminal
 	// Hidden reads a line without echo; nil where the input is no terminal.
 	Hidden func(context.Context) (string, error)
 }
 
 // SystemConsole returns the console of the process.
 func SystemConsole() Console {
-	c := Console{In: os.Stdin, Out: os.Stdout, Errs: os.Stderr}
+	c := Console{In: os.Stdin, Out: os.Stdout, Errs: os.Stderr, Terminal: term.IsTerminal(int(os.Stdout.Fd()))}
 	if fd := int(os.Stdin.Fd()); term.IsTerminal(fd) {
 		c.Hidden = func(ctx context.Context) (string, error) { return readHidden(ctx, fd) }
 	}
@@ -140,6 +141,7 @@ func (a *App) PrintJSON(value any) error {
 
 // Print prints a result: the value as JSON for programs, or the tables with an empty line between them.
 func (a *App) Print(value any, tables ...Table) error {
+	a.ClearProgress()
 	if a.JSON() {
 		return a.PrintJSON(value)
 	}
