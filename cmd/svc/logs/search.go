@@ -125,13 +125,9 @@ func (f *Filter) local(_ context.Context, s *app.Stack) (found []Line, err error
 	return found, nil
 }
 
-const (
-	// searches is the number of log groups that svc searches at the same time.
-	searches = 4
-	// firstSpan is the time that the first search of a log group covers. Each further search goes back twice as far until
-	// there are enough lines, because a search returns the oldest lines first.
-	firstSpan = 10 * time.Minute
-)
+// firstSpan is the time that the first search of a log group covers. Each further search goes back twice as far until there
+// are enough lines, because a search returns the oldest lines first.
+const firstSpan = 10 * time.Minute
 
 // cloud searches the log group of each function of the stack. With an error cloud returns the lines that it has found.
 func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err error) {
@@ -150,7 +146,7 @@ func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err err
 	}
 	var lock sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(searches)
+	group.SetLimit(4) // of the log groups at the same time
 	for _, name := range names {
 		group.Go(func() (err error) {
 			end, lines, number := time.Now(), []Line(nil), 0

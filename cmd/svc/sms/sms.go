@@ -27,14 +27,9 @@ func Command(a *app.App) *cobra.Command {
 
 // Uncertain is an uncertain charge in the format for programs.
 type Uncertain struct {
-	ProjectID   string     `json:"project_id"`
-	ID          credit.Key `json:"id"`
-	Began       time.Time  `json:"began"` // when the request began
-	Credits     int64      `json:"credits"`
-	Environment string     `json:"environment"`
-	Vendor      string     `json:"vendor"`
-	RequestID   string     `json:"request_id"`
-
+	ProjectID string `json:"project_id"`
+	credit.Entry
+	Began      time.Time          `json:"began"`               // when the request began
 	Resolution *credit.Resolution `json:"resolution,omitzero"` // nil: none yet
 }
 
@@ -63,7 +58,7 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 				return err
 			}
 			for _, e := range entries {
-				v := Uncertain{id, e.Key, e.Key.Time(), e.Credits, e.Environment, e.Vendor, e.RequestID, nil}
+				v := Uncertain{id, e, e.Key.Time(), nil}
 				if e.Resolution.Verdict != "" {
 					v.Resolution = &e.Resolution
 				}
@@ -77,7 +72,7 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 			if r := v.Resolution; r != nil {
 				resolution = fmt.Sprintf("%s: %s, by %s", r.Verdict, r.Reason, r.Actor)
 			}
-			return v, []string{v.ProjectID, string(v.ID), s.Time(v.Began), credits, dollars, v.Environment, v.Vendor, v.RequestID, resolution}
+			return v, []string{v.ProjectID, string(v.Key), s.Time(v.Began), credits, dollars, v.Environment, v.Vendor, v.RequestID, resolution}
 		})
 	})
 	cmd.Flags().BoolVar(&resolved, "all", false, "also those that are resolved")
