@@ -29,7 +29,7 @@ func logLine(id string, values ...string) string {
 }
 
 // TestLogs: svc shows the lines of one request, or those that flags select, from the log files of the local stack: as tables at
-// a terminal, and else each as it is.
+// a terminal, and else each as it is (docs/decisions/operating.md#log-lines).
 func TestLogs(t *testing.T) {
 	f := newFixture(t)
 	dir := t.TempDir()

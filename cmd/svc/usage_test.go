@@ -51,7 +51,7 @@ func (f *fixture) charge(project, operation string, units, credits int64, at tim
 }
 
 // TestUsage checks usage and statements, and by the help alone the operator's tasks with the compiled svc: "svc --help" leads
-// to each command, and each example of its help runs as printed (docs/decisions.md#usage).
+// to each command, and each example of its help runs as printed (docs/decisions/money.md#usage).
 func TestUsage(t *testing.T) {
 	svc := compiled(t) // in the repository, which the fixture leaves
 	f := newFixture(t)

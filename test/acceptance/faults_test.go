@@ -35,7 +35,7 @@ var (
 	neverLeft  = verdict{503, "http_error", false, false, 0}
 )
 
-// faults is the table of what can happen to a send, for every vendor (docs/decisions.md#vendor-outcomes).
+// faults is the table of what can happen to a send, for every vendor (docs/decisions/sms.md#vendor-outcomes).
 var faults = []struct {
 	meets
 	verdict
