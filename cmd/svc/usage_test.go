@@ -25,6 +25,12 @@ import (
 	"svcapi/shared/dynamo"
 )
 
+// usageReport is the JSON of "svc usage".
+type usageReport struct {
+	Rows   []usage.Row `json:"rows"`
+	Totals usage.Sums  `json:"totals"`
+}
+
 // charge charges a request of a project that began at a time, and returns the ID of the charge.
 func (f *fixture) charge(project, operation string, units, credits int64, at time.Time) string {
 	f.t.Helper()
@@ -64,10 +70,10 @@ func TestUsage(t *testing.T) {
 	row := func(day time.Time, sums usage.Sums) usage.Row {
 		return usage.Row{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", Sums: sums}
 	}
-	want := usage.Report{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"}, Rows: []usage.Row{
+	want := usageReport{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"}, Rows: []usage.Row{
 		row(yesterday, usage.Sums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}), row(now, usage.Sums{Refunds: 60_000, USD: "-0.06"}),
 	}}
-	if got := decode[usage.Report](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
+	if got := decode[usageReport](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	s, set := f.stack(), "SET balance = :b"
@@ -76,6 +82,14 @@ func TestUsage(t *testing.T) {
 	})
 	f.must(err)
 	f.run(call{args: "usage statement acme", exit: app.ExitFailed, errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
+	broken := credit.NewKey(yesterday, "broken")
+	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: dynamo.Item{
+		"pk": dynamo.Text("acme#" + broken.Day()), "sk": dynamo.Text(string(broken)), "st": dynamo.Text("captured"),
+	}})
+	f.must(err)
+	f.run(call{args: "usage --day yesterday", exit: app.ExitFailed, reports: true, typed: []string{},
+		out:  []string{`\nacme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex .*\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`},
+		errs: []string{`acme: credit: ledger entry ` + string(broken) + `: .*: the sums lack this entry\n(.*\n)*svc: 1 problem\n$`}})
 }
 
 // compiled compiles svc into a folder of PATH, and returns a function that runs one command line and returns its output and its memory.
@@ -166,7 +180,7 @@ func TestUsageOfManyEntries(t *testing.T) {
 	}
 	f.must(group.Wait())
 	out, kilobytes := svc("usage", "--month", "2026-03", "--output", "json", "--local")
-	var got usage.Report
+	var got usageReport
 	f.must(json.Unmarshal([]byte(out), &got))
 	if got.Totals != (usage.Sums{Requests: int64(n), Units: units, Credits: int64(n * price), USD: app.Dollars(int64(n * price))}) {
 		t.Errorf("%+v of %d charges and %d units", got.Totals, n, units)

@@ -217,6 +217,8 @@ func (s *Store) Entries(ctx context.Context, project string, first, last time.Ti
 type Reading struct {
 	Entries int
 	Units   float64 // read units of DynamoDB
+	// Skip is called for each entry that cannot be read; nil: the first one ends the read.
+	Skip func(err error)
 }
 
 // Visit calls visit for each entry of a project of the UTC days from that of first to that of last: what operators did first,
@@ -261,6 +263,10 @@ func (s *Store) visit(
 			// The movement "refunded" of a charge's key says what the refund says, and keeps the charge from a second one.
 			if err == nil && of.has(e.State) && (of == resolutions || e.verdict() == unresolved) {
 				visit(e)
+			}
+			if err != nil && read.Skip != nil {
+				read.Skip(err)
+				return nil
 			}
 			return err
 		})

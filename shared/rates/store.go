@@ -48,15 +48,15 @@ var ErrChanged = errors.New("the rates were changed meanwhile")
 
 // Source is the stored state of one source.
 type Source struct {
-	Table   *Table // nil before the first fetch, and for the central bank
-	Bank    Bank   // the values of the central bank
-	Fetched time.Time
-	Failure string    // of the last fetch; empty after a valid fetch
-	Tried   time.Time // the time of the last fetch, valid or not
+	Table   *Table    `json:"-"` // nil before the first fetch, and for the central bank
+	Bank    Bank      `json:"-"` // the values of the central bank
+	Fetched time.Time `json:"fetched"`
+	Failure string    `json:"failure"` // of the last fetch; empty after a valid fetch
+	Tried   time.Time `json:"tried"`   // the time of the last fetch, valid or not
 	// Failures counts the failed fetches since the last valid one, and FetchesToday the fetches on the day of Tried in
 	// Colombo. Both are of the central bank alone.
-	Failures     int
-	FetchesToday int
+	Failures     int `json:"-"`
+	FetchesToday int `json:"-"`
 }
 
 // Pin is an operator's choice of the only source.

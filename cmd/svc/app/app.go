@@ -29,6 +29,7 @@ type App struct {
 
 	args    []string // of the command line
 	started bool     // true when the arguments are valid and the command runs
+	drawn   bool     // true while the terminal shows a progress
 }
 
 // Run runs the command line and returns the exit code.

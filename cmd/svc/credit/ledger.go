@@ -108,9 +108,6 @@ says what a person may repair.`,
 func runVerify(ctx context.Context, s *app.Stack) error {
 	step := s.Progress("reading", 0)
 	verified, err := s.Credits.Verify(ctx, func(int) { step() })
-	if s.Hidden != nil {
-		s.Note("") // ends the line of the progress
-	}
 	if err != nil {
 		return err
 	}

@@ -24,14 +24,8 @@ func Command(a *app.App) *cobra.Command {
 
 // View is a vendor in the format for programs.
 type View struct {
-	Kind     project.Kind     `json:"kind"`
-	Name     string           `json:"name"`
-	Title    string           `json:"title"`
-	Endpoint string           `json:"endpoint"`
-	Settings []upstream.Field `json:"settings"`
-	Secrets  []upstream.Field `json:"secrets"`
-	// ManagedAction is the IAM action of the function's role that replaces the secret fields of managed integrations.
-	ManagedAction string `json:"managed_action"`
+	Kind project.Kind `json:"kind"`
+	upstream.Spec
 }
 
 // list opens no stage, because the vendors are the tables of this version.
@@ -55,7 +49,8 @@ func list(a *app.App) *cobra.Command {
 				if len(views) == 0 || o.Kind != views[len(views)-1].Kind {
 					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}})
 				}
-				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, append([]upstream.Field{}, o.Settings()...), append([]upstream.Field{}, o.Spec.Secrets...), o.Spec.ManagedAction}
+				v := View{o.Kind, o.Spec}
+				v.Settings, v.Secrets = append([]upstream.Field{}, o.Settings()...), append([]upstream.Field{}, v.Secrets...)
 				t := &tables[len(tables)-1]
 				views, t.Rows = append(views, v), append(t.Rows, v.rows()...)
 			}
