@@ -101,8 +101,7 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// The response to a bulk has the outcome of every recipient, in the order and with the numbers of the request
-// (docs/decisions/sms.md#partial-failure).
+// The response to a bulk has every recipient's outcome, in the request's order (docs/decisions/sms.md#partial-failure).
 func TestBulkAcceptance(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -341,8 +340,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// The operation refuses before the first send, and bulk and trial come before the length
-// (docs/decisions/sms.md#sms-refusals).
+// Refusals come before the first send, bulk and trial before the length (docs/decisions/sms.md#sms-refusals).
 func TestPrepareSend(t *testing.T) {
 	trial := &project.Project{ID: "p", Trial: true, TrialDestinations: []string{"+94770000000"}}
 	long := sendRequest{method: bulkDifferent}

@@ -203,8 +203,7 @@ func TestPlayground(t *testing.T) {
 	}
 }
 
-// TestPrivacy checks which data privacy mode keeps out of the log (docs/decisions/requests.md#privacy-mode)
-// (docs/decisions/requests.md#header-booleans).
+// TestPrivacy: docs/decisions/requests.md#privacy-mode, docs/decisions/requests.md#header-booleans.
 func TestPrivacy(t *testing.T) {
 	h := build(t)
 	cases := []struct {

@@ -124,8 +124,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestReserveRefuses checks that Reserve takes no credits that are missing, and accepts no invalid reservation
-// (docs/decisions/money.md#reserve).
+// TestReserveRefuses checks missing credits and invalid reservations (docs/decisions/money.md#reserve).
 func TestReserveRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
