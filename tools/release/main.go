@@ -61,13 +61,10 @@ var (
 
 // pack writes the packages of the module in root into an emptied folder.
 func pack(ctx context.Context, root, version, folder string) error {
-	folder, err := filepath.Abs(folder)
-	if err != nil {
-		return err
-	}
-	text, textErr := os.ReadFile(filepath.Join(root, "template.yaml"))
+	folder, noFolder := filepath.Abs(folder)
+	text, noTemplate := os.ReadFile(filepath.Join(root, "template.yaml"))
 	work, err := os.MkdirTemp("", "release")
-	if err := errors.Join(err, textErr, os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+	if err := errors.Join(err, noFolder, noTemplate, os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
