@@ -320,8 +320,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// openapi.yaml#SmsBulkCounts: recipients that a vendor has removed, without their numbers, are neither accepted nor
-// charged units (docs/decisions/sms.md#removed-recipients).
+// openapi.yaml#SmsBulkCounts: removed recipients are not accepted or charged (docs/decisions/sms.md#removed-recipients).
 func TestRemoved(t *testing.T) {
 	r := bulk(bulkSame, 5)
 	o := acceptedBy("a", "1")

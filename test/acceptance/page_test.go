@@ -166,7 +166,6 @@ func TestPageLayout(t *testing.T) {
 			v := newTab(t, browser, size.width, size.height)
 			openDocs(t, v, "")
 			for what, script := range map[string]string{
-				"mains": `() => document.querySelectorAll("main, [role=main]").length === 1 ? "" : "not one main"`,
 				"fields": `() => ["sendSms.bulk_same.recipients", "generateBarcode.width_factor", "convertPairRate.amount"]
 					.filter((id) => !(document.getElementById(id)?.offsetHeight > 0)).join()`,
 				"rule": `() => document.getElementById("generateBarcode.width_factor").textContent.replace(/\s+/g, " ").includes("1 to 4") ? "" : document.getElementById("generateBarcode.width_factor").textContent`,

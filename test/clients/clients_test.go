@@ -115,7 +115,6 @@ func TestClients(t *testing.T) {
 			server := httptest.NewServer(b)
 			t.Cleanup(server.Close)
 			dir, credential := t.TempDir(), demo.CredentialOf("managed", project.Development)
-			command(t, dir, nil, "mkdir", "client")
 			command(t, root, nil, "tools/clients/build.sh", c.language, filepath.Join(dir, "client"), "1.2.3")
 			output := c.call(t, dir, server.URL+stackURL.Path, credential.ClientID, credential.ClientSecret, "order-"+c.language)
 			seen := map[string]bool{}

@@ -4,6 +4,7 @@
 #
 # Usage: tools/clients/build.sh LANGUAGE FOLDER VERSION
 set -euo pipefail
+mkdir -p "$2"
 language=$1 folder=$(realpath "$2") version=$3
 cd "$(dirname "$0")/../.."
 document=$(mktemp --suffix=.yaml)
