@@ -176,6 +176,11 @@ func TestPageLayout(t *testing.T) {
 						? samples.left < about.right || samples.top > about.top + 40 || response.left < request.right || play.top < about.bottom
 						: play.bottom > about.top || about.bottom > samples.top || response.top < request.bottom)
 				}).map((o) => o.id).join()`, size.width),
+				"overlaps": `() => [...document.querySelectorAll(".operation")].filter((o) => {
+					o.querySelector(".playground").scrollIntoView({ behavior: "instant" })
+					const [play, sample] = [".playground", ".samples pre"].map((s) => o.querySelector(s).getBoundingClientRect())
+					return sample.bottom > play.top && sample.top < play.bottom
+				}).map((o) => o.id).join()`,
 				"lines": `() => [...document.querySelectorAll("main pre")].filter((pre) => {
 					const range = document.createRange()
 					range.selectNodeContents(pre)
