@@ -47,12 +47,11 @@ of JSON. The search ends after a minute, and says so.`,
 
 // Filter selects the log lines of requests. An empty field selects all of them.
 type Filter struct {
-	Project string
-	Failed  bool
-	Last    time.Duration // the age of the oldest line
-	Lines   int           // the largest number of lines, the newest ones
-	Time    time.Duration // of the search
-
+	Project               string
+	Failed                bool
+	Last                  time.Duration // the age of the oldest line
+	Lines                 int           // the largest number of lines, the newest ones
+	Time                  time.Duration // of the search
 	id, operation, reason string
 	status                int
 }

@@ -24,11 +24,10 @@ import (
 
 // Line is one log line of a request.
 type Line struct {
-	Function string          `json:"function"`
-	Text     json.RawMessage `json:"line"`
-	At       time.Time       `json:"-"` // zero where the line has no time
-
-	fields map[string]json.RawMessage // without the declaration of the line's metrics
+	Function string                     `json:"function"`
+	Text     json.RawMessage            `json:"line"`
+	At       time.Time                  `json:"-"` // zero where the line has no time
+	fields   map[string]json.RawMessage // without the declaration of the line's metrics
 }
 
 // Field returns the value of a field as text, and "" for none.
@@ -149,10 +148,10 @@ func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err err
 	group.SetLimit(4) // of the log groups at the same time
 	for _, name := range names {
 		group.Go(func() (err error) {
-			end, lines, number := time.Now(), []Line(nil), 0
-			first := end.Add(-f.Last)
+			end, first, number := time.Now(), time.Now().Add(-f.Last), 0
 			for span := firstSpan; err == nil && number <= f.Lines && end.After(first); span *= 2 {
 				begin := end.Add(-min(span, end.Sub(first)))
+				var lines []Line
 				lines, err = f.search(ctx, logs, name, strings.TrimPrefix(name, prefix), begin, end)
 				end, number = begin, number+len(lines)
 				lock.Lock()
