@@ -29,25 +29,25 @@ const (
 	Adjustment State = "adjustment" // signed
 )
 
-// Entry is one movement in a project's ledger.
+// Entry is one movement in a project's ledger. The JSON form is the output of "svc credit ledger".
 type Entry struct {
 	Key         Key        `json:"id"`
 	State       State      `json:"state"`
 	Credits     int64      `json:"credits"`   // signed for an adjustment, above 0 otherwise
-	Price       string     `json:"operation"` // of the operation, as the price list names it
+	Price       string     `json:"operation"` // as the price list names it
 	Units       int64      `json:"units"`     // of a charge: SMS units, 1 for other operations
-	RequestID   string     `json:"request_id"`
 	Environment string     `json:"environment"`
 	Vendor      string     `json:"vendor"`
-	VendorID    string     `json:"-"`         // of the work
-	Reference   string     `json:"-"`         // of an uncertain send
-	At          time.Time  `json:"at"`        // of the entry; the key's time is the begin of the request
-	Actor       string     `json:"actor"`     // author of an entry that no request wrote: "settle", or an operator's ARN
-	Reason      string     `json:"reason"`    // of an operator's movement
-	Uncertain   bool       `json:"uncertain"` // charged, although the outcome at the vendor is unknown
-	Resolution  Resolution `json:"-"`         // of a charge that was uncertain, where the method reads resolutions; zero: none
-	Refunds     Key        `json:"refunds"`   // the charge that a refund returns; empty where the refund names no charge
-	Wallet      string     `json:"-"`         // the wallet's item that the entry belongs to
+	VendorID    string     `json:"-"` // of the work
+	RequestID   string     `json:"request_id"`
+	Reference   string     `json:"-"`                   // of an uncertain send
+	At          time.Time  `json:"at"`                  // of the entry; the key's time is the begin of the request
+	Uncertain   bool       `json:"uncertain"`           // charged, although the outcome at the vendor is unknown
+	Actor       string     `json:"actor"`               // author of an entry that no request wrote: "settle", or an operator's ARN
+	Reason      string     `json:"reason"`              // of an operator's movement
+	Refunds     Key        `json:"refunds"`             // the charge that a refund returns; empty where the refund names no charge
+	Resolution  Resolution `json:"resolution,omitzero"` // of a charge that was uncertain, where the method reads resolutions
+	Wallet      string     `json:"-"`                   // the wallet's item that the entry belongs to
 }
 
 // entryTable is a table of entries, by its name in template.yaml.

@@ -72,11 +72,12 @@ func await[T any](ctx context.Context, read func() (T, error)) (T, error) {
 
 var errUnconfirmed = &FailureError{Text: "Not confirmed. Run again with --yes.", Exit: ExitRefused}
 
-// Confirm asks before a step that cannot be undone. Without a terminal only yes confirms the step. A dry run ends there.
-func (a *App) Confirm(ctx context.Context, yes bool, question string) error {
+// Confirm asks before steps that cannot be undone. Without a terminal only yes confirms them. A dry run ends there, and
+// prints the steps.
+func (a *App) Confirm(ctx context.Context, yes bool, question string, steps ...string) error {
 	switch {
 	case a.DryRun:
-		return &dryRunError{[]string{"ask: " + question}}
+		return &dryRunError{append([]string{"ask: " + question}, steps...)}
 	case yes:
 		return nil
 	case a.Hidden == nil:
@@ -220,6 +221,14 @@ func Dollars(credits int64) string {
 	}
 	fraction := fmt.Sprintf("%06d", credits%1_000_000)
 	return fmt.Sprintf("%s%d.%s%s", sign, credits/1_000_000, fraction[:2], strings.TrimRight(fraction[2:], "0"))
+}
+
+// Count formats a number with its noun, of which plural is the form for all numbers but 1.
+func Count[N int | int64](n N, noun, plural string) string {
+	if n != 1 {
+		noun = plural
+	}
+	return credit.Grouped(int64(n)) + " " + noun
 }
 
 // Credits formats credits with their value in US dollars.

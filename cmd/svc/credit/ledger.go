@@ -12,21 +12,6 @@ import (
 	"svcapi/shared/project"
 )
 
-// EntryView is a ledger entry as programs read it.
-type EntryView struct {
-	credit.Entry // with the change of the balance as credits
-	// Resolution is set for a charge that was uncertain.
-	Resolution *credit.Resolution `json:"resolution"`
-}
-
-func viewEntry(e credit.Entry) EntryView {
-	v := EntryView{e, nil}
-	if v.Credits, v.At = effect(e), e.At.UTC(); e.Resolution.Verdict != "" {
-		v.Resolution = &e.Resolution
-	}
-	return v
-}
-
 // effect returns the change of the balance by the entry.
 func effect(e credit.Entry) int64 {
 	switch e.State {
@@ -38,13 +23,13 @@ func effect(e credit.Entry) int64 {
 	return e.Credits
 }
 
-// note formats the reason and the actor of the entry.
-func (e EntryView) note() string {
+// Note formats the reason and the actor of an entry.
+func Note(e credit.Entry) string {
 	text, actor := e.Reason, e.Actor
 	switch {
 	case e.Uncertain:
 		text = "uncertain"
-	case e.Resolution != nil:
+	case e.Resolution.Verdict != "":
 		text, actor = fmt.Sprintf("%s: %s", e.Resolution.Verdict, e.Resolution.Reason), e.Resolution.Actor
 	case e.Refunds != "":
 		text = fmt.Sprintf("%s, for %s", e.Reason, e.Refunds)
@@ -80,6 +65,7 @@ func ledger(a *app.App) *cobra.Command {
 		}
 		return printEntries(s, entries)
 	})
+	cmd.AddCommand(app.Moved("verify", `"svc ledger verify"`))
 	days.AddFlags(cmd)
 	cmd.Flags().BoolVar(&uncertain, "uncertain", false, "show the uncertain charges of all days: a vendor may have carried out the request")
 	return cmd
@@ -87,13 +73,13 @@ func ledger(a *app.App) *cobra.Command {
 
 func printEntries(s *app.Stack, entries []credit.Entry) error {
 	header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
-	return app.PrintList(s.App, app.Table{Header: header, Empty: "No entries."}, entries, func(e credit.Entry) (EntryView, []string) {
-		v := viewEntry(e)
-		credits, dollars := s.Number(v.Credits), app.Dollars(v.Credits)
-		if v.Credits > 0 && !s.CSV() {
+	return app.PrintList(s.App, app.Table{Header: header, Empty: "No entries."}, entries, func(e credit.Entry) (credit.Entry, []string) {
+		e.Credits = effect(e)
+		credits, dollars := s.Number(e.Credits), app.Dollars(e.Credits)
+		if e.Credits > 0 && !s.CSV() {
 			credits, dollars = "+"+credits, "+"+dollars
 		}
-		return v, []string{string(v.Key), s.Time(v.At), string(v.State), credits, dollars, v.Price, v.Environment, v.Vendor, v.RequestID, v.note()}
+		return e, []string{string(e.Key), s.Time(e.At), string(e.State), credits, dollars, e.Price, e.Environment, e.Vendor, e.RequestID, Note(e)}
 	})
 }
 
@@ -130,7 +116,7 @@ func runVerify(ctx context.Context, s *app.Stack) error {
 	})
 	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows, Empty: "Every wallet agrees with its ledger."}
 	err = s.Print(map[string]any{"wallets": verified.Wallets, "entries": verified.Entries, "findings": views}, t)
-	s.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
+	s.Note("%s, %s.", app.Count(verified.Wallets, "wallet", "wallets"), app.Count(verified.Entries, "ledger entry", "ledger entries"))
 	if err != nil {
 		return err
 	}

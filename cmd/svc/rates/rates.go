@@ -250,10 +250,12 @@ func history(a *app.App) *cobra.Command {
 changed the rates in use, refused and failed fetches with their reasons, and the
 choices of operators. With two codes the command also shows their rate after each
 event.`,
-	}, c.parse, func(ctx context.Context, s *app.Stack) error {
+	}, func(args []string) error {
 		if limit < 1 {
 			return app.Usagef("--limit is at least 1")
 		}
+		return c.parse(args)
+	}, func(ctx context.Context, s *app.Stack) error {
 		events, err := s.Rates.History(ctx, limit)
 		if err != nil {
 			return err

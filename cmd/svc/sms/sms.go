@@ -5,12 +5,12 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
+	command "svcapi/cmd/svc/credit"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/credit"
@@ -29,8 +29,6 @@ func Command(a *app.App) *cobra.Command {
 type Uncertain struct {
 	ProjectID string `json:"project_id"`
 	credit.Entry
-	Began      time.Time          `json:"began"`               // when the request began
-	Resolution *credit.Resolution `json:"resolution,omitzero"` // nil: none yet
 }
 
 func list(a *app.App) *cobra.Command {
@@ -58,21 +56,18 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 				return err
 			}
 			for _, e := range entries {
-				v := Uncertain{id, e, e.Key.Time(), nil}
-				if e.Resolution.Verdict != "" {
-					v.Resolution = &e.Resolution
-				}
-				all = append(all, v)
+				all = append(all, Uncertain{id, e})
 			}
 		}
 		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST", "RESOLUTION"}
 		return app.PrintList(s.App, app.Table{Header: header, Empty: "No SMS is uncertain."}, all, func(v Uncertain) (Uncertain, []string) {
-			credits, dollars := s.Number(v.Credits), app.Dollars(v.Credits)
 			resolution := ""
-			if r := v.Resolution; r != nil {
-				resolution = fmt.Sprintf("%s: %s, by %s", r.Verdict, r.Reason, r.Actor)
+			if v.Resolution.Verdict != "" {
+				resolution = command.Note(v.Entry)
 			}
-			return v, []string{v.ProjectID, string(v.Key), s.Time(v.Began), credits, dollars, v.Environment, v.Vendor, v.RequestID, resolution}
+			return v, []string{
+				v.ProjectID, string(v.Key), s.Time(v.Key.Time()), s.Number(v.Credits), app.Dollars(v.Credits), v.Environment, v.Vendor, v.RequestID, resolution,
+			}
 		})
 	})
 	cmd.Flags().BoolVar(&resolved, "all", false, "also those that are resolved")
@@ -177,6 +172,9 @@ right "svc integration check" checks.`,
 		Example: `  svc sms test acme quicksend --env production --to 0771234567`,
 	}, func(args []string) error {
 		name = args[0]
+		if _, err := catalog.Find(string(project.SMS), name); err != nil {
+			return err
+		}
 		number, ok := project.NormalNumber(message.To)
 		if !ok {
 			return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", message.To)
@@ -187,9 +185,6 @@ right "svc integration check" checks.`,
 		}
 		return nil
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		if _, err := catalog.Find(string(project.SMS), name); err != nil {
-			return err
-		}
 		i := rec.Integration(env[0], project.SMS, name)
 		if i == nil {
 			return fmt.Errorf("integration %s: %w", project.IntegrationID(env[0], project.SMS, name), project.ErrNotFound)

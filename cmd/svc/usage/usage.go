@@ -156,8 +156,8 @@ func (l *list) end(total Sums) error {
 
 // noteCost prints what the reads cost. A read unit costs 0.125 USD a million in us-east-1 (docs/units.json).
 func noteCost(s *app.Stack, read credit.Reading) {
-	s.Note("%s entries read, %s read units (%s USD in us-east-1).",
-		credit.Grouped(int64(read.Entries)), credit.Grouped(int64(read.Units)), app.Dollars(int64(read.Units*0.125)))
+	s.Note("%s read, %s (%s USD in us-east-1).", app.Count(read.Entries, "entry", "entries"),
+		app.Count(int64(read.Units), "read unit", "read units"), app.Dollars(int64(read.Units*0.125)))
 }
 
 func statement(a *app.App) *cobra.Command {
