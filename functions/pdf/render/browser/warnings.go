@@ -49,7 +49,7 @@ const fontFace = "@font-face"
 // suspicious are the texts of a document that the program has to measure: of scripts, of boxes that scroll, of fonts, and of
 // what limits.Block has renamed. Only fast searches see every document.
 var suspicious = []string{
-	"<script", "<canvas", "<textarea", "overflow:", "overflow :", "overflow-x", "overflow-y", " " + limits.BlockedPrefix,
+	"<script", "<canvas", "<textarea", "overflow:", "overflow :", "overflow-x", "overflow-y", limits.Blocked,
 	fontFace,
 }
 
@@ -95,7 +95,7 @@ func (p *page) refused(params json.RawMessage) {
 
 // measured is the result of the program.
 type measured struct {
-	Blocked   []string
+	Blocked   int                                          // distinct addresses
 	Instances map[string][]struct{ Selector, Mark string } // by warning; elements of a strict document alone
 }
 
@@ -112,7 +112,7 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 	width, height, scale := d.Geometry.content()
 	printed := printedScale(pdf)
 	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, MissingGlyphs(pdf)
-	m := measured{Instances: map[string][]struct{ Selector, Mark string }{}}
+	m := measured{Blocked: len(blocked), Instances: map[string][]struct{ Selector, Mark string }{}}
 	named := func(text string) bool { return strings.Contains(document, text) }
 	if shrunk || styles || private || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
 		p.s.page.Store(nil) // the measuring loads nothing
@@ -120,9 +120,16 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 		if err := sheet.Call(p.s.in(p.ctx, p.id)); err != nil {
 			return "", err
 		}
-		options := map[string]bool{
+		images := map[string]bool{}
+		for property, computed := range limits.Images {
+			if named("image-set(") && named(property) {
+				images[computed] = true
+			}
+		}
+		options := map[string]any{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
-			"shrunk": shrunk, "styles": styles, "strict": d.Strict,
+			"images":  slices.Collect(maps.Keys(images)),
+			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
 		result, err := p.evaluate("warnings", proto.RuntimeEvaluate{Expression: program, ReturnByValue: true})
@@ -133,15 +140,12 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 			return "", err
 		}
 	}
-	for _, address := range m.Blocked {
-		blocked[address] = struct{}{}
-	}
 	var header []string
 	for _, name := range warningNames {
 		_, found := m.Instances[name]
 		switch {
-		case name == blockedWarning && len(blocked) > 0:
-			header = append(header, fmt.Sprintf("%s;n=%d", name, len(blocked)))
+		case name == blockedWarning && m.Blocked > 0:
+			header = append(header, fmt.Sprintf("%s;n=%d", name, m.Blocked))
 		case found && name != blockedWarning, name == missingGlyphsWarning && missing:
 			header = append(header, name)
 		}
