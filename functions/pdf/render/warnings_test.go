@@ -96,10 +96,20 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 	d := page("<p>A")
-	d.Header, d.Footer = "<img src=http://a.example/h><img src=data:,>", "<img src=logo.png>"
-	if _, got, err := r.render(t.Context(), "", d); err != nil || got != "resources-blocked;n=2" {
-		t.Errorf("images of a header and a footer: %q, %v", got, err)
+	for html, want := range map[string]string{
+		"<img src=http://a.example/h><img src=data:,>": "resources-blocked;n=2",
+		"<script>1</script>":                           "resources-blocked;n=1, scripts-ignored",
+		"<script src=https://a.example/s></script><canvas></canvas><iframe src=https://a.example/f></iframe>":          "resources-blocked;n=3, scripts-ignored",
+		"<svg><path /></svg><link rel=stylesheet href=https://a.example/l><link rel=icon href=https://a.example/i>":    "resources-blocked;n=3",
+		"<p style='background:url(http://a.example/b)'><style>@import \"https://a.example/c\";</style>":                "resources-blocked;n=3",
+		"<script type=application/ld+json>{}</script><!--a--><p style='background:url(data:,)'><template>a</template>": "resources-blocked;n=1",
+	} {
+		d.Header, d.Footer = html, "<img src=logo.png>" // one of each count
+		if _, got, err := r.render(t.Context(), "", d); err != nil || got != want {
+			t.Errorf("%s in a header: %q, %v, want %q", html, got, err, want)
+		}
 	}
+	d.Header = "<img src=http://a.example/h>"
 	d.Strict = true
 	if _, _, err := r.render(t.Context(), "", d); err == nil || !strings.HasSuffix(err.Error(), ": resources-blocked;n=2") {
 		t.Errorf("strict, images of a header and a footer: %v", err)

@@ -39,10 +39,10 @@ var measure string
 const (
 	missingGlyphsWarning = "missing-glyphs"
 	blockedWarning       = "resources-blocked"
-	shrunkWarning        = "content-shrunk"
+	scriptsWarning       = "scripts-ignored"
 )
 
-var warningNames = []string{missingGlyphsWarning, blockedWarning, "scripts-ignored", "content-clipped", shrunkWarning}
+var warningNames = []string{missingGlyphsWarning, blockedWarning, scriptsWarning, "content-clipped", "content-shrunk"}
 
 const fontFace = "@font-face"
 
@@ -139,6 +139,9 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 		if err != nil {
 			return "", err
 		}
+	}
+	if _, found := m.Instances[scriptsWarning]; p.ignored && !found {
+		m.Instances[scriptsWarning] = nil
 	}
 	var header []string
 	for _, name := range warningNames {
