@@ -120,15 +120,9 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 		if err := sheet.Call(p.s.in(p.ctx, p.id)); err != nil {
 			return "", err
 		}
-		images := map[string]bool{}
-		for property, computed := range limits.Images {
-			if named("image-set(") && named(property) {
-				images[computed] = true
-			}
-		}
 		options := map[string]any{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
-			"images":  slices.Collect(maps.Keys(images)),
+			"images":  named("image-set("),
 			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)

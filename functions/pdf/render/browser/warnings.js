@@ -1,6 +1,6 @@
 // Finds what the page does not show, after it was printed. The browser now has the media type print and the width of the
-// printed page. boxes: some may scroll; glyphs: private-use characters may be shown; images: properties whose images are
-// blocked; refused: addresses that the page did not load; shrunk: the browser printed the text smaller; styles: a style
+// printed page. boxes: some may scroll; glyphs: private-use characters may be shown; images: style sheets may
+// have blocked images; refused: addresses that the page did not load; shrunk: the browser printed the text smaller; styles: a style
 // sheet names what was not loaded; strict: up to three elements of each warning get a selector, and an ID that a link of
 // the document refers to, so that the next PDF names their pages.
 //
@@ -42,19 +42,22 @@
 	const sheets = all("style").filter((e) => get(e, HTMLStyleElement, "sheet") !== null && matches(attribute(e, "media")));
 	const texts = sheets.map((e) => get(e, Node, "textContent"));
 	for (const [i, text] of texts.entries()) {
-		for (const [, address, media] of text.matchAll(/\/\*svc-blocked (\S+) ([^*]*)\*\//g)) if (matches(media)) block(sheets[i], address);
+		for (const [, address, media] of text.matchAll(/@svc-blocked +(?:url\()?\s*["']?([^"')\s;]+)["']?\s*\)?([^;]*)/gi)) if (matches(media)) block(sheets[i], address);
 	}
+	const text = texts.join().toLowerCase();
 	// The images of style attributes, and those of style sheets, which elements and pseudo-elements may have.
+	const properties = [["background", "backgroundImage"], ["border", "borderImageSource"], ["mask", "maskImage"], ["content", "content"]]
+		.filter(([name]) => images && (text.includes(name) || all(`[svc-style][style*="${name}" i]`).length > 0)).map(([, computed]) => computed);
 	const imagesOf = (e, pseudo) => {
 		const style = getComputedStyle(e, pseudo);
 		let value = "";
-		for (const name of images) value += style[name];
+		for (const name of properties) value += style[name];
 		const drawn = !pseudo || style.display !== "none" && style.content !== "none";
 		return value.includes("svc-blocked") && drawn && shown(e) ? value : "";
 	};
-	if (images !== null) {
+	if (images) {
 		for (const e of all("[svc-style]")) if (imagesOf(e)) block(e, attribute(e, "svc-style"));
-		const text = texts.join().toLowerCase(), inSheet = text.includes("image-set(");
+		const inSheet = text.includes("image-set(");
 		const pseudos = ["before", "after", "first-line", "first-letter", "marker"].filter((name) => text.includes(":" + name));
 		for (const e of inSheet ? all("*") : []) {
 			for (const pseudo of ["", ...pseudos.map((name) => "::" + name)]) {

@@ -2,7 +2,6 @@ package limits
 
 import (
 	"bytes"
-	"cmp"
 	"net/url"
 	"regexp"
 	"slices"
@@ -147,74 +146,60 @@ func (b blocker) blocks(address string, image bool) bool {
 	return !image || err != nil || !b.permitted(parsed)
 }
 
-// Images are the properties of elements whose images Block blocks in style sheets, with the names of their computed values.
-// The property list-style-image is not one: an item without its image shows a marker.
-var Images = map[string]string{
-	"background": "backgroundImage", "background-image": "backgroundImage", "content": "content",
-	"border-image": "borderImageSource", "border-image-source": "borderImageSource",
-	"mask": "maskImage", "mask-image": "maskImage", "-webkit-mask": "maskImage", "-webkit-mask-image": "maskImage",
-}
+// images are the properties of elements whose images Block blocks in style sheets. The property list-style-image is not one:
+// an item without its image shows a marker.
+var images = strings.Fields(`background background-image border-image border-image-source content mask mask-image
+	-webkit-mask -webkit-mask-image`)
 
 // conditional matches what follows the address of an import that has a layer or a condition.
 var conditional = regexp.MustCompile(`(?i)^\s*(?:layer|supports)\b`)
 
 // style gives the images of a style sheet that the browser would not load a type that the browser does not know (CSS Images
 // 4, 2.4), and the addresses that named returns: the browser still computes which elements have them. An import becomes a
-// comment with the address and the media.
+// rule that the browser does not know.
 func (b blocker) style(sheet string, named func(address string) string) string {
 	if !names(sheet) {
 		return sheet
 	}
 	out := bytes.NewBuffer(make([]byte, 0, len(sheet)))
-	property, functions, braces, page := "", 0, 0, 0
-	start, comment, imports := 0, "", true
+	property, block, functions, start, imports := "", "", 0, 0, true
 	lexer := css.NewLexer(parse.NewInputString(sheet))
 	for rest := sheet; ; {
 		kind, token := lexer.Next()
 		if kind == css.ErrorToken {
-			return out.String() + comment + rest
+			return out.String() + rest
 		}
 		text := rest[:len(token)]
 		rest = rest[len(token):]
 		switch kind {
 		case css.SemicolonToken, css.LeftBraceToken, css.RightBraceToken:
 			if kind == css.LeftBraceToken {
-				if braces++; property == "@page" { // no element has its images
-					page = braces
-				}
-				imports = false
-			} else if kind == css.RightBraceToken {
-				if braces--; braces < page {
-					page = 0
-				}
+				block, imports = property, false
 			}
-			text = cmp.Or(comment, text)
-			property, functions, comment = "", 0, ""
+			property, functions = "", 0
 		case css.IdentToken, css.AtKeywordToken, css.CustomPropertyNameToken:
 			if property == "" {
 				property, start = strings.ToLower(text), out.Len()
-			}
-		case css.CommentToken:
-			if comment != "" {
-				continue
 			}
 		case css.FunctionToken, css.LeftParenthesisToken:
 			functions++
 		case css.RightParenthesisToken:
 			functions--
 		case css.URLToken, css.StringToken:
+			isURL := kind == css.URLToken
 			address := text
-			if kind == css.URLToken {
+			if isURL {
 				address = strings.TrimSpace(strings.TrimSuffix(text[len("url("):], ")"))
 			}
 			address = strings.Trim(address, `"'`)
-			switch image := page == 0 && kind == css.URLToken && Images[property] != ""; {
-			case functions > 0 || strings.ContainsAny(address, "\\\"\n* ") || !b.blocks(address, image):
+			image := isURL && slices.Contains(images, property) && !strings.HasPrefix(block, "@") // no element has those of @page
+			switch {
+			case functions > 0 || strings.ContainsAny(address, "\\\"\n ") || !b.blocks(address, image):
 			case image:
 				text = `image-set("` + named(address) + `" type("` + Blocked + `"))`
-			case property == "@import" && imports && comment == "" && !conditional.MatchString(rest):
+			case property == "@import" && imports && !conditional.MatchString(rest):
 				out.Truncate(start)
-				text, comment = "/*"+Blocked+" "+address+" ", "*/"
+				text = "@" + Blocked + " " + text
 			}
 		}
 		out.WriteString(text)

@@ -18,11 +18,12 @@ func TestBlock(t *testing.T) {
 		"<img srcset='http://a.example 1x, https://b.example 2x'>":  `<img svc-blocked="http://a.example 1x, https://b.example 2x">`,
 		"<td background=http://a.example>":                          `<td svc-blocked="http://a.example">`,
 		"<p style='background:url(http://a.example) red'>":          `<p style="background:image-set(&#34;&#34; type(&#34;svc-blocked&#34;)) red" svc-style="http://a.example">`,
-		"<style>/*url(a)*/a::before{content:'url(b)' URL( \"c\" )}@page{a{}background:url(d)}b{mask:url(e)}": "<style>/*url(a)*/a::before{content:'url(b)' image-set(\"c\" " +
-			"type(\"svc-blocked\"))}@page{a{}background:url(d)}b{mask:image-set(\"e\" type(\"svc-blocked\"))}",
-		"<style>@import url(a) print/**/;@IMPORT 'b'</style>": "<style>/*svc-blocked a  print*//*svc-blocked b */</style>",
+		"<style>/*url(a)*/a::before{content:'url(b)' URL( \"c\" )}@page{@top-left{}background:url(d)}b{mask:url(e)}": "<style>/*url(a)*/a::before{content:'url(b)' image-set(\"c\" " +
+			"type(\"svc-blocked\"))}@page{@top-left{}background:url(d)}b{mask:image-set(\"e\" type(\"svc-blocked\"))}",
+		"<style>@import url(a) print/**/;@IMPORT 'b'</style>": "<style>@svc-blocked url(a) print/**/;@svc-blocked 'b'</style>",
 		// Nothing is blocked below.
 		"<style>a{--a:url(a);filter:url(b);background:url(https://a.example),url(#a),-x(url(c))}@import url(d);</style>": "",
+		"<style>a{}@import url(a);</style><p style='@import url(a)'>":                                                    "",
 		"<style>@import url(a) layer(b);a{background:url(a\\)}</style><svg><style>a{background:url(b)}</style></svg>":    "",
 		"<IMG src=https://a.example><img src=' DATA:image/png;base64,'><img src=''><img>":                                "",
 		"<base href=https://a.example><img src=a.png>":                                                                   "",
