@@ -46,7 +46,7 @@ TEST_LOGS  := $(CURDIR)/.local/test-logs
 # run, or run in the jail as a whole. Another package runs again when its code, a file that it reads or a variable changes.
 STACKS   := ./test/acceptance ./local ./functions/pdf/render
 HOSTS    := ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf
-SCHEDULE := ./test/acceptance/faults ./test/acceptance/ceiling ./functions/settle
+SCHEDULE := ./test/acceptance/faults ./test/acceptance/ceiling
 # The longest packages start first, so that no long test runs alone at the end.
 FIRST = ./test/policy ./functions/pdf/render/browser ./shared/credit ./cmd/svc
 UNITS = $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(FIRST) $(SCHEDULE) $(STACKS) $(HOSTS))")
@@ -86,9 +86,7 @@ test-contract:
 test-local:
 	go test -vet=off -count=1 -timeout 15m ./functions/pdf/render ./local
 
-# The result on the fixed seeds depends on the code alone.
 test-schedules:
-	$(SHARED) go test -timeout 15m ./functions/settle
 	go test -count=1 -timeout 15m -v ./test/acceptance/faults
 
 # The race detector sees nothing in programs that a test compiles and starts.
@@ -102,7 +100,6 @@ test-nightly: poppler programs ## what takes too long for make test: race detect
 	$(MAKE) test-race
 	$(MAKE) test-hostile
 	$(SHARED) go test -count=1 -timeout 30m -v ./test/acceptance/ceiling
-	$(SHARED) go test -count=1 -timeout 30m ./functions/settle -schedules 2000
 	USAGE_ENTRIES=1000000 go test -count=1 -timeout 60m -v -run '^TestUsageOfManyEntries$$' ./cmd/svc
 	$(MAKE) test-faults SEED=1 SCHEDULES=450
 	$(MAKE) test-api
@@ -111,7 +108,7 @@ test-nightly: poppler programs ## what takes too long for make test: race detect
 	$(MAKE) test-clients
 
 # The packages that take minutes: simulations, and tests that render.
-QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestTimeout|TestNothingStored)$$
+QUICK_SKIP   := ^(TestExactUnderLoad|TestTimeout|TestNothingStored)$$
 QUICK_ACCEPT := ^(TestSendForReal|TestBurnerEmailShield|TestLocationProvider|TestPictures|TestPDFBase64|TestOwnRates|TestDocs|TestScheduledFunctions)$$
 
 test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, one acceptance test for each function
@@ -222,8 +219,8 @@ policy test-quick: $(VENV)/.ready $(NPM)
 policy:
 	go test ./test/policy
 
-pages: $(VENV)/.ready ## the computed sections of docs/costs.md, docs/scale.md and README.md, from docs/units.json and template.yaml
-	go test -count=1 -run '^(TestCosts|TestScale)$$' ./test/policy -update
+pages: $(VENV)/.ready ## the computed sections of docs/costs.md, docs/scale.md, docs/decisions.md and README.md
+	go test -count=1 -run '^(TestCosts|TestScale|TestDecisions)$$' ./test/policy -update
 
 $(VENV)/.ready: tools/requirements.txt
 	python3 -m venv --clear $(VENV)

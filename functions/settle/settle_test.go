@@ -19,6 +19,8 @@ import (
 	"svcapi/test/enginetest"
 )
 
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
 // TestAges checks that a reservation is settled when its request cannot be alive, that a captured one is removed when no late
 // copy can arrive, and that younger ones stay.
 func TestAges(t *testing.T) {

@@ -35,9 +35,9 @@ func received(s *sandbox.Server) (to []string, calls int) {
 	return to, calls
 }
 
-// openapi.yaml#sendSms, docs/decisions.md#bulk: bulk_same and bulk_different with every vendor, natively or one by one.
-// message_count is the units over all recipients, duplicates are sent as given, and the results have every recipient's
-// outcome.
+// openapi.yaml#sendSms, docs/decisions/sms.md#bulk: bulk_same and bulk_different with every vendor, natively or one by
+// one. message_count is the units over all recipients, duplicates are sent as given, and the results have every
+// recipient's outcome.
 func TestBulk(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -152,8 +152,8 @@ func TestLongBulk(t *testing.T) {
 	checkMemory(t)
 }
 
-// openapi.yaml#SmsProviderResponse, docs/decisions.md#cost-check: QuickSend's own estimate, where the operator's setting
-// demands it. The event sms-send-check-cost and functions/sms TestCheckCost have the computed one.
+// openapi.yaml#SmsProviderResponse, docs/decisions/sms.md#cost-check: QuickSend's own estimate, where the operator's
+// setting demands it. The event sms-send-check-cost and functions/sms TestCheckCost have the computed one.
 func TestCheckCost(t *testing.T) {
 	local(t)
 	t.Parallel()

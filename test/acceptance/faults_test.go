@@ -35,7 +35,7 @@ var (
 // vendors are the SMS vendors' names.
 var vendors = []string{"quicksend", "notifylk", "textlk", "ultimatesms", "smslenz", "dialog", "dialogv2", "hutch", "twilio", "aws"}
 
-// faults is the table of what can happen to a send, for every vendor (docs/decisions.md#vendor-outcomes).
+// faults is the table of what can happen to a send, for every vendor (docs/decisions/sms.md#vendor-outcomes).
 var faults = []struct {
 	meets
 	verdict

@@ -18,8 +18,8 @@ func (a *response) replayed(first *response) bool {
 	return a.status == first.status && a.without() == first.without() && a.RequestID != first.RequestID && a.header.Get("Idempotency-Replayed") == "true"
 }
 
-// docs/decisions.md#idempotency-repeats: while the first request runs the others get 409, and of many at once one
-// sends. Keys are per project and environment.
+// docs/decisions/extensions.md#idempotency-repeats: while the first request runs the others get 409, and of many at
+// once one sends. Keys are per project and environment.
 func TestOnceAtATime(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -77,9 +77,9 @@ func TestOnceBulk(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#idempotency-outcomes, docs/decisions.md#idempotency-repeats: what may have reached a vendor is
-// kept, a repeat sends nothing and pays nothing, whatever has changed since, and another body is refused.
-// shared/api has the tests of every outcome.
+// docs/decisions/extensions.md#idempotency-outcomes, docs/decisions/extensions.md#idempotency-repeats: what may have
+// reached a vendor is kept, a repeat sends nothing and pays nothing, whatever has changed since, and another body is
+// refused. shared/api has the tests of every outcome.
 func TestOnceIsKept(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -112,12 +112,13 @@ func TestOnceIsKept(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#idempotency-outcomes: what cannot have reached a vendor frees the key, also for another body.
+// docs/decisions/extensions.md#idempotency-outcomes: what cannot have reached a vendor frees the key, also for another
+// body.
 func TestOnceIsFreed(t *testing.T) {
 	local(t)
 	t.Parallel()
 	p, to := plan{integrations: []integration{
-		{vendor: "dialog", mode: project.Managed, bare: true}, // passed over (docs/decisions.md#modes)
+		{vendor: "dialog", mode: project.Managed, bare: true}, // passed over (docs/decisions/money.md#modes)
 		{vendor: "twilio", mode: project.Managed, priority: 1, endpoint: closedEndpoint(t)},
 	}}.make(t), number()
 	r := keyed(p, "freed", single(to, "first"))
