@@ -2,7 +2,6 @@ package browser
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -107,7 +106,7 @@ func (p *page) clean(node *html.Node) error {
 			}
 		case child.Type != html.ElementNode || child.Namespace != "" || !slices.Contains(templateElements, child.Data):
 			node.RemoveChild(child)
-			p.leaveOut(child)
+			p.cleaned = true
 		default:
 			all := child.Attr
 			child.Attr = nil
@@ -135,46 +134,18 @@ func (p *page) clean(node *html.Node) error {
 	return nil
 }
 
-// unseen are the elements that show nothing where they are left out.
-var unseen = strings.Fields("area base datalist head map meta param source template title track")
-
-// executable matches the types of scripts that browsers execute (HTML, 4.12.1).
-var executable = regexp.MustCompile(`(?i)^\s*(?:module|(?:text|application)/(?:x-)?(?:java|ecma|j|live)script[\d.]*)?\s*$`)
-
-// leaveOut notes what a template loses with an element: the address that the element names, or the element's name.
-func (p *page) leaveOut(e *html.Node) {
-	named := map[string]string{}
-	for _, a := range e.Attr {
-		named[a.Key] = a.Val
-	}
-	address, within := cmp.Or(named["src"], named["href"], named["data"], named["poster"]), ""
-	for text := range e.Descendants() {
-		within += strings.TrimSpace(text.Data)
-	}
-	switch {
-	case e.Type != html.ElementNode || slices.Contains(unseen, e.Data) || e.Data == "link" && !strings.Contains(strings.ToLower(named["rel"]), "stylesheet"):
-	case e.Data == "script" && !executable.MatchString(named["type"]):
-	case (e.Data == "script" || e.Data == "canvas") && address == "":
-		p.ignored = p.ignored || e.Data == "canvas" || within != ""
-	default:
-		p.ignored = p.ignored || e.Data == "script"
-		p.block(cmp.Or(address, e.Data))
-	}
-}
-
 // loaded matches the start of what loads an address in a style sheet, and the address.
-var loaded = regexp.MustCompile(`(?i)((?:url\(|@import)\s*["']?)([^"'()\s;]+)`)
+var loaded = regexp.MustCompile(`(?i)((?:url\(|@import)\s*["']?)([^"'()\s;#]+)`)
 
-// sheet returns a style sheet of a template without addresses but data URLs, with warnings: Chromium prints no page whose
-// header waits for a style sheet.
+// sheet returns a style sheet of a template without addresses but data URLs: Chromium prints no page whose header waits for
+// a style sheet.
 func (p *page) sheet(text string) string {
 	return loaded.ReplaceAllStringFunc(text, func(match string) string {
 		parts := loaded.FindStringSubmatch(match)
-		address := strings.ToLower(parts[2])
-		if address == "url" || address[0] == '#' || strings.HasPrefix(address, "data:") {
+		if address := strings.ToLower(parts[2]); address == "url" || strings.HasPrefix(address, "data:") {
 			return match
 		}
-		p.block(parts[2])
+		p.cleaned = true
 		return parts[1] + "data:,"
 	})
 }

@@ -39,10 +39,9 @@ var measure string
 const (
 	missingGlyphsWarning = "missing-glyphs"
 	blockedWarning       = "resources-blocked"
-	scriptsWarning       = "scripts-ignored"
 )
 
-var warningNames = []string{missingGlyphsWarning, blockedWarning, scriptsWarning, "content-clipped", "content-shrunk"}
+var warningNames = []string{missingGlyphsWarning, blockedWarning, "scripts-ignored", "content-clipped", "content-shrunk"}
 
 const fontFace = "@font-face"
 
@@ -114,7 +113,7 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, MissingGlyphs(pdf)
 	m := measured{Blocked: len(blocked), Instances: map[string][]struct{ Selector, Mark string }{}}
 	named := func(text string) bool { return strings.Contains(document, text) }
-	if shrunk || styles || private || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
+	if shrunk || styles || private || p.cleaned || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
 		p.s.page.Store(nil) // the measuring loads nothing
 		sheet := proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)), Height: max(1, int(height/scale)), DeviceScaleFactor: 1}
 		if err := sheet.Call(p.s.in(p.ctx, p.id)); err != nil {
@@ -122,7 +121,7 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 		}
 		options := map[string]any{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
-			"images":  named("image-set("),
+			"images": named("image-set("), "templates": []string{d.Header, d.Footer}, "permitted": templateElements,
 			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
@@ -133,9 +132,6 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 		if err != nil {
 			return "", err
 		}
-	}
-	if _, found := m.Instances[scriptsWarning]; p.ignored && !found {
-		m.Instances[scriptsWarning] = nil
 	}
 	var header []string
 	for _, name := range warningNames {

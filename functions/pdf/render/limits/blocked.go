@@ -30,21 +30,15 @@ var loading = map[string]map[string]bool{
 
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
-// longestName is the length of the longest name of loading.
-const longestName = 8
-
 // mayLoad reports whether a document may have one of the elements or an image of a style sheet.
 func mayLoad(document string) bool {
-	for tag := range strings.SplitSeq(document, "<") {
-		end := 0
-		for end < min(len(tag), longestName) && tag[end] >= 'A' {
-			end++
-		}
-		if end > 0 && loading[strings.ToLower(tag[:end])] != nil {
+	lower := strings.ToLower(document)
+	for name := range loading {
+		if strings.Contains(lower, "<"+name) {
 			return true
 		}
 	}
-	return names(document) || strings.Contains(strings.ToLower(document), " background=")
+	return names(lower) || strings.Contains(lower, " background=")
 }
 
 // names reports whether a style sheet may name what it loads.
