@@ -132,8 +132,11 @@ func compareGotenberg(ctx context.Context, dir string, out io.Writer) (err error
 			verdict = " (over the goal)"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f%s\t%s\t%.2f\t\n", d.name, ms(quantile(all[0], 0.5)), ms(quantile(all[1], 0.5)), whole, verdict, ratios, d.goal)
+		if err := t.Flush(); err != nil { // a later document may fail
+			return err
+		}
 	}
-	return t.Flush()
+	return nil
 }
 
 // request makes one request, and returns the time until the last byte of the PDF has come.

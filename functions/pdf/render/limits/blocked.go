@@ -80,14 +80,8 @@ func Block(document string, permitted func(address *url.URL) bool) string {
 			name, _ := tokens.TagName()
 			open.close(string(name))
 		case html.StartTagToken, html.SelfClosingTagToken:
-			name, more := tokens.TagName()
-			tag := html.Token{Type: kind, Data: string(name)}
+			tag := tokens.Token()
 			open.start(tokens, tag.Data, kind)
-			for more {
-				var key, value []byte
-				key, value, more = tokens.TagAttr()
-				tag.Attr = append(tag.Attr, html.Attribute{Key: string(key), Val: string(value)})
-			}
 			if b.tag(&tag) {
 				out.Truncate(before)
 				out.WriteString(tag.String())
