@@ -133,6 +133,7 @@ func (c call) run(t *testing.T, flags ...string) (string, string) {
 	var out, errs bytes.Buffer
 	k := app.Console{In: strings.NewReader(c.stdin), Out: &out, Errs: &errs}
 	if typed := c.typed; typed != nil {
+		k.Terminal = true
 		k.Hidden = func(context.Context) (string, error) {
 			if len(typed) == 0 {
 				return "", errors.New("asked more often than expected")

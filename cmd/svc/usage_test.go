@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +30,12 @@ import (
 	"svcapi/shared/dynamo"
 )
 
+// usageReport is the JSON of "svc usage".
+type usageReport struct {
+	Rows   []usage.Row `json:"rows"`
+	Totals usage.Sums  `json:"totals"`
+}
+
 // charge charges a request of a project that began at a time, and returns the ID of the charge.
 func (f *fixture) charge(project, operation string, units, credits int64, at time.Time) string {
 	f.t.Helper()
@@ -40,8 +50,8 @@ func (f *fixture) charge(project, operation string, units, credits int64, at tim
 	return string(r.Key)
 }
 
-// TestUsage checks usage and statements with the compiled svc, by the help alone: "svc --help" names the commands, and each
-// example of their help runs as printed (docs/decisions/money.md#usage).
+// TestUsage checks usage and statements, and by the help alone the operator's tasks with the compiled svc: "svc --help" leads
+// to each command, and each example of its help runs as printed (docs/decisions/money.md#usage).
 func TestUsage(t *testing.T) {
 	svc := compiled(t) // in the repository, which the fixture leaves
 	f := newFixture(t)
@@ -67,24 +77,39 @@ func TestUsage(t *testing.T) {
 	row := func(day time.Time, sums usage.Sums) usage.Row {
 		return usage.Row{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", Sums: sums}
 	}
-	want := usage.Report{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"}, Rows: []usage.Row{
+	want := usageReport{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"}, Rows: []usage.Row{
 		row(yesterday, usage.Sums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}), row(now, usage.Sums{Refunds: 60_000, USD: "-0.06"}),
 	}}
-	if got := decode[usage.Report](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
+	if got := decode[usageReport](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if out, _ := svc("--help"); !strings.Contains(out, "\n  usage ") || !strings.Contains(out, "\n  credit ") {
-		t.Errorf("svc --help has no usage:\n%s", out)
-	}
-	for _, command := range []string{"usage", "usage statement", "credit ledger"} {
-		help, _ := svc(append(strings.Fields(command), "--help")...)
-		_, help, _ = strings.Cut(help, "\nExamples:\n")
-		examples := regexp.MustCompile(`(?m)^  svc (.*)$`).FindAllStringSubmatch(help, -1)
-		for _, example := range examples {
-			svc(append(strings.Fields(example[1]), "--local")...)
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-SVC-Request-ID", loggedID)
+		w.WriteHeader(map[bool]int{true: http.StatusUnauthorized, false: http.StatusUnprocessableEntity}[strings.HasPrefix(r.Header.Get("X-API-KEY"), "svc_doctor")])
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(gateway.Close)
+	logDir := t.TempDir()
+	f.must(os.WriteFile(filepath.Join(logDir, "sms.log"), []byte(logLine(loggedID)), 0o600))
+	f.announce(map[string]any{"base_url": gateway.URL, "log_dir": logDir})
+	for command, examples := range map[string]int{"usage": 3, "usage statement": 2, "credit ledger": 5, "logs": 4, "project show": 1, "doctor": 1} {
+		words := strings.Fields(command)
+		for i, word := range words { // each help lists the next word
+			if help, _ := svc(append(slices.Clone(words[:i]), "--help")...); !strings.Contains(help, "\n  "+word+" ") {
+				t.Errorf("the help of svc %v has no %s:\n%s", words[:i], word, help)
+			}
 		}
-		if len(examples) < 2 {
-			t.Errorf("svc %s --help has %d examples", command, len(examples))
+		help, _ := svc(append(words, "--help")...)
+		_, help, _ = strings.Cut(help, "\nExamples:\n")
+		for _, example := range regexp.MustCompile(`(?m)^  svc (.*)$`).FindAllStringSubmatch(help, -1) {
+			if strings.Contains(example[1], "--stage") {
+				continue
+			}
+			svc(append(strings.Fields(example[1]), "--local")...)
+			examples--
+		}
+		if examples != 0 {
+			t.Errorf("svc %s --help lacks %d examples", command, examples)
 		}
 	}
 	s, set := f.stack(), "SET balance = :b"
@@ -93,6 +118,14 @@ func TestUsage(t *testing.T) {
 	})
 	f.must(err)
 	f.run(call{args: "usage statement acme", exit: app.ExitFailed, errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
+	broken := credit.NewKey(yesterday, "broken")
+	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: dynamo.Item{
+		"pk": dynamo.Text("acme#" + broken.Day()), "sk": dynamo.Text(string(broken)), "st": dynamo.Text("captured"),
+	}})
+	f.must(err)
+	f.run(call{args: "usage --day yesterday", exit: app.ExitFailed, reports: true, typed: []string{},
+		out:  []string{`\nacme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex .*\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`},
+		errs: []string{`acme: credit: ledger entry ` + string(broken) + `: .*: the sums lack this entry\n(.*\n)*svc: 1 problem\n$`}})
 }
 
 // compiled compiles svc, and returns a function that runs one command line and returns its output and its memory.
@@ -182,7 +215,7 @@ func TestUsageOfManyEntries(t *testing.T) {
 	}
 	f.must(group.Wait())
 	out, kilobytes := svc("usage", "--month", "2026-03", "--output", "json", "--local")
-	var got usage.Report
+	var got usageReport
 	f.must(json.Unmarshal([]byte(out), &got))
 	if got.Totals != (usage.Sums{Requests: int64(n), Units: units, Credits: int64(n * price), USD: app.Dollars(int64(n * price))}) {
 		t.Errorf("%+v of %d charges and %d units", got.Totals, n, units)

@@ -75,8 +75,7 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// TestRemovalEnds checks that a removal which never finds capacity ends in time for the response
-// (docs/decisions/money.md#remove).
+// TestRemovalEnds checks that a removal without capacity ends before the response (docs/decisions/money.md#remove).
 func TestRemovalEnds(t *testing.T) {
 	direct := newFixture(t, 1, 100)
 	limits := credit.Limits{Write: time.Second, Remove: 300 * time.Millisecond}

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 )
@@ -32,9 +35,6 @@ var (
 	neverLeft  = verdict{503, "http_error", false, false, 0}
 )
 
-// vendors are the SMS vendors' names.
-var vendors = []string{"quicksend", "notifylk", "textlk", "ultimatesms", "smslenz", "dialog", "dialogv2", "hutch", "twilio", "aws"}
-
 // faults is the table of what can happen to a send, for every vendor (docs/decisions/sms.md#vendor-outcomes).
 var faults = []struct {
 	meets
@@ -59,14 +59,18 @@ var faults = []struct {
 // exceptions are the vendors whose result of a row differs. AWS's client takes the status for the outcome, and a
 // success without a message ID is no usable response. Hutch's failures with status 200 are not known, so that a
 // response without the ID of the message leaves a doubt.
-var exceptions = map[string]map[string]verdict{"aws": {"error with status 200": unusable}, "hutch": {"error with status 200": unusable}}
+var exceptions = map[string]map[string]verdict{
+	"aws":   {"error with status 200": unusable},
+	"hutch": {"error with status 200": unusable},
+}
 
 // TestFaults runs the table for every vendor: status, code, credits moved, the ledger's outcome, and how many sends the
 // vendor saw. Each request is one of its own; those of a vendor go out together.
 func TestFaults(t *testing.T) {
 	local(t)
 	t.Parallel()
-	for _, vendor := range vendors {
+	for _, row := range vendors.NewTable(aws.Config{}) {
+		vendor := row.Name
 		t.Run(vendor, func(t *testing.T) {
 			t.Parallel()
 			const credits = 1_000_000

@@ -112,8 +112,7 @@ func TestOnceIsKept(t *testing.T) {
 	}
 }
 
-// docs/decisions/extensions.md#idempotency-outcomes: what cannot have reached a vendor frees the key, also for another
-// body.
+// docs/decisions/extensions.md#idempotency-outcomes: what cannot have reached a vendor frees the key.
 func TestOnceIsFreed(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -26,6 +26,7 @@ type App struct {
 	stage, region, profile, output, stackName string
 
 	started bool // true when the arguments are valid and the command runs
+	drawn   bool // true while the terminal shows a progress
 }
 
 // Run runs the command line and returns the exit code.

@@ -24,13 +24,14 @@ import (
 type Console struct {
 	In        io.Reader
 	Out, Errs io.Writer
+	Terminal  bool // the output is a terminal
 	// Hidden reads a line without echo; nil where the input is no terminal.
 	Hidden func(context.Context) (string, error)
 }
 
 // SystemConsole returns the console of the process.
 func SystemConsole() Console {
-	c := Console{In: os.Stdin, Out: os.Stdout, Errs: os.Stderr}
+	c := Console{In: os.Stdin, Out: os.Stdout, Errs: os.Stderr, Terminal: term.IsTerminal(int(os.Stdout.Fd()))}
 	if fd := int(os.Stdin.Fd()); term.IsTerminal(fd) {
 		c.Hidden = func(ctx context.Context) (string, error) { return readHidden(ctx, fd) }
 	}
@@ -140,6 +141,7 @@ func (a *App) PrintJSON(value any) error {
 
 // Print prints a result: the value as JSON for programs, or the tables with an empty line between them.
 func (a *App) Print(value any, tables ...Table) error {
+	a.ClearProgress()
 	if a.JSON() {
 		return a.PrintJSON(value)
 	}
@@ -234,8 +236,17 @@ func Cell(text string) string {
 	return text
 }
 
+// ClearProgress removes the line of a progress from the terminal, before another output.
+func (a *App) ClearProgress() {
+	if a.drawn {
+		fmt.Fprint(a.Errs, "\r\x1b[K")
+	}
+	a.drawn = false
+}
+
 // Note prints a line for people on standard error, apart from the result.
 func (a *App) Note(format string, args ...any) {
+	a.ClearProgress()
 	fmt.Fprintf(a.Errs, format+"\n", args...)
 }
 
@@ -278,14 +289,14 @@ func (a *App) Progress(what string, total int) (step func()) {
 		if a.Hidden == nil || !last && time.Since(drawn) < progressEvery {
 			return
 		}
-		drawn = time.Now()
-		if total == 0 {
-			fmt.Fprintf(a.Errs, "\r%s %d", what, done)
-			return
+		drawn, a.drawn = time.Now(), !last
+		text := fmt.Sprintf("\r%s %d", what, done)
+		if total > 0 {
+			text += fmt.Sprintf("/%d", total)
 		}
-		fmt.Fprintf(a.Errs, "\r%s %d/%d", what, done, total)
 		if last {
-			fmt.Fprintln(a.Errs)
+			text += "\n"
 		}
+		fmt.Fprint(a.Errs, text)
 	}
 }

@@ -161,9 +161,9 @@ func (a *App) Report(err error) int {
 		fmt.Fprintln(a.Errs, "\nsvc: interrupted")
 		return exit
 	}
-	fmt.Fprintf(a.Errs, "svc: %s\n", strings.TrimSpace(err.Error()))
+	a.Note("svc: %s", strings.TrimSpace(err.Error()))
 	if hint != "" {
-		fmt.Fprintf(a.Errs, "     %s\n", hint)
+		a.Note("     %s", hint)
 	}
 	return exit
 }

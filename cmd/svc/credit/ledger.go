@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,39 +14,15 @@ import (
 
 // EntryView is a ledger entry as programs read it.
 type EntryView struct {
-	ID          credit.Key   `json:"id"`
-	State       credit.State `json:"state"`
-	Credits     int64        `json:"credits"` // the change of the balance
-	Operation   string       `json:"operation"`
-	Units       int64        `json:"units"`
-	Environment string       `json:"environment"`
-	Vendor      string       `json:"vendor"`
-	RequestID   string       `json:"request_id"`
-	At          time.Time    `json:"at"`
-	Uncertain   bool         `json:"uncertain"`
-	Actor       string       `json:"actor"`
-	Reason      string       `json:"reason"`
-	// Refunds is the ID of the refunded charge.
-	Refunds credit.Key `json:"refunds"`
+	credit.Entry // with the change of the balance as credits
 	// Resolution is set for a charge that was uncertain.
-	Resolution *ResolutionView `json:"resolution"`
-}
-
-// ResolutionView is an operator's decision about an uncertain charge.
-type ResolutionView struct {
-	Verdict credit.Verdict `json:"verdict"`
-	Reason  string         `json:"reason"`
-	Actor   string         `json:"actor"`
-	At      time.Time      `json:"at"`
+	Resolution *credit.Resolution `json:"resolution"`
 }
 
 func viewEntry(e credit.Entry) EntryView {
-	v := EntryView{
-		e.Key, e.State, effect(e), e.Price, e.Units, e.Environment, e.Vendor, e.RequestID, e.At.UTC(), e.Uncertain, e.Actor, e.Reason, e.Refunds, nil,
-	}
-	if e.Resolution.Verdict != "" {
-		r := ResolutionView(e.Resolution)
-		v.Resolution = &r
+	v := EntryView{e, nil}
+	if v.Credits, v.At = effect(e), e.At.UTC(); e.Resolution.Verdict != "" {
+		v.Resolution = &e.Resolution
 	}
 	return v
 }
@@ -118,20 +93,13 @@ func printEntries(s *app.Stack, entries []credit.Entry) error {
 		if v.Credits > 0 && !s.CSV() {
 			credits, dollars = "+"+credits, "+"+dollars
 		}
-		return v, []string{string(v.ID), s.Time(v.At), string(v.State), credits, dollars, v.Operation, v.Environment, v.Vendor, v.RequestID, v.note()}
+		return v, []string{string(v.Key), s.Time(v.At), string(v.State), credits, dollars, v.Price, v.Environment, v.Vendor, v.RequestID, v.note()}
 	})
 }
 
 // LedgerCommand returns "svc ledger".
 func LedgerCommand(a *app.App) *cobra.Command {
 	return app.Group("ledger", "Audit the wallets against the ledger", verify(a))
-}
-
-type damageView struct {
-	ProjectID string        `json:"project_id"`
-	Damage    credit.Damage `json:"damage"`
-	ID        credit.Key    `json:"id"`
-	Detail    string        `json:"detail"`
 }
 
 func verify(a *app.App) *cobra.Command {
@@ -154,14 +122,11 @@ says what a person may repair.`,
 func runVerify(ctx context.Context, s *app.Stack) error {
 	step := s.Progress("reading", 0)
 	verified, err := s.Credits.Verify(ctx, func(int) { step() })
-	if s.Hidden != nil {
-		s.Note("") // ends the line of the progress
-	}
 	if err != nil {
 		return err
 	}
-	views, rows := app.List(verified.Findings, func(f credit.Finding) (damageView, []string) {
-		return damageView{f.Project, f.Damage, f.Key, f.Detail}, []string{f.Project, string(f.Damage), string(f.Key), f.Detail}
+	views, rows := app.List(verified.Findings, func(f credit.Finding) (credit.Finding, []string) {
+		return f, []string{f.Project, string(f.Damage), string(f.Key), f.Detail}
 	})
 	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows, Empty: "Every wallet agrees with its ledger."}
 	err = s.Print(map[string]any{"wallets": verified.Wallets, "entries": verified.Entries, "findings": views}, t)

@@ -14,6 +14,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/cmd/svc/credential"
+	"svcapi/cmd/svc/logs"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
@@ -23,7 +24,10 @@ func Command(a *app.App) *cobra.Command {
 	return app.Group("project", "Create, show, change, pause, export and import projects",
 		create(a),
 		a.Command(&cobra.Command{Use: "list", Short: "List all projects"}, nil, list),
-		a.ProjectCommand(&cobra.Command{Use: "show PROJECT", Short: "Show a project with its balance, credentials and integrations"}, nil, show),
+		a.ProjectCommand(&cobra.Command{
+			Use: "show PROJECT", Short: "Show a project with its balance, credentials, integrations and failures of the last hour",
+			Example: "  svc project show acme",
+		}, nil, show),
 		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
 		limits(a), trial(a), scale(a), export(a), importFile(a))
 }
@@ -135,14 +139,16 @@ func show(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		return err
 	}
 	credentials, credentialTable := credential.ViewAll(rec)
+	failures, failureTable := logs.Failures(ctx, s, rec.ID)
 	view := struct {
 		View
 		Balance      int64             `json:"balance"`
 		Credentials  []credential.View `json:"credentials"`
 		Integrations []catalog.View    `json:"integrations"`
-	}{viewOf(rec.Project), balance, credentials, integrations}
+		Failures     []logs.Failure    `json:"failures"` // of the last hour
+	}{viewOf(rec.Project), balance, credentials, integrations, failures}
 	rows := append(view.rows(), []string{"Balance", app.Credits(balance)})
-	return s.Print(view, app.Table{Rows: rows}, credentialTable, catalog.Table(integrations))
+	return s.Print(view, app.Table{Rows: rows}, credentialTable, catalog.Table(integrations), failureTable)
 }
 
 func pause(a *app.App, name, short string, paused bool) *cobra.Command {

@@ -11,7 +11,6 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
-	command "svcapi/cmd/svc/credit"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/credit"
@@ -28,15 +27,10 @@ func Command(a *app.App) *cobra.Command {
 
 // Uncertain is an uncertain charge in the format for programs.
 type Uncertain struct {
-	ProjectID   string     `json:"project_id"`
-	ID          credit.Key `json:"id"`
-	Began       time.Time  `json:"began"` // when the request began
-	Credits     int64      `json:"credits"`
-	Environment string     `json:"environment"`
-	Vendor      string     `json:"vendor"`
-	RequestID   string     `json:"request_id"`
-
-	Resolution *command.ResolutionView `json:"resolution,omitzero"` // nil: none yet
+	ProjectID string `json:"project_id"`
+	credit.Entry
+	Began      time.Time          `json:"began"`               // when the request began
+	Resolution *credit.Resolution `json:"resolution,omitzero"` // nil: none yet
 }
 
 func list(a *app.App) *cobra.Command {
@@ -64,9 +58,9 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 				return err
 			}
 			for _, e := range entries {
-				v := Uncertain{id, e.Key, e.Key.Time(), e.Credits, e.Environment, e.Vendor, e.RequestID, nil}
-				if r := command.ResolutionView(e.Resolution); r.Verdict != "" {
-					v.Resolution = &r
+				v := Uncertain{id, e, e.Key.Time(), nil}
+				if e.Resolution.Verdict != "" {
+					v.Resolution = &e.Resolution
 				}
 				all = append(all, v)
 			}
@@ -78,7 +72,7 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 			if r := v.Resolution; r != nil {
 				resolution = fmt.Sprintf("%s: %s, by %s", r.Verdict, r.Reason, r.Actor)
 			}
-			return v, []string{v.ProjectID, string(v.ID), s.Time(v.Began), credits, dollars, v.Environment, v.Vendor, v.RequestID, resolution}
+			return v, []string{v.ProjectID, string(v.Key), s.Time(v.Began), credits, dollars, v.Environment, v.Vendor, v.RequestID, resolution}
 		})
 	})
 	cmd.Flags().BoolVar(&resolved, "all", false, "also those that are resolved")
@@ -124,7 +118,7 @@ is lost, repeat the command: it counts once. A resolution is final.`,
 		}
 		r := entry.Resolution
 		return s.PrintRows(map[string]any{
-			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": command.ResolutionView(r), "balance": balance,
+			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": r, "balance": balance,
 		}, "Project", rec.ID, "SMS", string(entry.Key), "Credits", app.Credits(entry.Credits), "Resolution", string(r.Verdict),
 			"Reason", r.Reason, "By", r.Actor, "Balance", app.Credits(balance))
 	})

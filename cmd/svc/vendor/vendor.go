@@ -20,27 +20,10 @@ func Command(a *app.App) *cobra.Command {
 	return app.Group("vendor", "List vendors, and set the service's own accounts at them", list(a), account(a))
 }
 
-type fieldView struct {
-	Name        string `json:"name"`
-	Required    bool   `json:"required"`
-	Description string `json:"description"`
-}
-
 // View is a vendor in the format for programs.
 type View struct {
-	Kind     project.Kind `json:"kind"`
-	Name     string       `json:"name"`
-	Title    string       `json:"title"`
-	Endpoint string       `json:"endpoint"`
-	Settings []fieldView  `json:"settings"`
-	Secrets  []fieldView  `json:"secrets"`
-	// ManagedAction is the IAM action of the function's role that replaces the secret fields of managed integrations.
-	ManagedAction string `json:"managed_action"`
-}
-
-func viewFields(fields []upstream.Field) []fieldView {
-	views, _ := app.List(fields, func(f upstream.Field) (fieldView, []string) { return fieldView{f.Name, f.Required, f.Description}, nil })
-	return views
+	Kind project.Kind `json:"kind"`
+	upstream.Spec
 }
 
 // list opens no stage, because the vendors are the tables of this version.
@@ -64,7 +47,8 @@ func list(a *app.App) *cobra.Command {
 				if len(views) == 0 || o.Kind != views[len(views)-1].Kind {
 					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}})
 				}
-				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, viewFields(o.Settings()), viewFields(o.Spec.Secrets), o.Spec.ManagedAction}
+				v := View{o.Kind, o.Spec}
+				v.Settings, v.Secrets = append([]upstream.Field{}, o.Settings()...), append([]upstream.Field{}, v.Secrets...)
 				t := &tables[len(tables)-1]
 				views, t.Rows = append(views, v), append(t.Rows, v.rows()...)
 			}
