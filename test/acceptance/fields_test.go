@@ -51,7 +51,7 @@ func bounds(s *openapi3.Schema, required bool) (wrong, right []any) {
 	case s.Type.Is("object"):
 		wrong = append(wrong, 15, []any{})
 	default: // a number
-		wrong = append(wrong, "7", *s.Min-0.001, *s.Max+0.001, json.Number("1e999"))
+		wrong = append(wrong, "7", true, *s.Min-*s.Max-1, *s.Min-0.001, *s.Max+0.001, json.Number("1e999"))
 		right = append(right, *s.Min, *s.Max)
 		if s.Type.Is("integer") {
 			wrong = append(wrong, *s.Min+0.5)

@@ -60,7 +60,7 @@ func TestPassword(t *testing.T) {
 				t.Errorf("%q opens the PDF: %s", wrong, out)
 			}
 		}
-		if _, err := encrypt(t.Context(), result.PDF, event.Password(password), e.MaxBytes); err == nil || strings.Contains(err.Error(), password) {
+		if _, err := encrypt(result.PDF, event.Password(password), e.MaxBytes); err == nil || strings.Contains(err.Error(), password) {
 			t.Errorf("a PDF that is encrypted: %v", err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("x", event.MaxPassword) // poppler's programs take 32 bytes at most
-	whole, err := encrypt(t.Context(), pdf, event.Password(long), 1<<20)
+	whole, err := encrypt(pdf, event.Password(long), 1<<20)
 	for user, opens := range map[string]bool{long: true, long[1:]: false} {
 		conf := &model.Configuration{Cmd: model.LISTINFO, Reader15: true, UserPW: user, ValidationMode: model.ValidationRelaxed, Limits: model.DefaultResourceLimits()}
 		if _, readErr := pdfcpu.ReadWithContext(t.Context(), bytes.NewReader(whole), conf); err != nil || (readErr == nil) != opens {
@@ -78,7 +78,7 @@ func TestPassword(t *testing.T) {
 		}
 	}
 	var rejected *event.RejectionError
-	if _, err := encrypt(t.Context(), pdf, "1234", int64(len(pdf))); !errors.As(err, &rejected) || !rejected.TooLarge {
+	if _, err := encrypt(pdf, "1234", int64(len(pdf))); !errors.As(err, &rejected) || !rejected.TooLarge {
 		t.Errorf("an encrypted PDF over the limit: %v", err)
 	}
 }
