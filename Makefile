@@ -219,8 +219,8 @@ policy test-quick: $(VENV)/.ready $(NPM)
 policy:
 	go test ./test/policy
 
-pages: $(VENV)/.ready ## the computed sections of docs/costs.md, docs/scale.md and README.md, from docs/units.json and template.yaml
-	go test -count=1 -run '^(TestCosts|TestScale)$$' ./test/policy -update
+pages: $(VENV)/.ready ## the computed sections of docs/costs.md, docs/scale.md, docs/decisions.md and README.md
+	go test -count=1 -run '^(TestCosts|TestScale|TestDecisions)$$' ./test/policy -update
 
 $(VENV)/.ready: tools/requirements.txt
 	python3 -m venv --clear $(VENV)

@@ -164,7 +164,7 @@ func TestTransfer(t *testing.T) {
 }
 
 // TestRefusals: a refused command changes neither tables nor secrets, also where only its last write would be refused. The
-// fixture compares them around each refused command of all tests.
+// fixture compares them around each refused command of all tests (docs/decisions/operating.md#refused-commands).
 func TestRefusals(t *testing.T) {
 	f := newFixture(t)
 	const account = `{"email":"a@example.com","api_key":"k"}`

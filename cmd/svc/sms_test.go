@@ -27,7 +27,7 @@ func (f *fixture) uncertainSMS(projectID, requestID string) string {
 }
 
 // TestUncertain: an uncertain SMS stays charged and listed until it is confirmed or refunded, once
-// (docs/decisions.md#uncertain-sms).
+// (docs/decisions/money.md#uncertain-sms).
 func TestUncertain(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{

@@ -41,7 +41,7 @@ func (f *fixture) charge(project, operation string, units, credits int64, at tim
 }
 
 // TestUsage checks usage and statements with the compiled svc, by the help alone: "svc --help" names the commands, and each
-// example of their help runs as printed (docs/decisions.md#usage).
+// example of their help runs as printed (docs/decisions/money.md#usage).
 func TestUsage(t *testing.T) {
 	svc := compiled(t) // in the repository, which the fixture leaves
 	f := newFixture(t)

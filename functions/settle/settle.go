@@ -15,7 +15,7 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// Ages are the ages from which a reservation is settled (docs/decisions.md#settle).
+// Ages are the ages from which a reservation is settled (docs/decisions/money.md#settle).
 type Ages struct {
 	Dead     time.Duration // the request cannot be alive any more
 	Captured time.Duration // no late copy of the request's writes can arrive any more; at least Dead
@@ -41,7 +41,7 @@ type Report struct {
 	Failed  int                 // reservations and wallets left for the next run
 	Oldest  time.Duration       // age of the oldest reservation seen
 	Low     []credit.LowBalance // wallets below their alert
-	// Subtracted is the number of counts that requests had no time to subtract (docs/decisions.md#recipient-limit).
+	// Subtracted is the number of queued subtractions (docs/decisions/requests.md#recipient-limit).
 	Subtracted int
 }
 

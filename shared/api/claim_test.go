@@ -51,7 +51,7 @@ func win(t *testing.T, s *keyStore, key string) *claim {
 	return c
 }
 
-// TestRepeat checks which outcome a repeat of a key gets (docs/decisions.md#idempotency-repeats).
+// TestRepeat checks which outcome a repeat of a key gets (docs/decisions/extensions.md#idempotency-repeats).
 func TestRepeat(t *testing.T) {
 	s, clock := testStore(t)
 	start := *clock
@@ -213,7 +213,7 @@ func TestLostResponses(t *testing.T) {
 }
 
 // TestLateClaims checks that a copy of a claim which arrives after the claim was freed, or after the request gave the claim
-// up, does not claim the key again (docs/decisions.md#idempotency-outcomes).
+// up, does not claim the key again (docs/decisions/extensions.md#idempotency-outcomes).
 func TestLateClaims(t *testing.T) {
 	ahead := func() time.Time { return time.Now().Add(time.Minute) } // the clock of another instance
 	for _, test := range []struct{ delivered, dropped int }{{0, 1}, {0, 3}, {1, 1}} {

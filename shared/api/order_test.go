@@ -43,7 +43,7 @@ func (h *fixture) logger() *telemetry.Logger {
 func done(context.Context) (*Result, error) { return &Result{}, nil }
 
 // TestOrderOfChecks checks the order of the checks up to the work, and that only completed work is charged
-// (docs/decisions.md#order-of-checks).
+// (docs/decisions/requests.md#order-of-checks).
 func TestOrderOfChecks(t *testing.T) {
 	h := build(t) // 1,000 credits
 	projects := project.NewStore(h.db, h.cfg.ProjectsTable)
@@ -173,7 +173,7 @@ func TestTablesGone(t *testing.T) {
 	}
 }
 
-// TestCallCredits checks that Manual and free operations cost no credits (docs/decisions.md#prices).
+// TestCallCredits checks that Manual and free operations cost no credits (docs/decisions/money.md#prices).
 func TestCallCredits(t *testing.T) {
 	prices := credit.Prices{credit.SMS: 10}
 	for _, c := range []struct {
@@ -192,7 +192,8 @@ func TestCallCredits(t *testing.T) {
 	}
 }
 
-// TestTimeOfWork checks that the work ends five seconds before the request must end (docs/decisions.md#time-budget).
+// TestTimeOfWork checks that the work ends five seconds before the request must end
+// (docs/decisions/requests.md#time-budget).
 func TestTimeOfWork(t *testing.T) {
 	deadline := time.Now().Add(20 * time.Second)
 	ctx, cancel := context.WithDeadline(t.Context(), deadline)
@@ -231,7 +232,7 @@ func TestSeconds(t *testing.T) {
 }
 
 // TestFromPlayground checks that the playground's requests are marked, or come from the configured origin or the API's own
-// (docs/decisions.md#playground).
+// (docs/decisions/requests.md#playground).
 func TestFromPlayground(t *testing.T) {
 	for _, c := range []struct {
 		configured, client, origin, host string
@@ -283,7 +284,7 @@ func TestPathParameters(t *testing.T) {
 	}
 }
 
-// TestGet checks that the body of a GET is ignored (docs/decisions.md#json-bodies).
+// TestGet checks that the body of a GET is ignored (docs/decisions/requests.md#json-bodies).
 func TestGet(t *testing.T) {
 	h := build(t)
 	route := &Operation[struct{}]{
@@ -336,7 +337,7 @@ func TestUnsettledIsNoted(t *testing.T) {
 }
 
 // TestMarkRefused checks that an irrevocable job whose mark is refused sends nothing and pays nothing
-// (docs/decisions.md#mark).
+// (docs/decisions/money.md#mark).
 func TestMarkRefused(t *testing.T) {
 	h := build(t)
 	_, tables := enginetest.Client(t)
@@ -354,7 +355,7 @@ func TestMarkRefused(t *testing.T) {
 }
 
 // TestKeysOfFailures checks which failures free an Idempotency-Key: those before the mark. A panic at work that may have sent
-// a message keeps the key, so that a repeat sends nothing (docs/decisions.md#idempotency-outcomes).
+// a message keeps the key, so that a repeat sends nothing (docs/decisions/extensions.md#idempotency-outcomes).
 func TestKeysOfFailures(t *testing.T) {
 	h := build(t)
 	runs, fails := 0, false
@@ -393,7 +394,7 @@ func TestKeysOfFailures(t *testing.T) {
 	}
 	fails = false
 
-	// The function's process ends with its request. docs/decisions.md#idempotency-dead-claims
+	// The function's process ends with its request. docs/decisions/extensions.md#idempotency-dead-claims
 	for key, c := range map[string]struct {
 		until  time.Duration
 		status int
@@ -419,7 +420,7 @@ func TestKeysOfFailures(t *testing.T) {
 
 // TestKeptOutcomes checks that a key keeps the outcome of work which may have reached a vendor: a repeat runs nothing and pays
 // nothing, whatever has changed since. Another failure frees the key, also for another body
-// (docs/decisions.md#idempotency-outcomes, docs/decisions.md#idempotency-repeats).
+// (docs/decisions/extensions.md#idempotency-outcomes, docs/decisions/extensions.md#idempotency-repeats).
 func TestKeptOutcomes(t *testing.T) {
 	h := build(t)
 	projects := project.NewStore(h.db, h.cfg.ProjectsTable)

@@ -12,7 +12,7 @@ import (
 // reserve sends the reservation of the job's credits, the counts of the project's limits and the job's prefetch, and awaits
 // all of them with the count that is under way. The error of the count comes first, then those of the messages, of the
 // reservation and of the day. reserve releases the credits and subtracts the counts where another step fails. The
-// reservation is nil for a job without credits (docs/decisions.md#phases).
+// reservation is nil for a job without credits (docs/decisions/requests.md#phases).
 func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, counted func() error) (*credit.Reservation, error) {
 	now := s.now()
 	state.used = usageOf(state, job, now)

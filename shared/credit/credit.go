@@ -1,6 +1,6 @@
 // Package credit keeps the money of a project: a wallet with the balance and the pending reservations,
 // and a ledger whose entries record what happened. What operators do is recorded in tables of its own, which no
-// function may write (docs/decisions.md#operator-movements).
+// function may write (docs/decisions/money.md#operator-movements).
 //
 // A paid request reserves its credits, works, and captures the credits; work that fails releases them.
 // Each step is one conditional write that may be repeated, and the process may die between any two
@@ -9,12 +9,12 @@
 //	balance + pending without a capture + captures − refunds − adjustments = grants
 //
 // and the balance is never negative. Amounts are whole credits; a US dollar is 1,000,000 credits
-// (docs/decisions.md#wallet).
+// (docs/decisions/money.md#wallet).
 //
 // One item of DynamoDB takes 1,000 write units a second. The wallet of a project that needs more consists
 // of several shards, each of them an item of its own with its own ledger entries. Credits move between
 // the shards where one shard lacks them, so that a request is refused only when all shards together lack
-// the credits (docs/decisions.md#shards).
+// the credits (docs/decisions/money.md#shards).
 package credit
 
 import (

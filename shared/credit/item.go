@@ -19,7 +19,7 @@ import (
 //	ledger   pk wallet#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor; why;
 //	         uncertain wallet, on uncertain entries only: the hash key of a sparse index
 //
-// No function may write the tables of what operators do (docs/decisions.md#operator-movements). Both have the
+// No function may write the tables of what operators do (docs/decisions/money.md#operator-movements). Both have the
 // attributes of the ledger, without uncertain:
 //
 //	movements    pk project; sk key; of, the key of the refunded charge; and for each refunded charge an item of st refunded

@@ -22,7 +22,7 @@ func balancesOf(balances ...int64) shardBalances {
 }
 
 // TestShares checks that credits above an even share go first, and the richest shard's before others'; that shards out of use
-// keep nothing; and that no shard gives more than it has, or more than is needed.
+// keep nothing; and that no shard gives more than it has, or more than is needed (docs/decisions/money.md#rebalance).
 func TestShares(t *testing.T) {
 	for _, test := range []struct {
 		name string

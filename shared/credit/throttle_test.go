@@ -22,7 +22,7 @@ import (
 
 // TestThrottled checks that a write which DynamoDB turned away for lack of capacity takes no effect, so that it is not
 // ambiguous and leaves nothing in the wallet: every write pays for the whole wallet, and what overload leaves there would keep
-// the project down until it is settled (docs/decisions.md#write-retries).
+// the project down until it is settled (docs/decisions/money.md#write-retries).
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	const had, price = 100, 30
@@ -75,7 +75,8 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// TestRemovalEnds checks that a removal which never finds capacity ends in time for the response.
+// TestRemovalEnds checks that a removal which never finds capacity ends in time for the response
+// (docs/decisions/money.md#remove).
 func TestRemovalEnds(t *testing.T) {
 	direct := newFixture(t, 1, 100)
 	limits := credit.Limits{Write: time.Second, Remove: 300 * time.Millisecond}

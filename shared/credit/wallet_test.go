@@ -205,7 +205,7 @@ func TestVisitUnreadable(t *testing.T) {
 }
 
 // TestSpent checks what projects have spent by their wallets' items: over all shards, and without wallets that cannot be read
-// (docs/decisions.md#unusual-spending).
+// (docs/decisions/money.md#unusual-spending).
 func TestSpent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 1, 0)

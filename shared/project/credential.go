@@ -23,7 +23,7 @@ var (
 const clientIDTail = 8
 
 // reserved are the words that mean more than one project, or the service itself: the secrets of the service's own vendor
-// accounts have the owner "managed", so a project of that ID would share them (docs/decisions.md#reserved-names).
+// accounts have the owner "managed" (docs/decisions/operating.md#reserved-names).
 var reserved = []string{string(Managed), "all", "*"}
 
 // ValidID reports whether a text can be a project ID: the text matches the pattern of an ID and is no reserved word.

@@ -63,7 +63,7 @@ func FuzzClientID(f *testing.F) {
 }
 
 // A phone number has two formats and one normal format. An environment has some names, and no others
-// (docs/decisions.md#environments).
+// (docs/decisions/requests.md#environments).
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{
 		"0771234567", "+94771234567", "0771234567\n", "٠٧٧١٢٣٤٥٦٧", "94771234567", "", "dev", "development", "DEV", "prod", "production",

@@ -302,7 +302,7 @@ func (r *Record) put(integrations []Integration) ([]item, error) {
 	return slices.Collect(maps.Values(items)), nil
 }
 
-// validateModes refuses an integration that would be active together with one of another mode (docs/decisions.md#modes).
+// validateModes refuses active integrations of different modes (docs/decisions/money.md#modes).
 func (r *Record) validateModes(i *Integration) error {
 	if !i.Active {
 		return nil

@@ -123,7 +123,7 @@ func TestRecord(t *testing.T) {
 }
 
 // TestLimits checks that limits are stored, sorted and removed, and that the key of the numbers' hashes stays
-// (docs/decisions.md#recipient-limit).
+// (docs/decisions/requests.md#recipient-limit).
 func TestLimits(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
@@ -231,7 +231,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRotation checks that two secrets can be live during a rotation (docs/decisions.md#credentials).
+// TestRotation checks that two secrets can be live during a rotation (docs/decisions/requests.md#credentials).
 func TestRotation(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
@@ -276,7 +276,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestModes checks that active integrations of one kind and environment share one mode (docs/decisions.md#modes).
+// TestModes checks that active integrations of one kind and environment share one mode (docs/decisions/money.md#modes).
 func TestModes(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
@@ -414,7 +414,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestReserved checks the words that are no project ID (docs/decisions.md#reserved-names).
+// TestReserved checks the words that are no project ID (docs/decisions/operating.md#reserved-names).
 func TestReserved(t *testing.T) {
 	for id, valid := range map[string]bool{
 		"managed": false, "all": false, "*": false, "demo-managed": true, "managed-": true, "manage": true, "alle": true, "all-": true,

@@ -38,8 +38,8 @@ func instances(t *testing.T, n int) ([]*Limiter, *dynamodb.Client, string) {
 	return all, client, tables.Transient
 }
 
-// docs/decisions.md#recipient-limit: whatever runs at once, a window has as many messages as its limit, and a message that
-// one window refuses counts in no other.
+// docs/decisions/requests.md#recipient-limit: whatever runs at once, a window has as many messages as its limit, and a
+// message that one window refuses counts in no other.
 func TestMessagesAtOnce(t *testing.T) {
 	all, client, table := instances(t, 8)
 	p := limitedTo(per(7, 10*time.Minute), per(20, 24*time.Hour))
@@ -146,7 +146,8 @@ func TestLongestWindow(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#daily-limit: the sum of a day is exact whatever runs at once, and one request claims the alert.
+// docs/decisions/requests.md#daily-limit: the sum of a day is exact whatever runs at once, and one request claims the
+// alert.
 func TestDailyAtOnce(t *testing.T) {
 	all, _, _ := instances(t, 8)
 	d := Daily{"p", Credits, 1000}

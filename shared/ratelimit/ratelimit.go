@@ -32,7 +32,7 @@ type Decision struct {
 }
 
 // Limiter counts requests in DynamoDB, and caches which windows are exhausted. A Limiter is safe for concurrent use
-// (docs/decisions.md#rate-limit).
+// (docs/decisions/requests.md#rate-limit).
 //
 // The window of a project with several shards has a counter for each shard, with a quota of its own; the quotas add up to
 // the limit. A request is counted in any shard that has not reached its quota, so that the whole limit can be used.

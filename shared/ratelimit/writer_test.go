@@ -59,7 +59,8 @@ func slotsOf(item dynamo.Item) map[string]string {
 }
 
 // TestLostResponses checks that a count and its subtraction take effect once, whatever becomes of their attempts, and
-// that the subtraction of a count that no attempt confirmed subtracts what was counted (docs/decisions.md#counters).
+// that the subtraction of a count that no attempt confirmed subtracts what was counted
+// (docs/decisions/requests.md#counters).
 func TestLostResponses(t *testing.T) {
 	for _, fault := range []faultproxy.Fault{
 		faultproxy.Deliver, faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.Fail,

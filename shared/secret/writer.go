@@ -178,8 +178,8 @@ func (w *Writer) write(ctx context.Context, name string, found state, token, val
 
 // Next returns the current version of a secret and the token of a write that follows that version. All writers that read
 // a version have the same token, which becomes the ID of the next version, and Secrets Manager accepts a token with one
-// value only ("PutSecretValue", API reference; docs/decisions.md#secret-writers). Where an operator has moved AWSCURRENT
-// back to a version with a successor, the token follows the newest successor.
+// value only ("PutSecretValue", API reference; docs/decisions/operating.md#secret-writers). Where an operator has moved
+// AWSCURRENT back to a version with a successor, the token follows the newest successor.
 func Next(
 	ctx context.Context, client *secretsmanager.Client, name string,
 ) (current types.SecretVersionsListEntry, token string, err error) {

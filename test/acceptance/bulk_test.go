@@ -35,8 +35,8 @@ func received(s *sandbox.Server) (to []string, calls int) {
 	return to, calls
 }
 
-// A long bulk through a vendor without a bulk call is cut before the deadline, with every recipient accounted for and
-// none sent to twice.
+// docs/decisions/sms.md#bulk: a long bulk through a vendor without a bulk call ends before the deadline, with every
+// recipient accounted for and none sent to twice.
 func TestLongBulk(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -78,8 +78,8 @@ func TestLongBulk(t *testing.T) {
 	checkMemory(t)
 }
 
-// openapi.yaml#SmsProviderResponse, docs/decisions.md#cost-check: QuickSend's own estimate, where the operator's setting
-// demands it. The event sms-send-check-cost and functions/sms TestCheckCost have the computed one.
+// openapi.yaml#SmsProviderResponse, docs/decisions/sms.md#cost-check: QuickSend's own estimate, where the operator's
+// setting demands it. The event sms-send-check-cost and functions/sms TestCheckCost have the computed one.
 func TestCheckCost(t *testing.T) {
 	local(t)
 	t.Parallel()

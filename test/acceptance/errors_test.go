@@ -38,8 +38,8 @@ func operations(t *testing.T, to, image string) []operation {
 }
 
 // TestErrorsOfEveryOperation checks the responses of the pipeline for every operation. Each row has a second reason to
-// refuse the request, which comes later (docs/decisions.md#order-of-checks; shared/api TestOrderOfChecks has the whole
-// order).
+// refuse the request, which comes later (docs/decisions/requests.md#order-of-checks; shared/api TestOrderOfChecks has
+// the whole order) (docs/decisions/pdf.md#pdf-charged-last).
 func TestErrorsOfEveryOperation(t *testing.T) {
 	t.Parallel()
 	bare := plainProject(t)
@@ -102,7 +102,7 @@ func TestErrorsOfEveryOperation(t *testing.T) {
 var large = strings.Repeat(" ", 4<<20) + " "
 
 // TestErrors checks the errors of single operations: status, code, error.details and message
-// (docs/decisions.md#error-reasons, openapi.yaml's responses).
+// (docs/decisions/requests.md#error-reasons, openapi.yaml's responses).
 func TestErrors(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -211,7 +211,7 @@ func TestErrors(t *testing.T) {
 		if a == nil {
 			continue
 		}
-		if c.name == "location" { // a failure of the vendor in the metrics (docs/decisions.md#lookup-chain)
+		if c.name == "location" { // a failure of the vendor in the metrics (docs/decisions/look-ups.md#lookup-chain)
 			lines := logLines(t, fixture.stack.LogDir, a.RequestID)["location.log"]
 			if len(lines) != 1 || !strings.Contains(lines[0], `"outcome":"vendor_failed"`) || !strings.Contains(lines[0], `"vendor":"ip-api"`) {
 				t.Errorf("%s: %s", c.name, lines)
@@ -226,7 +226,8 @@ func TestErrors(t *testing.T) {
 }
 
 // TestMistakes: the response to a client's mistake says what to do: the message, error.details or a header names it
-// (docs/decisions.md#warnings, docs/decisions.md#credentials, docs/decisions.md#misspelt-fields).
+// (docs/decisions/requests.md#warnings, docs/decisions/requests.md#credentials,
+// docs/decisions/requests.md#misspelt-fields).
 func TestMistakes(t *testing.T) {
 	local(t)
 	t.Parallel()

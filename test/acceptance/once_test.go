@@ -18,8 +18,8 @@ func (a *response) replayed(first *response) bool {
 	return a.status == first.status && a.without() == first.without() && a.RequestID != first.RequestID && a.header.Get("Idempotency-Replayed") == "true"
 }
 
-// docs/decisions.md#idempotency-repeats: while the first request runs the others get 409, and of many at once one
-// sends. Keys are per project and environment.
+// docs/decisions/extensions.md#idempotency-repeats: while the first request runs the others get 409, and of many at
+// once one sends. Keys are per project and environment.
 func TestOnceAtATime(t *testing.T) {
 	local(t)
 	t.Parallel()

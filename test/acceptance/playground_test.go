@@ -64,9 +64,9 @@ func (v *tab) body(t *testing.T, playground, text string) {
 	v.fill(t, playground+" textarea", text)
 }
 
-// docs/decisions.md#documentation-page: the page loads with no console error and no request to another host, takes
-// credentials, makes a barcode, a PDF, a currency request. docs/decisions.md#playground: an SMS is not sent without the
-// confirmation and is with it.
+// docs/decisions/operating.md#documentation-page: the page loads with no console error and no request to another host,
+// takes credentials, makes a barcode, a PDF, a currency request. docs/decisions/requests.md#playground: an SMS is not
+// sent without the confirmation and is with it.
 func TestPlayground(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -206,7 +206,7 @@ func TestPlaygroundShowsRefusals(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#units: the page counts as the API does, so that the question names the right price.
+// docs/decisions/sms.md#units: the page counts as the API does, so that the question names the right price.
 func TestPlaygroundCountsUnits(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -230,7 +230,7 @@ func TestPlaygroundCountsUnits(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#documentation-page: light and dark, keyboard, screen reader, phone width; axe-core finds
+// docs/decisions/operating.md#documentation-page: light and dark, keyboard, screen reader, phone width; axe-core finds
 // nothing.
 func TestPageIsAccessible(t *testing.T) {
 	local(t)
@@ -299,7 +299,7 @@ func (v *tab) axe(t *testing.T, source, selector string) {
 	}
 }
 
-// docs/decisions.md#documentation-page: everything can be reached and worked without a pointer.
+// docs/decisions/operating.md#documentation-page: everything can be reached and worked without a pointer.
 func TestPageByKeyboard(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -221,8 +221,8 @@ func (s *system) audit(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// docs/decisions.md#settle: what a dead request reserved is given back by the scheduled function, as it is deployed.
-// docs/decisions.md#rates-in-use: a source of rates that fails is noted, and what was held stays.
+// docs/decisions/money.md#settle: what a dead request reserved is given back by the scheduled function, as it is
+// deployed. docs/decisions/currency.md#rates-in-use: a source of rates that fails is noted, and what was held stays.
 func TestScheduledFunctions(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -258,7 +258,8 @@ func TestScheduledFunctions(t *testing.T) {
 			t.Errorf("%s: %v %s", function, err, result.Payload)
 		}
 	}
-	// docs/decisions.md#fresh-lists: the difference is stored, and the security function follows in the background.
+	// docs/decisions/look-ups.md#fresh-lists: the difference is stored, and the security function follows in the
+	// background.
 	type outcome struct {
 		Failure        string
 		Added, Removed int
@@ -283,7 +284,8 @@ func TestScheduledFunctions(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#resolver: ten minutes after, a message that the vendor knows is confirmed, and another one refunded.
+// docs/decisions/extensions.md#resolver: ten minutes after, a message that the vendor knows is confirmed, and another
+// one refunded.
 func TestResolver(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -324,7 +326,8 @@ func TestResolver(t *testing.T) {
 	}
 }
 
-// The comparison notices a call that no role allows, and a permission that no call uses.
+// The comparison notices a call that no role allows, and a permission that no call uses
+// (docs/decisions/operating.md#roles).
 func TestRolesAgainstReality(t *testing.T) {
 	local(t)
 	t.Parallel()

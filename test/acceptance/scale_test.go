@@ -38,9 +38,9 @@ func (p *tenant) scale(t *testing.T, shards int) *credit.Store {
 	return fixture.stack.Credit
 }
 
-// TestWalletInShards checks docs/decisions.md#shards: a wallet with several shards pays for exactly the requests that
-// its total suffices for, whichever function charges it. The balance is the sum of the shards, and an operator's alert
-// compares with the sum.
+// TestWalletInShards checks docs/decisions/money.md#shards: a wallet with several shards pays for exactly the requests
+// that its total suffices for, whichever function charges it. The balance is the sum of the shards, and an operator's
+// alert compares with the sum.
 func TestWalletInShards(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -176,7 +176,7 @@ func (m *model) perSecond(rate float64, of func(operationUnits) float64) (sum fl
 }
 
 // The writes of one request by table: a paid request reserves and removes in its wallet, each request counts, and the rest
-// is the ledger's (docs/decisions.md#phases).
+// is the ledger's (docs/decisions/requests.md#phases).
 func paid(o operationUnits) bool             { return o.Writes >= 4 }
 func walletWrites(o operationUnits) float64  { return map[bool]float64{true: 2}[paid(o)] }
 func countWrites(operationUnits) float64     { return 1 }
@@ -252,7 +252,7 @@ func computed(t *testing.T, name string, sections map[string]string) {
 		return
 	}
 	if !*update {
-		t.Errorf("%s is not what docs/units.json and template.yaml say: make pages", name)
+		t.Errorf("%s is older than what its sections are computed from: make pages", name)
 		return
 	}
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
@@ -303,7 +303,7 @@ func TestCosts(t *testing.T) {
 	}
 	fixed, idle, prod := m.fixed(t)
 	if idle > 15 {
-		t.Errorf("a month without a request and a web ACL costs %.2f $; most of it is metrics, see docs/decisions.md#log-lines", idle)
+		t.Errorf("a month without a request and a web ACL costs %.2f $; most of it is metrics, see docs/decisions/operating.md#log-lines", idle)
 	}
 	computed(t, "docs/costs.md", map[string]string{
 		"operations": table(slices.Concat([]string{"Operation", "Writes", "Reads", "Own time"}, m.Regions, []string{"Each second of vendor"}), perMillion),

@@ -51,8 +51,8 @@ type received struct {
 	body         any
 }
 
-// docs/decisions.md#documentation-page: code samples for every operation. The test runs each sample and compares the
-// request that it sends. Of PHP the test checks the grammar alone.
+// docs/decisions/operating.md#documentation-page: code samples for every operation. The test runs each sample and
+// compares the request that it sends. Of PHP the test checks the grammar alone.
 func TestSamples(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

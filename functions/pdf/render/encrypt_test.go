@@ -18,8 +18,8 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// docs/decisions.md#pdf-password: a reader that is not the product's opens the PDF with its password alone, and finds text,
-// title, bookmarks and tags. No error has the password.
+// docs/decisions/pdf.md#pdf-password: a reader that is not the product's opens the PDF with its password alone, and
+// finds text, title, bookmarks and tags. No error has the password.
 func TestPassword(t *testing.T) {
 	r := started(t, configuration(t, serveFiles(t)))
 	for _, password := range []string{"1234", "pässwörd ශ්\u200dරී", strings.Repeat("x", 32)} {
@@ -83,8 +83,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#pdf-fields: bookmarks of the headings, sheets in millimetres, and the size of the document's page rule,
-// which has a limit and leaves the margins to the request.
+// docs/decisions/pdf.md#pdf-fields: bookmarks of the headings, sheets in millimetres, and the size of the document's
+// page rule, which has a limit and leaves the margins to the request.
 func TestSheets(t *testing.T) {
 	r := started(t, configuration(t, serveFiles(t)))
 	for _, c := range []struct {

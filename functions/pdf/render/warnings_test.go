@@ -44,8 +44,8 @@ func BenchmarkBlocked(b *testing.B) {
 	}
 }
 
-// docs/decisions.md#pdf-warnings: a warning names each loss of a PDF, and the message of a strict document has its selectors and
-// pages. An element that the document does not display causes no warning.
+// docs/decisions/pdf.md#pdf-warnings: a warning names each loss of a PDF, and the message of a strict document has its
+// selectors and pages. An element that the document does not display causes no warning.
 func TestWarnings(t *testing.T) {
 	files := serveFiles(t)
 	r := started(t, configuration(t, files))
