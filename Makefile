@@ -127,15 +127,15 @@ test-api: ## the OpenAPI document against the local stack with Schemathesis; API
 	API_EXAMPLES=$(or $(API_EXAMPLES),100) API_SEED=$(or $(API_SEED),$(shell date +%s)) \
 		go test -count=1 -timeout 30m -v -run '^TestSchemathesis$$' ./test/acceptance
 
-test-clients: .local/clients/.ready $(NPM) ## clients of three generators, made from openapi.yaml, compiled, and calling every operation
-	go test -count=1 -tags clients -timeout 15m ./test/clients
-
-# PHP and its HTTP client are Debian packages; OpenAPI Generator is a jar of Maven.
-.local/clients/.ready: tools/clients.txt
+test-clients: .local/clients/.ready $(NPM) ## the client packages of a release: built, calling every operation, and repeating no SMS without a key
 	@php -r 'require "GuzzleHttp/autoload.php";' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends \
 		php-cli php-curl php-mbstring php-guzzlehttp-guzzle; } || { echo "Please install PHP with php-curl, php-mbstring and php-guzzlehttp-guzzle."; exit 1; }
+	go test -count=1 -tags clients -timeout 15m ./test/clients
+
+# OpenAPI Generator is a jar of Maven.
+.local/clients/.ready: tools/clients/requirements.txt
 	python3 -m venv --clear $(@D)/venv
-	$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --requirement tools/clients.txt
+	$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	mvn --batch-mode --quiet dependency:copy -Dartifact=org.openapitools:openapi-generator-cli:7.17.0 -DoutputDirectory=$(CURDIR)/$(@D)
 	touch $@
 
@@ -260,13 +260,17 @@ redeploy: ## a stage again, around the tables that a deleted stack left: STAGE=p
 smoke-aws: ## the life of a stage "smoke" in your AWS account, an hour, under 1 USD; writes a dated report: REGION=eu-west-1
 	go run ./tools/deploy smoke $(REGION)
 
-package: ## zips, template, svc, bill of materials and checksums in dist/; the same source gives the same bytes
+package: ## zips, template, svc, clients, bill of materials and checksums in dist/; the same source gives the same bytes
 	go run ./tools/release $(VERSION) dist
 
 # sam build calls build-<logical ID> with ARTIFACTS_DIR.
 build-%Function:
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags=-s \
 		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | sed 's|\(.\)\([A-Z]\)|\1/\2|g' | tr A-Z a-z)
+
+# tools/release calls build-client-<language> with ARTIFACTS_DIR and VERSION.
+build-client-%: .local/clients/.ready $(NPM)
+	tools/clients/build.sh $* $(ARTIFACTS_DIR) $(VERSION)
 
 include functions/barcode/barcode.mk
 include functions/pdf/pdf.mk

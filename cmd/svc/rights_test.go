@@ -11,8 +11,7 @@ import (
 )
 
 // TestManagedRight: a Managed integration without secret fields needs a right of the function's role. "svc integration check"
-// and "svc doctor" report an absent right, and "svc sms test" names the identity that signs in its place
-// (docs/decisions/operating.md#managed-without-secret).
+// and "svc doctor" report an absent right, "svc sms test" the signer (docs/decisions/operating.md#managed-without-secret).
 func TestManagedRight(t *testing.T) {
 	const sender = "arn:aws:sms-voice:eu-west-1:123456789012:sender-id/Acme/LK"
 	f, simulated := newFixture(t), []string{}

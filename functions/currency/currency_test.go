@@ -413,8 +413,7 @@ func TestConversion(t *testing.T) {
 	}
 }
 
-// docs/decisions/currency.md#rates-by-date: the set of a day, or the first and the last day; the same for a project's
-// own key.
+// docs/decisions/currency.md#rates-by-date: the set of a day, or the first and the last day; also for a project's key.
 func TestDate(t *testing.T) {
 	w := newFixture(t)
 	w.putInUse(w.sample())

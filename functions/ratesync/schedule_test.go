@@ -49,9 +49,8 @@ func newFixture(t *testing.T, log io.Writer, now *time.Time) (*scheduled, *sandb
 	}, server
 }
 
-// docs/decisions/currency.md#rates-in-use: after a failed or rejected fetch the last good rates stay, and the metrics
-// of the fetch raise an alarm. The function fails where it cannot read or write the table, and not where no source
-// returned rates.
+// docs/decisions/currency.md#rates-in-use: after a failed or rejected fetch the last good rates stay, and metrics raise
+// an alarm. The function fails where it cannot read or write the table, and not where no source returned rates.
 func TestHandle(t *testing.T) {
 	now := time.Now()
 	var log bytes.Buffer

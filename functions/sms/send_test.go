@@ -101,8 +101,7 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// The response to a bulk has the outcome of every recipient, in the order and with the numbers of the request
-// (docs/decisions/sms.md#partial-failure).
+// The response to a bulk has every recipient's outcome, in the request's order (docs/decisions/sms.md#partial-failure).
 func TestBulkAcceptance(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -321,8 +320,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// openapi.yaml#SmsBulkCounts: recipients that a vendor has removed, without their numbers, are neither accepted nor
-// charged units (docs/decisions/sms.md#removed-recipients).
+// openapi.yaml#SmsBulkCounts: removed recipients are not accepted or charged (docs/decisions/sms.md#removed-recipients).
 func TestRemoved(t *testing.T) {
 	r := bulk(bulkSame, 5)
 	o := acceptedBy("a", "1")
@@ -341,8 +339,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// The operation refuses before the first send, and bulk and trial come before the length
-// (docs/decisions/sms.md#sms-refusals).
+// Refusals come before the first send, bulk and trial before the length (docs/decisions/sms.md#sms-refusals).
 func TestPrepareSend(t *testing.T) {
 	trial := &project.Project{ID: "p", Trial: true, TrialDestinations: []string{"+94770000000"}}
 	long := sendRequest{method: bulkDifferent}

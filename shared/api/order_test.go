@@ -192,8 +192,7 @@ func TestCallCredits(t *testing.T) {
 	}
 }
 
-// TestTimeOfWork checks that the work ends five seconds before the request must end
-// (docs/decisions/requests.md#time-budget).
+// TestTimeOfWork checks that the work ends five seconds before the request (docs/decisions/requests.md#time-budget).
 func TestTimeOfWork(t *testing.T) {
 	deadline := time.Now().Add(20 * time.Second)
 	ctx, cancel := context.WithDeadline(t.Context(), deadline)

@@ -203,8 +203,7 @@ func TestPlayground(t *testing.T) {
 	}
 }
 
-// TestPrivacy checks which data privacy mode keeps out of the log (docs/decisions/requests.md#privacy-mode)
-// (docs/decisions/requests.md#header-booleans).
+// TestPrivacy: docs/decisions/requests.md#privacy-mode, docs/decisions/requests.md#header-booleans.
 func TestPrivacy(t *testing.T) {
 	h := build(t)
 	cases := []struct {
@@ -241,9 +240,8 @@ func TestPrivacy(t *testing.T) {
 	}
 }
 
-// TestRoutes checks that every response has the request ID, that error.details name the problems, and that no path reaches
-// an operation by accident (docs/decisions/requests.md#error-details, docs/decisions/requests.md#request-id,
-// docs/decisions/requests.md#routes).
+// TestRoutes: every response has the request ID, and no path reaches an operation by accident.
+// docs/decisions/requests.md#error-details, docs/decisions/requests.md#request-id, docs/decisions/requests.md#routes.
 func TestRoutes(t *testing.T) {
 	h := build(t)
 	route := &Operation[string]{
@@ -402,8 +400,7 @@ func TestLogLine(t *testing.T) {
 }
 
 // TestOutcomeTooLarge checks that a request whose outcome is too large to be stored succeeds and is charged once, and that a
-// repeat of its key gets the reduced data where they fit, else 409 and the reason
-// (docs/decisions/extensions.md#idempotency-size).
+// repeat gets the reduced data where they fit, else 409 (docs/decisions/extensions.md#idempotency-size).
 func TestOutcomeTooLarge(t *testing.T) {
 	h := build(t)
 	large := make([]byte, 500_000)

@@ -124,8 +124,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestReserveRefuses checks that Reserve takes no credits that are missing, and accepts no invalid reservation
-// (docs/decisions/money.md#reserve).
+// TestReserveRefuses checks missing credits and invalid reservations (docs/decisions/money.md#reserve).
 func TestReserveRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -173,8 +172,7 @@ func TestRetriedReserve(t *testing.T) {
 }
 
 // TestLostResponses checks that a request whose write loses every response returns its credits at once, that an entry forbids
-// a later capture of an SMS, and that a capture without a response leaves its reservation in place
-// (docs/decisions/money.md#release).
+// a later capture of an SMS, and that a lost capture leaves its reservation (docs/decisions/money.md#release).
 func TestLostResponses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

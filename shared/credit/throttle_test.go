@@ -100,8 +100,7 @@ func TestThrottledSteps(t *testing.T) {
 	}
 }
 
-// TestRemovalEnds checks that a removal which never finds capacity ends in time for the response
-// (docs/decisions/money.md#remove).
+// TestRemovalEnds checks that a removal without capacity ends before the response (docs/decisions/money.md#remove).
 func TestRemovalEnds(t *testing.T) {
 	direct := newFixture(t, 1, 100)
 	limits := credit.Limits{Write: time.Second, Remove: 300 * time.Millisecond}

@@ -69,8 +69,7 @@ func TestGlobal(t *testing.T) {
 	}
 }
 
-// TestPublic checks that Public accepts the addresses of hosts alone, and no address with a zone
-// (docs/decisions/look-ups.md#not-routable).
+// TestPublic checks that Public accepts hosts alone, without a zone (docs/decisions/look-ups.md#not-routable).
 func TestPublic(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1.1.1.1": true, "::ffff:1.1.1.1": true, "2606:4700:4700::1111": true,

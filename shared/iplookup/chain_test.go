@@ -189,8 +189,7 @@ func TestTimeIsShared(t *testing.T) {
 	})
 }
 
-// TestCache: the cache is short, for one project, and not for an integration that has changed
-// (docs/decisions/look-ups.md#lookup-cache).
+// TestCache: the cache is short, for one project and its unchanged integration (docs/decisions/look-ups.md#lookup-cache).
 func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFixture(true, 60)

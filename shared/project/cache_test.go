@@ -119,8 +119,7 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// TestChangesTakeEffect checks that a pause takes effect within the time to live, a new credential or secret at once
-// (docs/decisions/requests.md#project-records).
+// TestChangesTakeEffect checks when a pause and a new secret take effect (docs/decisions/requests.md#project-records).
 func TestChangesTakeEffect(t *testing.T) {
 	b := newFixture(t)
 	create(t, b.store, Project{ID: "acme"})

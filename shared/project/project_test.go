@@ -17,8 +17,7 @@ func TestNewCredential(t *testing.T) {
 	}
 }
 
-// TestTrialAllows checks which recipients a trial permits (docs/decisions/sms.md#trial): numbers compare in one normal
-// format (docs/decisions/sms.md#phone-numbers).
+// TestTrialAllows: docs/decisions/sms.md#trial; numbers compare in one format (docs/decisions/sms.md#phone-numbers).
 func TestTrialAllows(t *testing.T) {
 	trial := Project{Trial: true, TrialDestinations: []string{"+94771234567"}}
 	for _, c := range []struct {

@@ -147,8 +147,7 @@ func TestLongestWindow(t *testing.T) {
 	}
 }
 
-// docs/decisions/requests.md#daily-limit: the sum of a day is exact whatever runs at once, and one request claims the
-// alert.
+// docs/decisions/requests.md#daily-limit: the sum of a day is always exact, and one request claims the alert.
 func TestDailyAtOnce(t *testing.T) {
 	all, _, _ := instances(t, 8)
 	d := Daily{"p", Credits, 1000}

@@ -62,8 +62,7 @@ func slotsOf(item dynamo.Item) map[string]string {
 const mostThrottles = 20
 
 // TestLostResponses checks that a count and its subtraction take effect once, whatever becomes of their attempts, and
-// that the subtraction of a count that no attempt confirmed subtracts what was counted
-// (docs/decisions/requests.md#counters).
+// that an unconfirmed count's subtraction subtracts what was counted (docs/decisions/requests.md#counters).
 func TestLostResponses(t *testing.T) {
 	for _, fault := range []faultproxy.Fault{
 		faultproxy.Deliver, faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.Fail,

@@ -121,8 +121,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestFields: a secret holds one object for each vendor, is read once while it is good, and may be missing
-// (docs/decisions/operating.md#vendor-secrets).
+// TestFields: a secret has each vendor, is cached, and may be missing (docs/decisions/operating.md#vendor-secrets).
 func TestFields(t *testing.T) {
 	b := newFixture(t)
 	quicksend := map[string]string{"email": "a@example.com", "api_key": "k1"}

@@ -61,9 +61,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// docs/decisions/requests.md#credentials: missing, invalid or inactive credentials, and those of another environment,
-// are 401 unauthorized, and the response does not show which of them it was. shared/project TestAuthenticate has
-// further forms.
+// docs/decisions/requests.md#credentials: wrong credentials are 401 unauthorized, and the response does not show which
+// of them was wrong. shared/project TestAuthenticate has further forms.
 func TestUnauthorized(t *testing.T) {
 	t.Parallel()
 	p := plan{prod: true}.make(t)

@@ -1,7 +1,10 @@
 package acceptance
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -225,7 +228,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestMistakes: the response to a client's mistake says what to do: the message, error.details or a header names it
+// TestMistakes: the response to a client's mistake says what to do: the message, error.details or a header names it, also
+// for the standard clients of Python and JavaScript
 // (docs/decisions/requests.md#warnings, docs/decisions/requests.md#credentials,
 // docs/decisions/requests.md#misspelt-fields).
 func TestMistakes(t *testing.T) {
@@ -235,6 +239,7 @@ func TestMistakes(t *testing.T) {
 	to := numberBlock(2)
 	header := func(name, value string) map[string]string { return map[string]string{name: value} }
 	at := func(path, body string, as *tenant) request { return request{path: path, body: body, as: as.dev} }
+	var mistakes []map[string]any // the requests, and what the client of Go got
 	for name, c := range map[string]struct {
 		r    request
 		want string // status, and a part of the response's body or headers
@@ -263,9 +268,32 @@ func TestMistakes(t *testing.T) {
 		if a == nil {
 			continue
 		}
+		var refused struct{ Error any }
+		if a.status >= 400 {
+			_ = json.Unmarshal(a.body, &refused) // send has
+		}
+		header := map[string]string{}
+		for name := range a.sent.Header {
+			header[name] = a.sent.Header.Get(name)
+		}
+		mistakes = append(mistakes, map[string]any{
+			"name": name, "method": a.sent.Method, "url": fixture.baseURL + c.r.path, "header": header, "body": c.r.body,
+			"status": a.status, "error": refused.Error, "warnings": a.header.Get("X-SVC-Warnings"),
+		})
 		status, part, _ := strings.Cut(c.want, " ")
 		if text := fmt.Sprint(string(a.body), a.header["X-Svc-Warnings"]); fmt.Sprint(a.status) != status || !strings.Contains(text, part) {
 			t.Errorf("%s: %d %s, want %s", name, a.status, text, c.want)
+		}
+	}
+	input, err := json.Marshal(mistakes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for program, script := range map[string]string{"python3": "testdata/mistakes.py", "node": "testdata/mistakes.mjs"} {
+		cmd := exec.CommandContext(t.Context(), program, script)
+		cmd.Stdin = bytes.NewReader(input)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", program, err, out)
 		}
 	}
 	limited := demoProject("limited")

@@ -149,8 +149,7 @@ func TestLookupVendors(t *testing.T) {
 // lookupFailure are the statuses when no vendor had a result (docs/decisions/look-ups.md#lookup-chain).
 var lookupFailure = map[string]int{vpn: 503, location: 500}
 
-// docs/decisions/look-ups.md#location-provider: a provider that is not active for the environment is 422; meta mirrors
-// the hint.
+// docs/decisions/look-ups.md#location-provider: a provider that is not active is 422; meta repeats the hint.
 func TestLocationProvider(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -410,8 +410,7 @@ func encoded(t *testing.T, path string, fields map[string]any, as credential) []
 	return result.Data.Data
 }
 
-// openapi.yaml#Pdf: base64 is the success envelope with format base64, media_type application/pdf
-// (docs/decisions/pdf.md#pdf-base64).
+// openapi.yaml#Pdf: base64 is the success envelope with a media_type (docs/decisions/pdf.md#pdf-base64).
 func TestPDFBase64(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)

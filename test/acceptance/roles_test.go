@@ -258,8 +258,7 @@ func TestScheduledFunctions(t *testing.T) {
 			t.Errorf("%s: %v %s", function, err, result.Payload)
 		}
 	}
-	// docs/decisions/look-ups.md#fresh-lists: the difference is stored, and the security function follows in the
-	// background.
+	// docs/decisions/look-ups.md#fresh-lists: the difference is stored, and the security function follows.
 	type outcome struct {
 		Failure        string
 		Added, Removed int
@@ -284,8 +283,7 @@ func TestScheduledFunctions(t *testing.T) {
 	}
 }
 
-// docs/decisions/extensions.md#resolver: ten minutes after, a message that the vendor knows is confirmed, and another
-// one refunded.
+// docs/decisions/extensions.md#resolver: a message that the vendor knows is confirmed, and another one refunded.
 func TestResolver(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -326,8 +324,7 @@ func TestResolver(t *testing.T) {
 	}
 }
 
-// The comparison notices a call that no role allows, and a permission that no call uses
-// (docs/decisions/operating.md#roles).
+// The comparison notices a call without a right, and a right without a call (docs/decisions/operating.md#roles).
 func TestRolesAgainstReality(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -479,7 +479,7 @@ func (m *model) storage() string {
 	return table(slices.Concat([]string{"$"}, m.Regions), rows)
 }
 
-// TestScale computes the tables of docs/scale.md about the whole stage.
+// TestScale computes the tables of docs/scale.md and docs/scale-reasons.md about the whole stage.
 func TestScale(t *testing.T) {
 	m, err := readModel(current(t))
 	if err != nil {
@@ -494,7 +494,8 @@ func TestScale(t *testing.T) {
 	}
 	_, _, _ = m.fixed(t)
 	_, _, _ = m.project(), m.storage(), m.flood(t)
-	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates(), "projects": m.projects(), "sources": m.sources()})
+	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates()})
+	computed(t, "docs/scale-reasons.md", map[string]string{"projects": m.projects(), "sources": m.sources()})
 	known := slices.Concat(slices.Collect(maps.Keys(m.Units)), slices.Collect(maps.Keys(m.Quotas)), slices.Collect(maps.Keys(m.Prices)))
 	slices.Sort(known)
 	if used := slices.Sorted(maps.Keys(m.used)); !slices.Equal(used, known) {
@@ -580,8 +581,8 @@ func (m *model) rates() string {
 		}
 		rows = append(rows, row)
 	}
-	one("First to give out", func(rate float64) string { return first[rate].name })
-	one("First with warmed tables", func(rate float64) string { return warmed[rate].name })
+	one("First limit", func(rate float64) string { return first[rate].name })
+	one("First limit with warmed tables", func(rate float64) string { return warmed[rate].name })
 	one("`ApiRequestsPerSecond`, for the busiest route", func(rate float64) string {
 		return number(m.perSecond(rate, func(o operationUnits) float64 {
 			return map[bool]float64{true: 1}[strings.HasPrefix(o.Name, "SMS send")]

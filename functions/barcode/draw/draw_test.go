@@ -227,8 +227,7 @@ func TestDPI(t *testing.T) {
 	}
 }
 
-// The contrast ratios of WCAG 2.2, with values of its understanding documents' examples
-// (docs/decisions/pictures.md#low-contrast).
+// The contrast ratios of WCAG 2.2, with its documents' examples (docs/decisions/pictures.md#low-contrast).
 func TestContrast(t *testing.T) {
 	for colors, want := range map[[2]string]float64{
 		{"000000", "ffffff"}: 21, {"ffffff", "000000"}: 21, {"777777", "777777"}: 1, {"777777", "ffffff"}: 4.48, {"949494", "ffffff"}: 3.03,

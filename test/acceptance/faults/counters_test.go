@@ -41,9 +41,8 @@ func (r *request) subtracted(pk string) bool {
 	return done
 }
 
-// judgeCounters checks that every counter of the schedule's project holds what its requests counted, and nothing else
-// (docs/decisions/requests.md#rate-limit, docs/decisions/requests.md#recipient-limit,
-// docs/decisions/requests.md#daily-limit).
+// judgeCounters checks each counter of the project: docs/decisions/requests.md#rate-limit,
+// docs/decisions/requests.md#recipient-limit, docs/decisions/requests.md#daily-limit.
 func (sched *schedule) judgeCounters() {
 	var requests, day tally
 	numbers := map[string]*tally{}

@@ -104,8 +104,7 @@ func TestContextsAreApart(t *testing.T) {
 	}
 }
 
-// Each limit of the browser returns an error that names the limit, and the next document is rendered
-// (docs/decisions/pdf.md#pdf-limits).
+// Each limit of the browser is named by an error, and the next document is rendered (docs/decisions/pdf.md#pdf-limits).
 func TestLimits(t *testing.T) {
 	o := limitsOf(t)
 	o.Pages = 5
