@@ -417,6 +417,55 @@ func TestKeysOfFailures(t *testing.T) {
 	expect("its repeat", "limited", 200, 4)
 }
 
+// TestKeptOutcomes checks that a key keeps the outcome of work which may have reached a vendor: a repeat runs nothing and pays
+// nothing, whatever has changed since. Another failure frees the key, also for another body
+// (docs/decisions/extensions.md#idempotency-outcomes, docs/decisions/extensions.md#idempotency-repeats).
+func TestKeptOutcomes(t *testing.T) {
+	h := build(t)
+	projects := project.NewStore(h.db, h.cfg.ProjectsTable)
+	for name, c := range map[string]struct {
+		failed *Error
+		status int
+		kept   bool
+	}{
+		"accepted":    {nil, 200, true},
+		"rejected":    {&Error{Status: 502, Code: CodeHTTPError, Reached: true}, 502, true},
+		"uncertain":   {&Error{Status: 503, Code: CodeHTTPError, Reached: true, Uncertain: true}, 503, true},
+		"unconnected": {&Error{Status: 503, Code: CodeHTTPError}, 503, false},
+	} {
+		runs := 0
+		route := operation(true, func(context.Context) (*Result, error) {
+			if runs++; c.failed != nil {
+				return nil, c.failed
+			}
+			return &Result{}, nil
+		})
+		expect := func(step, body string, active bool, status, wantRuns int, replayed bool) {
+			t.Helper()
+			err := projects.EnableIntegration(t.Context(), "acme", []project.Environment{project.Development}, project.SMS, "v", active)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.restart()
+			got, _, header := h.call(t, route, "/test", body, map[string]string{"Idempotency-Key": name})
+			if got != status || runs != wantRuns || (header.Get(replayedHeader) == "true") != replayed {
+				t.Errorf("%s, %s: %d, %d runs, %v; want %d, %d runs", name, step, got, runs, header, status, wantRuns)
+			}
+		}
+		expect("first", `{"text":"a"}`, true, c.status, 1, false)
+		paid := h.balance(t)
+		if !c.kept {
+			expect("another body", `{"text":"b"}`, true, c.status, 2, false)
+			continue
+		}
+		expect("repeat without an integration", `{"text":"a"}`, false, c.status, 1, true)
+		expect("another body", `{"text":"b"}`, true, 422, 1, false)
+		if got := h.balance(t); got != paid {
+			t.Errorf("%s: balance %d, want %d", name, got, paid)
+		}
+	}
+}
+
 // wantLimit checks the headers of the rate limit; no limit means no headers.
 func wantLimit(t *testing.T, name string, header http.Header, limit, remaining string) {
 	t.Helper()

@@ -75,6 +75,31 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
+// TestThrottledSteps checks that the longest burst of throttles, before each write of a request, changes neither the end of
+// the request nor its charge (docs/decisions/money.md#write-retries).
+func TestThrottledSteps(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		end     string
+		balance int64
+		state   credit.State
+	}{{"capture", 70, credit.Captured}, {"release", 100, credit.Released}} {
+		t.Run(test.end, func(t *testing.T) {
+			t.Parallel()
+			direct := newFixture(t, 1, 100)
+			f := &faults{of: "UpdateItem PutItem", list: strings.Repeat(strings.Repeat("t", 20)+".", 4)}
+			r := reservation(30, true)
+			if err := take(t, direct.over(f), r, "reserve", "mark", test.end); err != nil || r.Attempts != 1 {
+				t.Errorf("%v after %d attempts", err, r.Attempts)
+			}
+			wantBalance(t, direct.Store, test.balance)
+			if got := entry(t, direct.Store, r); got.State != test.state || f.calls.Load() < 3*21 {
+				t.Errorf("entry %q after %d calls", got.State, f.calls.Load())
+			}
+		})
+	}
+}
+
 // TestRemovalEnds checks that a removal without capacity ends before the response (docs/decisions/money.md#remove).
 func TestRemovalEnds(t *testing.T) {
 	direct := newFixture(t, 1, 100)
@@ -163,6 +188,7 @@ func TestRebalancing(t *testing.T) {
 		fails        bool
 	}{
 		{"others were first", "cc", false},
+		{"no capacity, many times", strings.Repeat("t", 20), false},
 		{"no response", "xxx", true},
 	} {
 		direct := newFixture(t, 2, 1000)

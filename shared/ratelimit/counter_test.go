@@ -16,6 +16,7 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 )
 
 const someone = "+94771234567"
@@ -244,6 +245,25 @@ func TestNear(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestThrottledAlert checks that throttles of the write that claims an alert do not lose the alert.
+func TestThrottledAlert(t *testing.T) {
+	left := mostThrottles
+	l, _ := proxied(t, func(r *faultproxy.Request, _ bool) faultproxy.Fault {
+		if !strings.Contains(string(r.Body), "alerted = :most") || left == 0 {
+			return faultproxy.Deliver
+		}
+		left--
+		return faultproxy.Throttle
+	})
+	_, day, err := l.CountDaily(t.Context(), Daily{"p", Units, 10}, 10, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mine, err := l.ClaimAlert(t.Context(), day); !mine || err != nil || left > 0 {
+		t.Errorf("claimed %t, %v; %d throttles left", mine, err, left)
 	}
 }
 
