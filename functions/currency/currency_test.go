@@ -357,7 +357,12 @@ func TestOwnKeyFails(t *testing.T) {
 	if err != nil || kept.Set == nil || kept.Set.Source != "exchangerateapi" {
 		t.Errorf("%+v, %v", kept, err)
 	}
-	if err := w.projects.EnableIntegration(t.Context(), own, []project.Environment{project.Development}, project.Currency, "exchangerateapi", false); err != nil {
+	err = w.projects.EditIntegrations(t.Context(), own, func(rec *project.Record) ([]project.Integration, error) {
+		i := rec.Integration(project.Development, project.Currency, "exchangerateapi")
+		i.Active = false
+		return []project.Integration{*i}, nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.sandbox.SetRules(); err != nil {

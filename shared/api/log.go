@@ -70,7 +70,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 	}
 	if e := resp.failure; e != nil {
 		vendor = e.Vendor
-		attributes = append(attributes, slog.String("code", e.Code))
+		attributes = append(attributes, slog.String("code", e.Code), slog.String("reason", string(e.Reason)))
 		if !state.privacy {
 			attributes = append(attributes, slog.String("error", s.cfg.errorText(e.Error(), e.Quoted)))
 		}

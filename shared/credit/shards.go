@@ -339,12 +339,7 @@ func (s *Store) rebalance(ctx context.Context, project string, b shardBalances, 
 	}
 	receiver := s.moveUpdate(walletID(project, m.to), sum)
 	// Of the requests that saw the shard lack credits at the same time, one moves credits to the shard.
-	if seen := b[m.to].moves; seen == 0 {
-		*receiver.ConditionExpression += " AND attribute_not_exists(moves)"
-	} else {
-		*receiver.ConditionExpression += " AND moves = :seen"
-		receiver.ExpressionAttributeValues[":seen"] = dynamo.Number(seen)
-	}
+	unmoved(receiver, b[m.to].moves)
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
 	_, _, err := dynamo.Write(ctx, s.client.TransactWriteItems, &dynamodb.TransactWriteItemsInput{
@@ -354,6 +349,16 @@ func (s *Store) rebalance(ctx context.Context, project string, b shardBalances, 
 		return fmt.Errorf("credit: rebalance shard %d: %w", m.to, err)
 	}
 	return nil
+}
+
+// unmoved adds the condition to an update of a shard that no credits have moved between this shard and others since the read.
+func unmoved(update *types.Update, seen int64) {
+	if seen == 0 {
+		*update.ConditionExpression += " AND attribute_not_exists(moves)"
+		return
+	}
+	*update.ConditionExpression += " AND moves = :seen"
+	update.ExpressionAttributeValues[":seen"] = dynamo.Number(seen)
 }
 
 // amounts returns the credits that each other shard gives. Credits above an even share among the shards in use go

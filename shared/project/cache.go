@@ -144,6 +144,9 @@ func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration
 		if read.rec, err = c.store.Load(ctx, projectID); err != nil {
 			return nil, err
 		}
+		if read.rec != nil && !read.rec.Closed.IsZero() {
+			read.rec = nil // so that its credentials are unknown
+		}
 		if read.rec == nil {
 			c.records.DeleteFunc(projectID, func(readRecord) bool { return true })
 		} else {

@@ -44,6 +44,9 @@ func projectFields(p *Project, it item) fields {
 	if p.Shards.Count > 0 || it["shards"] != nil {
 		f["shards"], f["shards_before"], f["shards_since"] = &p.Shards.Count, &p.Shards.Before, &p.Shards.Since
 	}
+	if !p.Closed.IsZero() || it["closed"] != nil {
+		f["closed"] = &p.Closed
+	}
 	if len(p.Limits.Recipients) > 0 || it["recipient_limits"] != nil {
 		f["recipient_limits"] = &p.Limits.Recipients
 	}

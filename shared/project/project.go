@@ -88,6 +88,7 @@ type Project struct {
 	TrialDestinations []string  // phone numbers in the format of NormalNumber
 	Shards            Shards    // for a project that is too busy for one item of DynamoDB
 	Created           time.Time // in UTC, to the second
+	Closed            time.Time // in UTC, to the second; zero for a project that is not closed
 
 	// hashKey is the random key of the hashes that RecipientID and TenantID return, from which Cipher derives others. It never
 	// changes.

@@ -152,8 +152,11 @@ func document(t *testing.T, text string) *yaml.Node {
 func run(t *testing.T, dir string, s Sample) string {
 	t.Helper()
 	python, err := filepath.Abs("../../../.local/venv/bin/python")
+	if err == nil {
+		_, err = os.Stat(python)
+	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\nrun make policy first: it installs the Python that runs the samples", err)
 	}
 	languages := map[string]struct {
 		file    string

@@ -53,7 +53,7 @@ func TestPassword(t *testing.T) {
 			}
 		}
 		if err != nil || textErr != nil || !strings.Contains(string(shown), "Salary") || !strings.Contains(string(result.PDF), "/R 6") {
-			t.Errorf("%v, %v: %s", err, textErr, shown)
+			t.Errorf("%v, %v (make poppler installs both tools): %s", err, textErr, shown)
 		}
 		for _, wrong := range []string{"", password[1:]} {
 			if out, err := exec.Command("pdfinfo", "-upw", wrong, path).CombinedOutput(); err == nil {
