@@ -442,7 +442,11 @@ func TestKeptOutcomes(t *testing.T) {
 		})
 		expect := func(step, body string, active bool, status, wantRuns int, replayed bool) {
 			t.Helper()
-			err := projects.EnableIntegration(t.Context(), "acme", []project.Environment{project.Development}, project.SMS, "v", active)
+			err := projects.EditIntegrations(t.Context(), "acme", func(r *project.Record) ([]project.Integration, error) {
+				i := *r.Integration(project.Development, project.SMS, "v")
+				i.Active = active
+				return []project.Integration{i}, nil
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
