@@ -88,10 +88,10 @@ func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string) (
 func (w *Writer) Delete(ctx context.Context, kind project.Kind, owner string) (name string, err error) {
 	name = Name(w.stage, kind, owner)
 	_, found, err := read(ctx, w.client, name, nil)
-	switch {
-	case found == present: // readable or not
+	switch found {
+	case present: // readable or not
 		_, err = w.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name})
-	case found == absent:
+	case absent:
 		name = ""
 	}
 	return name, err

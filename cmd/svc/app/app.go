@@ -99,14 +99,14 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
 
 // Again returns the command line of this run with another flag, for a shell.
 func (a *App) Again(flag string) string {
-	line := "svc"
+	words := []string{"svc"}
 	for _, arg := range a.args {
 		if !plain.MatchString(arg) {
 			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 		}
-		line += " " + arg
+		words = append(words, arg)
 	}
-	return line + " " + flag
+	return strings.Join(append(words, flag), " ")
 }
 
 // flagValues describes the values of each type of flag.

@@ -109,8 +109,10 @@ func store(
 // others by an integration that is incomplete.
 func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.Integration) ([]project.Integration, error) {
 	var others []project.Integration
-	hint := "Replace the others in one write, or deactivate them first:\n" +
-		strings.Replace(s.Again("--replace"), "integration enable", "integration set", 1)
+	hint := []string{
+		"Replace the others in one write, or deactivate them first:",
+		strings.Replace(s.Again("--replace"), "integration enable", "integration set", 1),
+	}
 	for n := range all {
 		i := &all[n]
 		i.Active = i.Active || replace
@@ -118,7 +120,7 @@ func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.I
 			if other.Active = false; other.Vendor != i.Vendor {
 				others = append(others, other)
 				if other.Mode != i.Mode {
-					hint += "\n" + s.Line("integration disable %s %s %s --env %s", rec.ID, other.Kind, other.Vendor, other.Environment)
+					hint = append(hint, s.Line("integration disable %s %s %s --env %s", rec.ID, other.Kind, other.Vendor, other.Environment))
 				}
 			}
 		}
@@ -128,7 +130,7 @@ func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.I
 	}
 	err := rec.ValidateIntegrations(all...)
 	if errors.Is(err, project.ErrMixedModes) {
-		err = &app.FailureError{Text: err.Error(), Exit: app.ExitRefused, Hint: hint}
+		err = &app.FailureError{Text: err.Error(), Exit: app.ExitRefused, Hint: strings.Join(hint, "\n")}
 	}
 	return all, err
 }
