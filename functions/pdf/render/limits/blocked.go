@@ -30,9 +30,8 @@ var loading = map[string]map[string]bool{
 
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
-// mayLoad reports whether a document may have one of the elements or an image of a style sheet.
-func mayLoad(document string) bool {
-	lower := strings.ToLower(document)
+// mayLoad reports whether a document, in lower case, may have one of the elements or an image of a style sheet.
+func mayLoad(lower string) bool {
 	for name := range loading {
 		if strings.Contains(lower, "<"+name) {
 			return true
@@ -41,10 +40,9 @@ func mayLoad(document string) bool {
 	return names(lower) || strings.Contains(lower, " background=")
 }
 
-// names reports whether a style sheet may name what it loads.
-func names(sheet string) bool {
-	sheet = strings.ToLower(sheet)
-	return strings.Contains(sheet, "url(") || strings.Contains(sheet, "@import")
+// names reports whether a style sheet, in lower case, may name what it loads.
+func names(lower string) bool {
+	return strings.Contains(lower, "url(") || strings.Contains(lower, "@import")
 }
 
 // blocker blocks what a document would load.
@@ -57,12 +55,13 @@ type blocker struct {
 // to this process and the drawing of a broken image. Where permitted returns true, an image is loaded.
 // A document that the browser reads in another way still meets the interception of its requests.
 func Block(document string, permitted func(address *url.URL) bool) string {
-	if !mayLoad(document) {
+	lower := strings.ToLower(document)
+	if !mayLoad(lower) {
 		return document
 	}
 	out := bytes.NewBuffer(make([]byte, 0, len(document)+1024))
 	var open stack
-	b := blocker{strings.Contains(strings.ToLower(document), "<base"), permitted}
+	b := blocker{strings.Contains(lower, "<base"), permitted}
 	tokens := html.NewTokenizer(strings.NewReader(document))
 	for {
 		kind, before := tokens.Next(), out.Len()
@@ -146,7 +145,7 @@ var conditional = regexp.MustCompile(`(?i)^\s*(?:layer|supports)\b`)
 // 4, 2.4), and the addresses that named returns: the browser still computes which elements have them. An import becomes a
 // rule that the browser does not know.
 func (b blocker) style(sheet string, named func(address string) string) string {
-	if !names(sheet) {
+	if !names(strings.ToLower(sheet)) {
 		return sheet
 	}
 	out := bytes.NewBuffer(make([]byte, 0, len(sheet)))
