@@ -243,8 +243,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// docs/decisions/requests.md#recipient-limit: no vendor is asked to send a message whose recipient's limit is reached,
-// the response names the reason, and the pipeline learns which messages certainly did not leave.
+// docs/decisions/requests.md#recipient-limit: no vendor gets a message to a recipient whose limit is reached, the
+// response names the reason, and the pipeline learns which messages no vendor can have sent.
 func TestRecipientLimit(t *testing.T) {
 	for _, c := range []struct {
 		name    string

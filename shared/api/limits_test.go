@@ -207,7 +207,7 @@ func TestDailyUnits(t *testing.T) {
 }
 
 // TestRecipientLimit checks that a number gets as many messages as its windows permit, that others of the same request are
-// sent, and that what is refused or did not leave counts nowhere (docs/decisions/requests.md#recipient-limit).
+// sent, and that a refused or unsent message counts in no window (docs/decisions/requests.md#recipient-limit).
 func TestRecipientLimit(t *testing.T) {
 	h := build(t)
 	limits := project.Limits{Recipients: []project.RecipientLimit{{Messages: 2, Window: 24 * time.Hour}}, DailyUnits: 1000}

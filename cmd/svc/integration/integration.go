@@ -64,7 +64,7 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
 	app.EnvironmentsFlag(cmd, &envs, "development")
 	return a.ProjectCommand(cmd, func(args []string) (err error) {
-		if active { // another version may have known what is disabled
+		if active { // disable also takes a vendor that only another version knows
 			_, err = catalog.Find(args[0], args[1])
 		}
 		return cmp.Or(err, app.Bind(&kind, &vendor)(args))

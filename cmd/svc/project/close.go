@@ -89,8 +89,8 @@ func refuse(hint, format string, args ...any) error {
 	return &app.FailureError{Text: "refused: " + fmt.Sprintf(format, args...), Exit: app.ExitRefused, Hint: hint}
 }
 
-// finishClosing takes all steps that are left, and prints what is done and what stays. The access ends first, so that no
-// request reserves what the adjustment takes.
+// finishClosing takes the remaining steps of a closing, and prints their results and what the project keeps. The first step
+// ends the access, so that no request reserves credits that the adjustment takes.
 func finishClosing(ctx context.Context, s *app.Stack, m credit.Movement) error {
 	closed, err := s.Projects.Close(ctx, m.Project)
 	if err != nil {

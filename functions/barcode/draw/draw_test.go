@@ -153,7 +153,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// docs/decisions/pictures.md#qr-codes: size is exact, modules are whole pixels, what is left over widens the margin.
+// docs/decisions/pictures.md#qr-codes: the size is exact, a module has whole pixels, and the remaining pixels widen the margin.
 func TestSquare(t *testing.T) {
 	for _, c := range []struct {
 		bytes, size, margin int
