@@ -46,7 +46,7 @@ TEST_LOGS  := $(CURDIR)/.local/test-logs
 # run, or run in the jail as a whole. Another package runs again when its code, a file that it reads or a variable changes.
 STACKS   := ./test/acceptance ./local ./functions/pdf/render
 HOSTS    := ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf
-SCHEDULE := ./test/acceptance/faults ./test/acceptance/ceiling ./functions/settle
+SCHEDULE := ./test/acceptance/faults ./test/acceptance/ceiling
 # The longest packages start first, so that no long test runs alone at the end.
 FIRST = ./test/policy ./functions/pdf/render/browser ./shared/credit ./cmd/svc
 UNITS = $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(FIRST) $(SCHEDULE) $(STACKS) $(HOSTS))")
@@ -86,9 +86,7 @@ test-contract:
 test-local:
 	go test -vet=off -count=1 -timeout 15m ./functions/pdf/render ./local
 
-# The result on the fixed seeds depends on the code alone.
 test-schedules:
-	$(SHARED) go test -timeout 15m ./functions/settle
 	go test -count=1 -timeout 15m -v ./test/acceptance/faults
 
 # The race detector sees nothing in programs that a test compiles and starts.
@@ -102,7 +100,6 @@ test-nightly: poppler programs ## what takes too long for make test: race detect
 	$(MAKE) test-race
 	$(MAKE) test-hostile
 	$(SHARED) go test -count=1 -timeout 30m -v ./test/acceptance/ceiling
-	$(SHARED) go test -count=1 -timeout 30m ./functions/settle -schedules 2000
 	USAGE_ENTRIES=1000000 go test -count=1 -timeout 60m -v -run '^TestUsageOfManyEntries$$' ./cmd/svc
 	$(MAKE) test-faults SEED=1 SCHEDULES=450
 	$(MAKE) test-api
@@ -111,7 +108,7 @@ test-nightly: poppler programs ## what takes too long for make test: race detect
 	$(MAKE) test-clients
 
 # The packages that take minutes: simulations, and tests that render.
-QUICK_SKIP   := ^(TestFaultSchedules|TestReplay|TestExactUnderLoad|TestTimeout|TestNothingStored)$$
+QUICK_SKIP   := ^(TestExactUnderLoad|TestTimeout|TestNothingStored)$$
 QUICK_ACCEPT := ^(TestSendForReal|TestBurnerEmailShield|TestLocationProvider|TestPictures|TestPDFBase64|TestOwnRates|TestDocs|TestScheduledFunctions)$$
 
 test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, one acceptance test for each function
@@ -130,15 +127,15 @@ test-api: ## the OpenAPI document against the local stack with Schemathesis; API
 	API_EXAMPLES=$(or $(API_EXAMPLES),100) API_SEED=$(or $(API_SEED),$(shell date +%s)) \
 		go test -count=1 -timeout 30m -v -run '^TestSchemathesis$$' ./test/acceptance
 
-test-clients: .local/clients/.ready $(NPM) ## clients of three generators, made from openapi.yaml, compiled, and calling every operation
-	go test -count=1 -tags clients -timeout 15m ./test/clients
-
-# PHP and its HTTP client are Debian packages; OpenAPI Generator is a jar of Maven.
-.local/clients/.ready: tools/clients.txt
+test-clients: .local/clients/.ready $(NPM) ## the client packages of a release: built, calling every operation, and repeating no SMS without a key
 	@php -r 'require "GuzzleHttp/autoload.php";' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends \
 		php-cli php-curl php-mbstring php-guzzlehttp-guzzle; } || { echo "Please install PHP with php-curl, php-mbstring and php-guzzlehttp-guzzle."; exit 1; }
+	go test -count=1 -tags clients -timeout 15m ./test/clients
+
+# OpenAPI Generator is a jar of Maven.
+.local/clients/.ready: tools/clients/requirements.txt
 	python3 -m venv --clear $(@D)/venv
-	$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --requirement tools/clients.txt
+	$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	mvn --batch-mode --quiet dependency:copy -Dartifact=org.openapitools:openapi-generator-cli:7.17.0 -DoutputDirectory=$(CURDIR)/$(@D)
 	touch $@
 
@@ -222,8 +219,8 @@ policy test-quick: $(VENV)/.ready $(NPM)
 policy:
 	go test ./test/policy
 
-pages: $(VENV)/.ready ## the computed sections of docs/costs.md, docs/scale.md and README.md, from docs/units.json and template.yaml
-	go test -count=1 -run '^(TestCosts|TestScale)$$' ./test/policy -update
+pages: $(VENV)/.ready ## the computed sections of docs/costs.md, docs/scale.md, docs/decisions.md and README.md
+	go test -count=1 -run '^(TestCosts|TestScale|TestDecisions)$$' ./test/policy -update
 
 $(VENV)/.ready: tools/requirements.txt
 	python3 -m venv --clear $(VENV)
@@ -263,13 +260,17 @@ redeploy: ## a stage again, around the tables that a deleted stack left: STAGE=p
 smoke-aws: ## the life of a stage "smoke" in your AWS account, an hour, under 1 USD; writes a dated report: REGION=eu-west-1
 	go run ./tools/deploy smoke $(REGION)
 
-package: ## zips, template, svc, bill of materials and checksums in dist/; the same source gives the same bytes
+package: ## zips, template, svc, clients, bill of materials and checksums in dist/; the same source gives the same bytes
 	go run ./tools/release $(VERSION) dist
 
 # sam build calls build-<logical ID> with ARTIFACTS_DIR.
 build-%Function:
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags=-s \
 		-o $(ARTIFACTS_DIR)/bootstrap ./functions/$(shell echo '$*' | sed 's|\(.\)\([A-Z]\)|\1/\2|g' | tr A-Z a-z)
+
+# tools/release calls build-client-<language> with ARTIFACTS_DIR and VERSION.
+build-client-%: .local/clients/.ready $(NPM)
+	tools/clients/build.sh $* $(ARTIFACTS_DIR) $(VERSION)
 
 include functions/barcode/barcode.mk
 include functions/pdf/pdf.mk

@@ -111,7 +111,7 @@ func greet(out io.Writer, s *stack.Stack) {
 		about := "\t" + p.About
 		for _, env := range project.Environments() {
 			c := p.Credentials[env]
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\n", p.Name, env, c.ClientID, c.ClientSecret, about)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\n", p.ID, env, c.ClientID, c.ClientSecret, about)
 			about = ""
 		}
 	}

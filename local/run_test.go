@@ -88,7 +88,7 @@ func TestRun(t *testing.T) {
 				if err := json.Unmarshal(content, &urls); err != nil {
 					t.Fatalf("demo file: %v", err)
 				}
-				for _, part := range []string{urls.Gateway, "svc_demo-managed_localdev", "svcs_local-failover-production", "curl -sS " + urls.Gateway, "DynamoDbEndpointUrl=" + urls.DynamoDB} {
+				for _, part := range []string{urls.Gateway, "\ndemo-managed ", "svc_demo-managed_localdev", "svcs_local-failover-production", "curl -sS " + urls.Gateway, "DynamoDbEndpointUrl=" + urls.DynamoDB} {
 					if !strings.Contains(text.String(), part) {
 						t.Errorf("it does not print %s", part)
 					}

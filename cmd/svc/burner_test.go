@@ -36,7 +36,7 @@ func TestBurner(t *testing.T) {
 		{args: "burner list", out: []string{"No domain is allowed for the stage"}},
 		{args: "burner list nobody", exit: app.ExitNotFound},
 		{args: "burner allow a.example --project nobody", exit: app.ExitNotFound},
-		{args: "burner allow a.example --project=", exit: app.ExitUsage},
+		{args: "burner allow a.example --project=", exit: app.ExitNotFound},
 		{args: "burner allow a.example x.example", out: []string{`a.example +allowed\nx.example +allowed\n`}},
 		{args: "burner list", out: []string{`a.example +allowed\nx.example +allowed\n`}},
 		{args: "burner deny a.example b.example", out: []string{`a.example +denied\nb.example +not allowed before\n`}},

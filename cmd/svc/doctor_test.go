@@ -204,7 +204,7 @@ func TestDoctorOnStacks(t *testing.T) {
 		{args: "credential issue good"},
 		{args: "integration set good barcode builtin --mode managed"},
 		{args: "credit grant good 5 --reason test"},
-		{args: "doctor", out: []string{"warning +rates"}, errs: []string{"1 warnings, 0 broken"}},
+		{args: "doctor", out: []string{"warning +rates"}, errs: []string{"1 warning, 0 broken"}},
 		{args: "rates sync", out: []string{"taken"}},
 		{args: "doctor", out: []string{"All checks passed"}, errs: []string{`\d+ in order, 0 warnings, 0 broken`}},
 		{args: "doctor --probe", exit: app.ExitUsage},

@@ -15,6 +15,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/burner"
+	"svcapi/cmd/svc/catalog"
 	"svcapi/cmd/svc/credential"
 	"svcapi/cmd/svc/credit"
 	"svcapi/cmd/svc/doctor"
@@ -42,7 +43,7 @@ func main() {
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, c app.Console, args []string) int {
-	a := &app.App{Console: c}
+	a := &app.App{Console: c, Values: catalog.Values()}
 	root := &cobra.Command{
 		Use:   "svc",
 		Short: "Operate SVC API: projects, credentials, integrations, credits, SMS, rates",

@@ -71,7 +71,7 @@ func TestMoves(t *testing.T) {
 		{args: "credit ledger acme", out: []string{"refund +\\+30 .*broken, for " + string(r.Key)}, absent: "again"},
 		{args: "credit ledger acme --output json", out: []string{`"state": "captured",\n +"credits": -30,\n +"operation": "barcode",\n +"units": 3,`, `"state": "refund",\n +"credits": 30,`}},
 		{args: "credit ledger acme --output csv", out: []string{`,captured,-30,-0.00003,barcode,`, `,refund,30,0.00003,barcode,`}},
-		{args: "ledger verify", out: []string{"Every wallet agrees with its ledger"}, errs: []string{"1 wallets, 6 ledger entries"}},
+		{args: "ledger verify", out: []string{"Every wallet agrees with its ledger"}, errs: []string{"1 wallet, 6 ledger entries"}},
 	})
 }
 
@@ -93,24 +93,24 @@ func TestLedgerVerify(t *testing.T) {
 func TestGrants(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{{args: "project create A --id aaa"}, {args: "project create B --id bbb"}})
-	const args = "credit grants - --batch 2026-03-31-invoices"
+	const args = "credit grant --file - --batch 2026-03-31-invoices"
 	tomorrow := time.Now().AddDate(0, 0, 1).Add(time.Minute)
 	good := "project,credits,reason\n# comment\naaa, 500, invoice 1\nbbb,700\n"
 	f.runAll([]call{
-		{args: "credit grants /nowhere --batch 2026-03-31", exit: app.ExitUsage},
-		{args: "credit grants - --batch invoices", stdin: good, exit: app.ExitUsage, errs: []string{"begins with their date"}},
-		{args: "credit grants - --batch 2026-13-31", stdin: good, exit: app.ExitUsage, errs: []string{"not a date"}},
-		{args: "credit grants - --batch 2019-12-31", stdin: good, exit: app.ExitUsage, errs: []string{"--batch is of 2019-12-31; it can be of 2020-01-01 to today"}},
-		{args: "credit grants - --batch " + tomorrow.UTC().Format(time.DateOnly), stdin: good, exit: app.ExitUsage, errs: []string{"--batch is of"}},
+		{args: "credit grant --file /nowhere --batch 2026-03-31", exit: app.ExitUsage},
+		{args: "credit grant --file - --batch invoices", stdin: good, exit: app.ExitUsage, errs: []string{"begins with their date"}},
+		{args: "credit grant --file - --batch 2026-13-31", stdin: good, exit: app.ExitUsage, errs: []string{"not a date"}},
+		{args: "credit grant --file - --batch 2019-12-31", stdin: good, exit: app.ExitUsage, errs: []string{"--batch is of 2019-12-31; it can be of 2020-01-01 to today"}},
+		{args: "credit grant --file - --batch " + tomorrow.UTC().Format(time.DateOnly), stdin: good, exit: app.ExitUsage, errs: []string{"--batch is of"}},
 		{args: "credit grant aaa 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: app.ExitUsage, errs: []string{"--id is of"}},
 		{args: "credit grant aaa 5 --reason x --id 0000000000000001-abcdefgh", exit: app.ExitUsage, errs: []string{"--id is of 1970-01-01"}},
 		{args: "credit adjust aaa --by 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: app.ExitUsage, errs: []string{"--id is of"}},
 		{args: args, stdin: good, exit: app.ExitUsage, errs: []string{"line 4 has no reason"}},
 		{args: args + " --reason x", stdin: "aaa,1\naaa,2\nbbb\nbbb,x\n", exit: app.ExitUsage, errs: []string{"line 2: aaa is in the file twice", "line 3 is not", "line 4 is not"}},
-		{args: args + " --reason x", stdin: "aaa,1\nccc,2\n", exit: app.ExitUsage, errs: []string{"no such projects: ccc"}},
+		{args: args + " --reason x", stdin: "aaa,1\nccc,2\n", exit: app.ExitUsage, errs: []string{"no such projects, or closed ones: ccc"}},
 		{args: args + " --reason x", stdin: "", exit: app.ExitUsage, errs: []string{"no grants"}},
-		{args: args + " --reason x --dry-run", stdin: good, out: []string{"aaa +500 +invoice 1 .*would be granted", "bbb +700 +x"}, errs: []string{"1,200 credits in 2 grants, 0 failed"}},
-		{args: args + " --reason x --dry-run", stdin: "\ufeffProject_ID,credits\r\naaa , 500 , invoice 1 \r\n", out: []string{"aaa +500 +invoice 1 .*would be granted"}, errs: []string{"500 credits in 1 grants, 0 failed"}},
+		{args: args + " --reason x --dry-run", stdin: good, out: []string{"aaa +500 +invoice 1 .*would be granted", "bbb +700 +x"}, errs: []string{`1,200 credits \(0.0012 USD\) in 2 grants, 0 failed`}},
+		{args: args + " --reason x --dry-run", stdin: "\ufeffProject_ID,credits\r\naaa , 500 , invoice 1 \r\n", out: []string{"aaa +500 +invoice 1 .*would be granted"}, errs: []string{`500 credits \(0.0005 USD\) in 1 grant, 0 failed`}},
 		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted", "bbb .* granted"}},
 		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted"}},
 		{args: args + " --reason x", stdin: "aaa,501\n", exit: app.ExitFailed, reports: true, out: []string{"another movement"}, errs: []string{"some grants failed"}},
@@ -124,7 +124,7 @@ func TestGrants(t *testing.T) {
 func TestTransfer(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{
-		{args: "project create Acme --id acme --limit 7 --window 5s --trial --allow 0771234567"},
+		{args: "project create Acme --id acme --requests 7 --window 5s --trial --allow 0771234567"},
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting unit~price=0.64 --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "integration set acme barcode builtin --mode managed --priority 3"},
 		{args: "project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000 --daily-units 20", out: []string{"5/10m"}},
@@ -148,7 +148,7 @@ func TestTransfer(t *testing.T) {
 	f.runAll([]call{
 		{args: "project pause acme"},
 		{args: "project create Globex --like nobody", exit: app.ExitNotFound},
-		{args: "project create Globex --id globex --like acme --limit 9", out: []string{`Name +Globex`, `State +running`, `Limit +9 per 5s`, `Trial +yes, to: \+94771234567`, `Integrations +2`}, errs: []string{"development/sms/quicksend is imported inactive: quicksend lacks secret fields"}},
+		{args: "project create Globex --id globex --like acme --requests 9", out: []string{`Name +Globex`, `State +running`, `Limit +9 per 5s`, `Trial +yes, to: \+94771234567`, `Integrations +2`}, errs: []string{"development/sms/quicksend is imported inactive: quicksend lacks secret fields"}},
 		{args: "integration list globex", out: []string{`sms +quicksend +byok +inactive .*sender_id=Acme unit_price=0.64`, `barcode +builtin +managed +active +3`}},
 		{args: "project create Initech --id initech --like acme --trial=false --window 1m --daily-credits none --daily-units 3",
 			out: []string{`Limit +7 per 1m`, `Trial +no`, `Per recipient +5/10m, 20/24h`, `Daily credits +none`, `Daily units +3 `}},
@@ -164,7 +164,7 @@ func TestTransfer(t *testing.T) {
 }
 
 // TestRefusals: a refused command changes neither tables nor secrets, also where only its last write would be refused. The
-// fixture compares them around each refused command of all tests.
+// fixture compares them around each refused command of all tests (docs/decisions/operating.md#refused-commands).
 func TestRefusals(t *testing.T) {
 	f := newFixture(t)
 	const account = `{"email":"a@example.com","api_key":"k"}`
@@ -200,7 +200,7 @@ func TestRefusals(t *testing.T) {
 		{args: "credit grant acme 7 --reason x --id " + granted, exit: app.ExitRefused, errs: []string{"another movement"}},
 		{args: "credit adjust acme --by 5 --reason x", exit: app.ExitRefused, errs: []string{"no such wallet"}},
 		{args: "credit alert acme 5", exit: app.ExitRefused, errs: []string{"no such wallet"}},
-		{args: "secrets rotate sms quicksend --env both --untried --secrets -", stdin: `{"api_key":"new"}`, exit: app.ExitRefused, errs: []string{"no key"}},
+		{args: "vendor account sms quicksend --env both --untried --secrets -", stdin: `{"api_key":"new"}`, exit: app.ExitRefused, errs: []string{"needs email"}},
 	})
 	call{args: strings.Replace(set, "--secrets - ", "--local", 1), typed: []string{"a", "k"}, exit: app.ExitRefused, beside: func() {
 		f.run(call{args: "integration set acme sms textlk --mode managed --incomplete"}) // of another operator
@@ -281,6 +281,42 @@ func TestVersion(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	call{args: "completion bash", out: []string{"complete"}}.run(t)
 	call{args: "~~complete credential issue acme --env=", out: []string{"production"}}.run(t)
+	f := newFixture(t)
+	f.run(call{args: "project create Acme --id acme"})
+	for line, want := range map[string]string{
+		"integration set": "acme", "usage --project": "acme", "project create X --like": "acme", "integration set acme": "barcode", "vendor account": "sms",
+		"integration enable acme location": "ipinfo", "sms test acme": "quicksend", "integration set acme sms quicksend --setting": "sender~id=",
+	} {
+		call{args: "~~complete --local " + line + " =", out: []string{`(?m)^` + strings.ReplaceAll(want, "~", "_")}}.run(t)
+	}
+}
+
+// TestArgumentsFirst: svc refuses arguments before it looks for a stack, and names the one form of a word
+// (docs/decisions/operating.md#refused-commands).
+func TestArgumentsFirst(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for args, want := range map[string]string{
+		"integration set acme qrcode":                             `QR codes belong to the kind barcode`,
+		"integration set acme sms":                                `missing VENDOR; the vendors of kind sms are .*quicksend`,
+		"integration set acme sms quicksend --setting a=b":        `no setting "a"; it has .*sender_id`,
+		"integration set acme sms quicksend --secrets /nowhere":   `no such file`,
+		"integration set acme sms quicksend --replace --inactive": `not both`,
+		"integration enable acme sms nobody":                      `no vendor "nobody"`,
+		"integration check acme fax":                              `unknown kind "fax"`,
+		"sms test acme nobody --to 0771234567":                    `no vendor "nobody"`,
+		"vendor account barcode builtin":                          `needs no account`,
+		"credential rotate sms":                                   `"svc vendor account" rotates the key of a vendor`,
+		"rates history --limit 0":                                 `at least 1`,
+		"secrets rotate sms twilio":                               `it is "svc vendor account KIND VENDOR" for a vendor's key, "svc credential rotate`,
+		"credit grants march.csv --batch 2026-03-31":              `it is "svc credit grant --file FILE"`,
+		"credit ledger verify":                                    `it is "svc ledger verify"`,
+		"project limit acme 5":                                    `it is "svc project limits PROJECT"`,
+		"project delete acme":                                     `it is "svc project close PROJECT"`,
+		"project create Acme --limit 5":                           `unknown flag: --limit; it is --requests`,
+	} {
+		call{args: args + " --local", exit: app.ExitUsage, errs: []string{want}}.run(t)
+	}
+	call{args: "project show A --local", exit: app.ExitNotFound}.run(t)
 }
 
 // TestCheckAndRotate: svc tests an account at its vendor; a key that does not work replaces no working key.
@@ -289,29 +325,26 @@ func TestCheckAndRotate(t *testing.T) {
 	server := f.sandbox
 	good := `{"email":"` + sandbox.QuickSendEmail + `","api_key":"` + sandbox.QuickSendAPIKey + `"}`
 	const set = "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting endpoint="
-	const rotate = "secrets rotate sms quicksend --project acme --secrets -"
+	const rotate = "vendor account sms quicksend --project acme --secrets -"
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		{args: "integration check acme", exit: app.ExitNotFound, errs: []string{"no such integrations of project acme"}},
-		{args: "integration check acme smss", exit: app.ExitUsage, errs: []string{`unknown kind "smss"`}},
-		{args: "integration check acme sms nobody", exit: app.ExitUsage, errs: []string{`no vendor "nobody" of kind sms`}},
 		{args: "integration check acme --env test", exit: app.ExitUsage},
 		{args: rotate, stdin: good, exit: app.ExitNotFound},
 		{args: set + server.URL + "/quicksend --secrets -", stdin: good},
 		{args: "integration set acme barcode builtin --mode managed"},
-		{args: "integration check acme", out: []string{`sms +quicksend +yes +balance at the vendor`, `barcode +builtin +yes +complete`}},
+		{args: "integration check acme", out: []string{`ok +integration +development/sms/quicksend +balance at the vendor`, `ok +integration +development/barcode/builtin +complete`}},
 		{args: "integration check acme sms quicksend --env prod", exit: app.ExitNotFound, errs: []string{"no such integrations"}},
-		{args: rotate, stdin: good, exit: app.ExitUsage, errs: []string{"no field has a new value"}},
+		{args: rotate, stdin: good, out: []string{"Tried +not tried"}}, // nothing is new
 		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused, errs: []string{"does not work, and the old key stays"}},
 		{args: rotate + " --dry-run", stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused},
 		{args: rotate + " --untried", stdin: `{"api_key":"topsecret-wrong"}`, out: []string{"Tried +not tried"}},
-		{args: "integration check acme sms", exit: app.ExitFailed, reports: true, out: []string{`quicksend +no`}, errs: []string{"1 problem"}},
+		{args: "integration check acme sms", exit: app.ExitFailed, reports: true, out: []string{`broken +integration +development/sms/quicksend`}, errs: []string{"1 problem"}},
 		{args: rotate, stdin: good, out: []string{"Tried +balance at the vendor"}},
-		{args: "integration check acme sms", out: []string{`quicksend +yes`}},
-		{args: "secrets rotate sms quicksend", exit: app.ExitRefused, errs: []string{"no key to rotate"}},
+		{args: "integration check acme sms", out: []string{`ok +integration +development/sms/quicksend`}},
 		// The service's own account has no endpoint: the sandbox is asked all the same.
 		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
-		{args: "secrets rotate sms quicksend --secrets -", stdin: good, out: []string{"Tried +balance at the vendor"}},
+		{args: "vendor account sms quicksend --secrets -", stdin: good, out: []string{"Tried +balance at the vendor"}},
 	})
 	if strings.Contains(f.printed.String(), "topsecret") {
 		t.Error("a vendor's secret was printed")

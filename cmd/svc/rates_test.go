@@ -39,7 +39,6 @@ func TestRates(t *testing.T) {
 		{args: "rates show", out: []string{`Source +frankfurter`, `Pinned +to frankfurter since .* by local: a wrong LKR`}},
 		{args: "rates history USD LKR", out: []string{`frankfurter +taken +local +- +304\.718462 +frankfurter`, `frankfurter +pinned +local +a wrong LKR +- +-`, `openexchangerates +taken`}},
 		{args: "rates history USD", exit: app.ExitUsage},
-		{args: "rates history --limit 0", exit: app.ExitUsage},
 		{args: "rates pin --off --reason corrected", out: []string{`openexchangerates +taken`}},
 		{args: "rates history --limit 2", out: []string{`openexchangerates +taken`, `unpinned`}, absent: "frankfurter"},
 	})

@@ -96,7 +96,7 @@ func (k *keyed) reads(accessKeyID string, want bool) {
 }
 
 // TestRekey follows docs/key-compromise.md#another-kms-key, from a key of the operator's own and from that of AWS, and back to
-// that of AWS: the function reads its secrets in each step, and in the end without a right on the previous key.
+// that of AWS: the function always reads its secrets, at last without the old key (docs/decisions/operating.md#kms-keys).
 func TestRekey(t *testing.T) {
 	text, err := os.ReadFile("../../template.yaml")
 	page, pageErr := os.ReadFile("../../docs/key-compromise.md")

@@ -11,7 +11,7 @@ import (
 )
 
 // TestManagedRight: a Managed integration without secret fields needs a right of the function's role. "svc integration check"
-// and "svc doctor" report an absent right, and "svc sms test" names the identity that signs in its place.
+// and "svc doctor" report an absent right, "svc sms test" the signer (docs/decisions/operating.md#managed-without-secret).
 func TestManagedRight(t *testing.T) {
 	const sender = "arn:aws:sms-voice:eu-west-1:123456789012:sender-id/Acme/LK"
 	f, simulated := newFixture(t), []string{}
@@ -35,9 +35,9 @@ func TestManagedRight(t *testing.T) {
 		t.Helper()
 		call{args: "integration check " + project, exit: exit, reports: true, out: patterns}.run(t)
 	}
-	check("acme", 1, `development +sms +aws +no +`+lacks, `production +sms +aws +no +`+lacks)
-	check("own", 0, `aws +yes`)
-	check("number", 0, `aws +yes +.*was not checked: sender_id is a phone number`)
+	check("acme", 1, `broken +integration +development/sms/aws +`+lacks, `broken +integration +production/sms/aws +`+lacks)
+	check("own", 0, `ok +integration +\S+/aws`)
+	check("number", 0, `ok +integration +\S+/aws +.*was not checked: sender_id is a phone number`)
 	doctor := func(patterns ...string) {
 		t.Helper()
 		simulated = nil
@@ -49,10 +49,10 @@ func TestManagedRight(t *testing.T) {
 	}
 	for _, refused := range []string{"iam", "lambda", "cloudformation"} {
 		a.refuse = refused
-		check("acme", 0, `aws +yes +complete; .*the right of the function's role was not checked: `)
+		check("acme", 0, `ok +integration +\S+/aws +complete; .*the right of the function's role was not checked: `)
 	}
 	a.refuse, a.origins = "", []string{sender}
-	check("acme", 0, `development +sms +aws +yes +complete`, `production +sms +aws +yes +complete`)
+	check("acme", 0, `ok +integration +development/sms/aws +complete`, `ok +integration +production/sms/aws +complete`)
 	if out, _ := (call{args: "doctor --all", exit: 1, reports: true}).run(t); strings.Contains(out, lacks) {
 		t.Errorf("doctor reports a right that the role has:\n%s", out)
 	}

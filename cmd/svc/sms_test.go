@@ -27,7 +27,7 @@ func (f *fixture) uncertainSMS(projectID, requestID string) string {
 }
 
 // TestUncertain: an uncertain SMS stays charged and listed until it is confirmed or refunded, once
-// (docs/decisions.md#uncertain-sms).
+// (docs/decisions/money.md#uncertain-sms).
 func TestUncertain(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{
@@ -64,7 +64,7 @@ func TestUncertain(t *testing.T) {
 			`refund +\+10,000 +\+0.01 +sms +production +quicksend +r1 +vendor has no record of it, for ` + first + `, by local`,
 		}},
 	})
-	if open := decode[[]sms.Uncertain](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" || string(open[0].ID) != third || open[0].Credits != 10_000 {
+	if open := decode[[]sms.Uncertain](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" || string(open[0].Key) != third || open[0].Credits != 10_000 {
 		t.Errorf("%+v", open)
 	}
 	f.run(call{args: "credit ledger acme --days 2 --output json", out: []string{`"refunds": "` + first + `"`, `"resolution": \{\n +"verdict": "refunded"`}})

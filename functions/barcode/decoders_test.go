@@ -122,7 +122,7 @@ func compareDecoded(t *testing.T, all []sample) {
 }
 
 // Random data of every type that the decoder knows is read back from its picture, at every width factor, with and without
-// quiet zone and text.
+// quiet zone and text (docs/decisions/pictures.md#quiet-zone).
 func TestBarcodesReadBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var all []sample

@@ -22,7 +22,7 @@ func main() {
 	)
 }
 
-// leastContrast is the contrast ratio below which scanners are likely to fail (docs/decisions.md#low-contrast).
+// leastContrast is the contrast ratio below which scanners may fail (docs/decisions/pictures.md#low-contrast).
 const leastContrast = 3
 
 // Rules of fields that both operations have.
@@ -37,7 +37,7 @@ func colorField(standard string) api.Text {
 	return api.Text{Pattern: colorPattern, Message: "must be six hexadecimal digits, with or without #", Default: standard}
 }
 
-// drawn returns the job that responds with a picture, or the client's error (docs/decisions.md#drawn-first).
+// drawn returns the job that responds with a picture, or the client's error (docs/decisions/pictures.md#drawn-first).
 func drawn(call *api.Call, picture *draw.Picture, format string, err error) (*api.Job, error) {
 	if _, internal := errors.AsType[*api.Error](err); internal {
 		return nil, err

@@ -214,7 +214,7 @@ func (w *fixture) expect(id, path, want string) {
 // later advances the clock, so that the cache of the instance expires.
 func (w *fixture) later(d time.Duration) { w.clock.Move(d) }
 
-// docs/decisions.md#rates-in-use: 422 provider_selection_failed while no good set is stored.
+// docs/decisions/currency.md#rates-in-use: 422 provider_selection_failed while no good set is stored.
 func TestNothingStored(t *testing.T) {
 	w := newFixture(t)
 	for _, path := range []string{"/latest/USD", "/pair/USD/LKR", "/pair/USD/LKR/1", "/codes"} {
@@ -226,7 +226,7 @@ func TestNothingStored(t *testing.T) {
 	w.expect(managed, "/pair/USD/LKR", "304.718462") // at once, because an absent set is not cached
 	w.expect(managed, "/latest/BTC", "invalid_currency_code")
 	w.expect(managed, "/pair/USD/BTC", "invalid_currency_code")
-	// docs/decisions.md#central-bank: the direct value while usable, else the ordinary LKR rate.
+	// docs/decisions/currency.md#central-bank: the direct value while usable, else the ordinary LKR rate.
 	w.later(7 * 24 * time.Hour)
 	w.expect(managed, "/pair/USD/LKR-BUY", "300.1250")
 	if a := w.get(w.handler, managed, "/codes"); a.Data.Count != 8+3 {
@@ -268,8 +268,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#own-rates: the rates of a BYOK integration are fetched with its own key, on demand, at most once an hour,
-// by one of many concurrent requests, and stored per project.
+// docs/decisions/currency.md#own-rates: the rates of a BYOK integration are fetched with its own key, on demand, at
+// most once an hour, by one of many concurrent requests, and stored per project.
 func TestOwnKey(t *testing.T) {
 	w := newFixture(t)
 	w.putInUse(w.sample())
@@ -357,7 +357,12 @@ func TestOwnKeyFails(t *testing.T) {
 	if err != nil || kept.Set == nil || kept.Set.Source != "exchangerateapi" {
 		t.Errorf("%+v, %v", kept, err)
 	}
-	if err := w.projects.EnableIntegration(t.Context(), own, []project.Environment{project.Development}, project.Currency, "exchangerateapi", false); err != nil {
+	err = w.projects.EditIntegrations(t.Context(), own, func(rec *project.Record) ([]project.Integration, error) {
+		i := rec.Integration(project.Development, project.Currency, "exchangerateapi")
+		i.Active = false
+		return []project.Integration{*i}, nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.sandbox.SetRules(); err != nil {
@@ -383,7 +388,7 @@ func TestOwnKeyRejected(t *testing.T) {
 	w.expect(own, "/pair/USD/LKR", "304.718462")
 }
 
-// docs/decisions.md#decimals: 0.1 × 3 is 0.3, and numbers are plain.
+// docs/decisions/currency.md#decimals: 0.1 × 3 is 0.3, and numbers are plain (docs/decisions/currency.md#amounts).
 func TestConversion(t *testing.T) {
 	w := newFixture(t)
 	set := w.sample()
@@ -413,7 +418,7 @@ func TestConversion(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#rates-by-date: the set of a day, or the first and the last day; the same for a project's own key.
+// docs/decisions/currency.md#rates-by-date: the set of a day, or the first and the last day; also for a project's key.
 func TestDate(t *testing.T) {
 	w := newFixture(t)
 	w.putInUse(w.sample())

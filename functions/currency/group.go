@@ -73,7 +73,7 @@ func (g *group) job(ctx context.Context, call *api.Call, day time.Time, data res
 // today returns the day in UTC.
 func (g *group) today() time.Time { return g.clock.Now().UTC().Truncate(24 * time.Hour) }
 
-// errNotStored returns the error for a day without rates (docs/decisions.md#rates-by-date).
+// errNotStored returns the error for a day without rates (docs/decisions/currency.md#rates-by-date).
 func (g *group) errNotStored(first time.Time) error {
 	return &api.Error{
 		Status: 400, Code: api.CodeHTTPError, Reason: api.ReasonDateNotStored,
@@ -131,7 +131,7 @@ func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
 	return set, nil
 }
 
-// accounts returns the complete integrations of a call by priority (docs/decisions.md#modes).
+// accounts returns the complete integrations of a call by priority (docs/decisions/money.md#modes).
 func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, sources.Spec, g.secrets)
 	switch {

@@ -14,7 +14,7 @@ import (
 )
 
 // The patterns of the path parameters (openapi.yaml#CurrencyBase, openapi.yaml#CurrencyTarget,
-// docs/decisions.md#amounts). A code of the central bank is always a target and in upper case.
+// docs/decisions/currency.md#amounts). A code of the central bank is always a target and in upper case.
 var (
 	basePattern   = pattern.New(`^[A-Za-z]{3}$`)
 	targetPattern = pattern.New(`^(?:[A-Za-z]{3}|LKR-(?:SELL|BUY|CENTRAL))$`)

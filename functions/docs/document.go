@@ -115,11 +115,20 @@ func (d *document) resolve(node *yaml.Node) *yaml.Node {
 // json returns the document as JSON in its original order.
 func (d *document) json() ([]byte, error) {
 	var out bytes.Buffer
-	encoder := jsontext.NewEncoder(&out)
-	if err := samples.WriteJSON(encoder, d.root); err != nil {
-		return nil, fmt.Errorf("openapi document: %w", err)
+	err := samples.WriteJSON(jsontext.NewEncoder(&out), d.root)
+	return out.Bytes(), err
+}
+
+// playground removes everything that the playgrounds of the page do not need, and returns the document.
+func (d *document) playground() *document {
+	for _, o := range d.operations() {
+		set(o.node, "description", "")
+		set(o.node, "responses", "")
 	}
-	return out.Bytes(), nil
+	for _, part := range []string{"headers", "responses", "schemas"} {
+		set(at(d.root, "components"), part, "")
+	}
+	return d
 }
 
 // pairs iterates over the keys and values of a mapping.

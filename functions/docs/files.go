@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"html/template"
 	"path"
@@ -37,21 +38,17 @@ func newFiles(openAPI, changelog []byte, prices credit.Prices, credentials demo)
 	if err != nil {
 		return nil, err
 	}
-	if err := doc.complete(prices); err != nil {
-		return nil, err
-	}
-	asJSON, err := doc.json()
-	if err != nil {
-		return nil, err
-	}
 	parts, version := readParts()
+	incomplete := doc.complete(prices)
+	asJSON, noJSON := doc.json()
 	index, err := render(doc, prices, credentials, version)
-	if err != nil {
+	if err := errors.Join(incomplete, noJSON, err); err != nil {
 		return nil, err
 	}
+	ofPage, _ := doc.playground().json() // a part of what asJSON has
 	files := map[string]*file{}
 	for path, content := range map[string][]byte{
-		"/docs": index, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON, "/docs/changelog.txt": changelog,
+		"/docs": index, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON, "/docs/page.json": ofPage, "/docs/changelog.txt": changelog,
 	} {
 		files[path] = newFile(path, content)
 	}

@@ -173,11 +173,13 @@ func (r *reference) response(id, status string, node *yaml.Node) response {
 	return shown
 }
 
-// add adds an example, and the error code of the example.
+// add adds an example, and the error code and the reason of the example.
 func (r *response) add(title string, value *yaml.Node) {
 	r.Examples = append(r.Examples, example{title, samples.Pretty(value)})
-	if code := text(at(value, "error", "code")); code != "" && !slices.Contains(r.Codes, code) {
-		r.Codes = append(r.Codes, code)
+	for _, code := range []string{text(at(value, "error", "code")), text(at(value, "error", "details", "reason"))} {
+		if code != "" && !slices.Contains(r.Codes, code) {
+			r.Codes = append(r.Codes, code)
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ var headers = map[string]string{
 }
 
 // currencyElsewhere begins the paths at which callers look for currencies by mistake, because other operations are under
-// /utilities (docs/decisions.md#currency-path). This function serves them because it needs no credentials.
+// /utilities (docs/decisions/currency.md#currency-path). This function serves them because it needs no credentials.
 const currencyElsewhere = "/api/v1/utilities/currency"
 
 // site serves files to GET requests.

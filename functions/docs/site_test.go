@@ -166,7 +166,7 @@ func TestBrokenDocuments(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#documentation-page: switched off, every path is 404, in the envelope of the API.
+// docs/decisions/operating.md#documentation-page: switched off, every path is 404, in the envelope of the API.
 func TestOff(t *testing.T) {
 	off := &site{files: func() map[string]*file { return nil }, log: telemetry.New(io.Discard, telemetry.Config{})}
 	for _, path := range []string{"/docs", "/docs/openapi.json"} {

@@ -28,7 +28,7 @@ type meta struct {
 var providerPattern = pattern.New(`^[A-Za-z0-9_-]+$`)
 
 // errUnavailable is the error for a chain whose vendors all failed. The contract has only 500 for that failure, and the
-// reason distinguishes the failure from one of the service (docs/decisions.md#lookup-chain).
+// reason distinguishes the failure from one of the service (docs/decisions/look-ups.md#lookup-chain).
 var errUnavailable = &api.Error{
 	Status: 500, Code: api.CodeInternalError, Reason: api.ReasonVendorUnreachable, Message: api.ErrInternal.Message,
 }

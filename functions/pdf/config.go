@@ -8,7 +8,7 @@ import (
 	"svcapi/shared/settings"
 )
 
-// The values of PDF_ISOLATION (docs/decisions.md#pdf-isolation).
+// The values of PDF_ISOLATION (docs/decisions/pdf.md#pdf-isolation).
 const (
 	sharedIsolation  = "shared"
 	projectIsolation = "project"

@@ -25,10 +25,17 @@ gallery-pdf: poppler
 bench-pdf:
 	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/render/browser
 
-bench-gotenberg: ## PDFs through the whole stack compared with Gotenberg 8; GOTENBERG= names its program gotenberg-chromium
-	@[ -n "$(GOTENBERG)" ] || GOBIN=$(CURDIR)/.local/bin go install github.com/gotenberg/gotenberg/v8/cmd/gotenberg-chromium@v8.36.0 2>/dev/null || true
-	@PATH="$(CURDIR)/.local/bin:$$PATH" GOTENBERG='$(if $(findstring /,$(GOTENBERG)),$(abspath $(GOTENBERG)),$(GOTENBERG))' \
-		go test -run '^$$' -bench '^BenchmarkGotenberg$$' -benchtime 1x -timeout 0 ./test/acceptance/bench
+# Gotenberg's module comes from Go's registry. Its folder is built in place, because "go install" asks for a list of versions,
+# which not every registry gives.
+GOTENBERG_MODULE := github.com/gotenberg/gotenberg/v8@v8.36.0
+
+bench-gotenberg: ## PDFs through the whole stack compared with Gotenberg 8; without its module GOTENBERG_SOURCE= names a source tree
+	@source=$$(go mod download -json $(GOTENBERG_MODULE) 2> /dev/null | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); \
+		if [ -n "$$source" ]; then echo "Gotenberg: the module $(GOTENBERG_MODULE)"; \
+		elif [ -n "$(GOTENBERG_SOURCE)" ]; then source='$(abspath $(GOTENBERG_SOURCE))'; echo "Gotenberg: the source tree $$source"; \
+		else echo 'Go has no module $(GOTENBERG_MODULE) here: GOTENBERG_SOURCE= names a source tree of Gotenberg 8' >&2; exit 1; fi; \
+		go build -C "$$source" -o $(CURDIR)/.local/bin/gotenberg-chromium ./cmd/gotenberg-chromium
+	@PATH="$(CURDIR)/.local/bin:$$PATH" go test -run '^$$' -bench '^BenchmarkGotenberg$$' -benchtime 1x -timeout 0 ./test/acceptance/bench
 
 # The browser is an x86-64 program, so is the function that starts it.
 build-PdfRenderFunction:

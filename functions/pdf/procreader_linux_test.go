@@ -86,8 +86,8 @@ func takenOver(t *testing.T, parameters map[string]string) (confined *jail.Jail,
 // reported matches the report of procreader.
 var reported = regexp.MustCompile(`procreader: (\d+) processes;(.*?);end`)
 
-// docs/decisions.md#pdf-renderer: a program in the place of the browser finds no credential but the renderer's, and no name
-// of a table, while the function with the money runs on the same machine.
+// docs/decisions/pdf.md#pdf-renderer: a program in the place of the browser finds no credential but the renderer's, and
+// no name of a table, while the function with the money runs on the same machine.
 func TestReplacedBrowser(t *testing.T) {
 	root, err := workdir.Root()
 	if err != nil {
@@ -125,9 +125,9 @@ func TestReplacedBrowser(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#pdf-isolation: a program in the place of the browser, which keeps each document that it finds, finds the
-// documents of both projects in the mode shared, and of its own project alone in the mode project. Each project uses a
-// route of its own.
+// docs/decisions/pdf.md#pdf-isolation: a program in the place of the browser, which keeps each document that it finds,
+// finds the documents of both projects in the mode shared, and of its own project alone in the mode project. Each
+// project uses a route of its own.
 func TestReplacedBrowserOfProjects(t *testing.T) {
 	for isolation, want := range map[string][]string{
 		sharedIsolation: {"one", "one two"}, projectIsolation: {"one", "two"},

@@ -20,7 +20,7 @@ import (
 // timeForResult is the end of the time of a render, in which the renderer's response reaches this function.
 const timeForResult = time.Second
 
-// renderer calls the function pdfrender (docs/decisions.md#pdf-renderer).
+// renderer calls the function pdfrender (docs/decisions/pdf.md#pdf-renderer).
 type renderer struct {
 	client   *lambda.Client
 	function string

@@ -67,8 +67,8 @@ func silent(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// docs/decisions.md#pdf-renderer: a renderer that dies is replaced once, a renderer without room is not asked again, and
-// a renderer that sends nothing is given up in time. Each call has the project's tenant ID in the mode project, and else none.
+// docs/decisions/pdf.md#pdf-renderer: a dead renderer is replaced once, a throttled one is not asked again,
+// and a silent one is given up in time. Each call has the project's tenant ID in the mode project, and else none.
 func TestRenderer(t *testing.T) {
 	pdf := event.Result{PDF: []byte(strings.Repeat("%PDF-1.4 ", 1000))}
 	whole := streamed(pdf, 1<<20, "")

@@ -49,7 +49,7 @@ func newFixture(t *testing.T, log io.Writer, now *time.Time) (*scheduled, *sandb
 	}, server
 }
 
-// docs/decisions.md#rates-in-use: after a failed or rejected fetch the last good rates stay, and the metrics of the fetch raise
+// docs/decisions/currency.md#rates-in-use: after a failed or rejected fetch the last good rates stay, and metrics raise
 // an alarm. The function fails where it cannot read or write the table, and not where no source returned rates.
 func TestHandle(t *testing.T) {
 	now := time.Now()
@@ -120,8 +120,8 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#bank-schedule: the central bank gets at most four requests twice on a working day. Other days have none,
-// unless the fetch before has failed.
+// docs/decisions/currency.md#bank-schedule: the central bank gets at most four requests twice on a working day. Other
+// days have none, unless the fetch before has failed.
 func TestBankRequests(t *testing.T) {
 	monday := rates.DayOf(time.Now())
 	for !monday.Working() || monday.Back(1).Working() {

@@ -13,9 +13,9 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// docs/decisions.md#disposable-domains, docs/decisions.md#fresh-lists: domains that an operator allows for the stage, and
-// changes of the published lists, are in force within ten minutes.
-// An instance reads at most every nine minutes, a failed read changes nothing and is repeated after a minute.
+// docs/decisions/look-ups.md#disposable-domains, docs/decisions/look-ups.md#fresh-lists: domains that an operator
+// allows for the stage, and changes of the published lists, are in force within ten minutes. An instance reads at most
+// every nine minutes, a failed read changes nothing and is repeated after a minute.
 func TestGlobalList(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	ctx, clock := t.Context(), clocktest.New()

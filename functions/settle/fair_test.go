@@ -16,7 +16,7 @@ import (
 )
 
 // TestThrottledWallet checks that a wallet without capacity costs a run one settlement, however many of its requests died,
-// and that wallets are settled at the same time, but not more than AtOnce (docs/decisions.md#settle).
+// and that wallets are settled at the same time, but not more than AtOnce (docs/decisions/money.md#settle).
 func TestThrottledWallet(t *testing.T) {
 	direct, proxied, calls := counting(t, func(r *faultproxy.Request) faultproxy.Fault {
 		if strings.Contains(string(r.Body), `"hot`) && r.Operation != "Query" {

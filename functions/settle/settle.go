@@ -18,7 +18,7 @@ import (
 // Settler closes the leases that instances left in the wallets.
 type Settler struct {
 	Store *credit.Store
-	// After is the age from which no request of a lease is alive (docs/decisions.md#settle).
+	// After is the age from which no request of a lease is alive (docs/decisions/money.md#settle).
 	After time.Duration
 	Now   func() time.Time
 	Log   *telemetry.Logger
@@ -36,7 +36,7 @@ type Report struct {
 	Failed  int                 // leases and wallets left for the next run
 	Oldest  time.Duration       // age of the oldest lease seen
 	Low     []credit.LowBalance // wallets below their alert
-	// Subtracted is the number of counts that requests had no time to subtract (docs/decisions.md#recipient-limit).
+	// Subtracted is the number of queued subtractions (docs/decisions/requests.md#recipient-limit).
 	Subtracted int
 }
 

@@ -31,7 +31,7 @@ const (
 	spendingLife = 8 * 24 * time.Hour
 )
 
-// Spending compares what each project spends in an hour with the hours of its week before (docs/decisions.md#unusual-spending).
+// Spending compares each project's hour with its week before (docs/decisions/money.md#unusual-spending).
 type Spending struct {
 	DB    *dynamodb.Client
 	Table string

@@ -24,8 +24,8 @@ import (
 // hours repeats what a project spends in an hour.
 func hours(n int, credits int64) []int64 { return slices.Repeat([]int64{credits}, n) }
 
-// TestUnusualHour checks which hours of a project are unusual (docs/decisions.md#unusual-spending). The last hour is the
-// judged one; no hour before may be unusual.
+// TestUnusualHour checks which hours of a project are unusual (docs/decisions/money.md#unusual-spending). The last hour
+// is the judged one; no hour before may be unusual.
 func TestUnusualHour(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -31,8 +31,8 @@ func ceiling(t *testing.T, v vendors.Vendor, response time.Duration) (accepted i
 	return accepted
 }
 
-// docs/decisions.md#bulk: docs/sms.md and openapi.yaml name the number of recipients that fit into a request with each vendor,
-// and docs/sms.md what the vendor supports.
+// docs/decisions/sms.md#bulk: docs/sms.md and openapi.yaml name the number of recipients that fit into a request with
+// each vendor, and docs/sms.md what the vendor supports.
 func TestCeilings(t *testing.T) {
 	page, err := os.ReadFile("../../docs/sms.md")
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// TestDocumentedCodes checks what follows from each documented response of each vendor (docs/decisions.md#vendor-outcomes).
-// The sandbox documents exactly the responses of the table.
+// TestDocumentedCodes checks what follows from each documented response of each vendor
+// (docs/decisions/sms.md#vendor-outcomes). The sandbox documents exactly the responses of the table.
 func TestDocumentedCodes(t *testing.T) {
 	var table map[string]map[string]string
 	var documented map[string]struct{ Responses map[string]any }

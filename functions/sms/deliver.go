@@ -60,7 +60,7 @@ type outcome struct {
 }
 
 // then returns the outcome after a further attempt. An attempt without a call changes no outcome of a call. A refusal
-// outlives a failure to connect (docs/decisions.md#fail-over).
+// outlives a failure to connect (docs/decisions/sms.md#fail-over).
 func (o outcome) then(next outcome) outcome {
 	refused := o.called && upstream.ClassOf(o.err) != upstream.NotSent
 	switch {
@@ -119,7 +119,7 @@ type delivery struct {
 }
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
-// receives only the messages that the previous account has certainly not sent (docs/decisions.md#fail-over).
+// receives only the messages that the previous account has certainly not sent (docs/decisions/sms.md#fail-over).
 func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest, count func(context.Context, []*api.Message)) {
 	d := &delivery{group: g, count: count, same: r.method == bulkSame, key: r.key, references: r.references}
 	left := make([]*recipient, len(r.recipients))
@@ -294,7 +294,7 @@ func (s *sender) paced(ctx, begin context.Context) error {
 }
 
 // call calls the vendor, and again after each pause for which the vendor refuses the account's pace, as long as the
-// later accounts keep the time for a send (docs/decisions.md#pace).
+// later accounts keep the time for a send (docs/decisions/sms.md#pace).
 func (s *sender) call(ctx, begin context.Context, batch []*recipient) outcome {
 	for last := (outcome{}); ; {
 		o := s.attempt(ctx, batch)

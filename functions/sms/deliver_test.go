@@ -270,7 +270,7 @@ func paced(does behaviour) *fakeVendor {
 	return &fakeVendor{does: does, pace: 20}
 }
 
-// The next vendor of the chain gets a message exactly while the message certainly did not leave.
+// The next vendor gets a message exactly while the message certainly did not leave (docs/decisions/sms.md#fail-over).
 func TestDeliver(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -293,7 +293,7 @@ func TestDeliver(t *testing.T) {
 		{"no funds, then down", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down)}, single, 1, 0, "a rejected 1", []int{1, 1}, 2 * responseTime, "502 account_refused a reached"},
 		{"no funds, down, rejects", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down), one(failsWith(upstream.Rejected))}, single, 1, 0, "c rejected 1", []int{1, 1, 1}, 3 * responseTime, "502 rejected c reached"},
 		{"too fast, then down", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), down))}, single, 1, 0, "a rejected 1", []int{2}, time.Second + 2*responseTime, "502 too_fast a reached"},
-		// docs/decisions.md#pace: again on the same account after the named or a growing pause, while a later account has time.
+		// docs/decisions/sms.md#pace: again on the account after a pause, while a later account has time.
 		{"too fast once", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), accepts)), one(accepts)}, single, 1, 0, "a accepted 1", []int{2, 0}, time.Second + 2*responseTime, ""},
 		{"too fast", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)}, single, 1, 0, "b accepted 1", []int{5, 1}, 15*time.Second + 6*responseTime, ""},
 		{"too fast without time for a pause and the next", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)}, single, 1, 4500 * time.Millisecond, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
@@ -526,7 +526,7 @@ func described(err error) string {
 }
 
 // A circuit opens after consecutive failures and permits one send after a while. The outcome of that send closes the circuit
-// or keeps the circuit open for all messages of the request.
+// or keeps the circuit open for all messages of the request (docs/decisions/sms.md#circuits).
 func TestCircuit(t *testing.T) {
 	const messages = 1000
 	for _, c := range []struct {
@@ -628,7 +628,7 @@ func TestLastCalled(t *testing.T) {
 	})
 }
 
-// docs/decisions.md#pace: one Managed account serves all projects, so each project waits after its refusal.
+// docs/decisions/sms.md#pace: one Managed account serves all projects, so each project waits after its refusal.
 func TestPaceOfAccount(t *testing.T) {
 	for mode, calls := range map[project.Mode]int{project.Managed: 1, project.BYOK: 2} {
 		synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ type group struct {
 	timeout  time.Duration // of one vendor call
 }
 
-// accounts returns the complete integrations of a call by priority (docs/decisions.md#modes).
+// accounts returns the complete integrations of a call by priority (docs/decisions/money.md#modes).
 func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, g.vendors.Spec, g.secrets)
 	switch {

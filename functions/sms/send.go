@@ -20,7 +20,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// sendErrors are the responses to a failed send (docs/decisions.md#vendor-outcomes).
+// sendErrors are the responses to a failed send (docs/decisions/sms.md#vendor-outcomes).
 var sendErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached. Nothing was sent."),
 	upstream.NoResponse:         httpError(503, api.ReasonOutcomeUncertain, "The SMS provider did not respond. The message may have been sent: do not retry automatically."),

@@ -44,8 +44,8 @@ func acceptedBy(vendor, id string) outcome {
 	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, called: true, accepted: true}
 }
 
-// docs/decisions.md#vendor-outcomes: without an accepted message the client gets the error of the first uncertain recipient,
-// else of the first. The outcome is stored where a byte of any message may have reached a vendor.
+// docs/decisions/sms.md#vendor-outcomes: without an accepted message the client gets the error of the first uncertain
+// recipient, else of the first. The outcome is stored where a byte of any message may have reached a vendor.
 func TestFailure(t *testing.T) {
 	const notSent, noResponse, unusable, rejected, refused = upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused
 	at := func(vendor string, o outcome) outcome {
@@ -101,7 +101,7 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// The response to a bulk has the outcome of every recipient, in the order and with the numbers of the request.
+// The response to a bulk has every recipient's outcome, in the request's order (docs/decisions/sms.md#partial-failure).
 func TestBulkAcceptance(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -243,8 +243,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#recipient-limit: no vendor is asked to send a message whose recipient's limit is reached, the response
-// names the reason, and the pipeline learns which messages certainly did not leave.
+// docs/decisions/requests.md#recipient-limit: no vendor gets a message to a recipient whose limit is reached, the
+// response names the reason, and the pipeline learns which messages no vendor can have sent.
 func TestRecipientLimit(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -299,7 +299,7 @@ func TestRecipientLimit(t *testing.T) {
 }
 
 // Each call of a request has a key of its own, which a repetition after a refusal for pace keeps. The key has the reservation's
-// key where credits are reserved, else the request ID.
+// key where credits are reserved, else the request ID (docs/decisions/sms.md#send-keys).
 func TestKeys(t *testing.T) {
 	for reservation, id := range map[credit.Key]string{"": "r1", "1767225600000000-abcdefgh": "1767225600000000-abcdefgh"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// openapi.yaml#SmsBulkCounts: recipients that a vendor has removed, without their numbers, are neither accepted nor charged units.
+// openapi.yaml#SmsBulkCounts: removed recipients are not accepted or charged (docs/decisions/sms.md#removed-recipients).
 func TestRemoved(t *testing.T) {
 	r := bulk(bulkSame, 5)
 	o := acceptedBy("a", "1")
@@ -339,7 +339,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// The operation refuses before the first send, and bulk and trial come before the length.
+// Refusals come before the first send, bulk and trial before the length (docs/decisions/sms.md#sms-refusals).
 func TestPrepareSend(t *testing.T) {
 	trial := &project.Project{ID: "p", Trial: true, TrialDestinations: []string{"+94770000000"}}
 	long := sendRequest{method: bulkDifferent}
@@ -418,7 +418,7 @@ func (b *fixture) withBalances() *fixture {
 	return b
 }
 
-// docs/decisions.md#sms-balance: the balance of the first account, without fail-over.
+// docs/decisions/sms.md#sms-balance: the balance of the first account, without fail-over.
 func TestBalance(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -534,7 +534,7 @@ func TestCheckCost(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#number-proposals: the E.164 form of a number in another form.
+// docs/decisions/sms.md#number-proposals: the E.164 form of a number in another form.
 func TestProposeNumber(t *testing.T) {
 	const e164 = "+94771234567"
 	for given, want := range map[string]string{

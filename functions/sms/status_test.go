@@ -16,7 +16,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// docs/decisions.md#sms-status: what each documented word of a vendor means, after an accepted send and after a lost response.
+// docs/decisions/extensions.md#sms-status: the meaning of each documented word, also after a lost response.
 func TestDocumentedStatuses(t *testing.T) {
 	for _, c := range []struct {
 		vendor, words string // responses of local/sandbox/sms.yaml; empty: the sandbox's usual response

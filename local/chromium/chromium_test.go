@@ -23,7 +23,7 @@ const [from, to] = process.argv.slice(1)
 fs.writeFileSync(to, zlib.brotliCompressSync(fs.readFileSync(from), { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }))`
 
 // TestSize: where browser and function grow beyond what Lambda takes, the build names the fonts that go, in the order of the
-// list, and succeeds without them (docs/decisions.md#pdf-fonts).
+// list, and succeeds without them (docs/decisions/pdf.md#pdf-fonts).
 func TestSize(t *testing.T) {
 	const korean = "noto-sans-kr (5.9 MiB)"
 	for _, c := range []struct {

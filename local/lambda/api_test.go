@@ -94,7 +94,7 @@ func TestAPI(t *testing.T) {
 }
 
 // TestTenants checks that a function with tenant isolation has processes for each tenant, and what Lambda refuses
-// (docs/decisions.md#pdf-isolation).
+// (docs/decisions/pdf.md#pdf-isolation).
 func TestTenants(t *testing.T) {
 	plain, _ := start(t, 1, nil)
 	isolated, _ := start(t, 1, func(f *template.Function) { f.Isolation = "PER_TENANT" })

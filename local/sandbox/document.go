@@ -3,11 +3,14 @@ package sandbox
 import (
 	"bytes"
 	"cmp"
-	_ "embed"
+	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -22,16 +25,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-//go:embed sms.yaml
-var smsDocuments []byte
+//go:embed sms.yaml lookups.yaml rates.yaml
+var files embed.FS
 
-// document is one vendor of sms.yaml.
+// document is one vendor of sms.yaml, lookups.yaml or rates.yaml.
 type document struct {
 	Source    string            // of the responses and rules without one of their own
 	Media     string            // of the responses in JSON
 	Unknown   string            // the response to a path that the vendor does not have
 	Secrets   []string          // as in vendor
-	Auth      []string          // basic, bearer or fields, and the fields of the account
+	Auth      []string          // basic, bearer or fields, and the fields of the account; FIELD=NAME where the call's has another name
 	Calls     []*documentedCall // of those with the same route, the first one whose When holds
 	Responses map[string]*documentedResponse
 
@@ -103,11 +106,14 @@ type received struct {
 	Name     string // of the response
 }
 
-// smsVendors returns the vendors of sms.yaml, each with a state of its own.
-func smsVendors() []vendor {
-	var documents map[string]*document
-	if err := yaml.Unmarshal(smsDocuments, &documents); err != nil {
-		panic(err) // the file is a part of the program
+// vendors returns the vendors of the documents, each with a state of its own.
+func vendors() []vendor {
+	documents, names := map[string]*document{}, []string{"sms.yaml", "lookups.yaml", "rates.yaml"}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err = errors.Join(err, yaml.Unmarshal(text, &documents)); err != nil {
+			panic(err) // the file is a part of the program
+		}
 	}
 	var all []vendor
 	for _, name := range slices.Sorted(maps.Keys(documents)) {
@@ -119,6 +125,8 @@ func smsVendors() []vendor {
 			"token": func(seconds int) string { return d.issue(time.Duration(seconds) * time.Second) },
 			"word":  func(name string) string { return name[strings.LastIndexByte(name, ' ')+1:] },
 			"json":  func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },
+			"now":   func() time.Time { return time.Now().UTC() },
+			"words": strings.Fields, "rates": ratesWith, "workingDays": workingDays,
 		}
 		for _, s := range d.Responses {
 			s.template = template.Must(template.New("").Funcs(functions).Parse(s.Body))
@@ -128,7 +136,7 @@ func smsVendors() []vendor {
 			codes: slices.Collect(maps.Keys(d.Responses)),
 		}
 		for field, value := range Accounts[name] {
-			if field != "user_id" { // a few digits, which any text may contain
+			if field != "user_id" && field != "account_id" { // a few digits, which any text may contain
 				v.accepted = append(v.accepted, value)
 			}
 		}
@@ -168,7 +176,8 @@ func (d *document) serve(pattern string, r *request) result {
 	res := result{operation: cmp.Or(in.Operation, "send"), to: in.To}
 	for _, rule := range in.Rules {
 		if !in.satisfies(rule) {
-			res.problems = []problem{{true, d.response(rule.Give, in, rule.Source)}}
+			refusal := d.response(rule.Give, in, rule.Source)
+			res.refusal = &refusal
 			return res
 		}
 	}
@@ -229,8 +238,11 @@ func (d *document) response(name string, in *received, source string) response {
 	text := body.String()
 	r := response{status: cmp.Or(s.Status, http.StatusOK), media: plainText, body: []byte(text)}
 	r.source = cmp.Or(source, s.Source, d.Source)
-	if strings.HasPrefix(text, "{") {
+	switch {
+	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "["):
 		r.media = cmp.Or(d.Media, "application/json")
+	case strings.HasPrefix(text, "<"):
+		r.media = "text/html; charset=UTF-8"
 	}
 	return r
 }
@@ -346,7 +358,12 @@ func (r *rule) unlocked(good bool) bool {
 
 // conditions are the rules that no pattern can say.
 var conditions = map[string]func(*received) bool{
-	"authorized":                  func(in *received) bool { return in.authorized(in.document.Auth[0], in.document.Auth[1:]...) },
+	"authorized": func(in *received) bool { return in.authorized(in.document.Auth[0], in.document.Auth[1:]...) },
+	"address":    func(in *received) bool { _, err := netip.ParseAddr(in.IP()); return err == nil },
+	"dates": func(in *received) bool {
+		_, err := time.Parse(time.DateOnly+" "+time.DateOnly, in.Get("txtStart")+" "+in.Get("txtEnd"))
+		return err == nil
+	},
 	"account":                     func(in *received) bool { return in.Get("/account") == TwilioAccountSID },
 	"token":                       func(in *received) bool { return in.document.accept(in.request) },
 	"user":                        func(in *received) bool { return in.authorized("fields", "username") },
@@ -380,7 +397,10 @@ func (in *received) authorized(how string, fields ...string) bool {
 	case "bearer":
 		return in.Get("@Authorization") == "Bearer "+account[fields[0]]
 	}
-	return !slices.ContainsFunc(fields, func(f string) bool { return in.Get(f) != account[f] })
+	return !slices.ContainsFunc(fields, func(f string) bool {
+		field, name, _ := strings.Cut(f, "=")
+		return in.Get(field) != account[cmp.Or(name, field)]
+	})
 }
 
 // GSM reports whether the text needs no Unicode.

@@ -6,16 +6,15 @@ import "net/http"
 // file as plain text, whatever its format is, and 404 for a file that does not exist (docs.github.com, "Viewing and
 // understanding files", raw content). SetFile sets the files.
 func (s *Server) lists() vendor {
-	missing := reply("404 404: Not Found")
+	missing := response{http.StatusNotFound, plainText, []byte("404: Not Found"), "V"}
 	return vendor{name: "lists", unknown: missing, routes: []route{{"GET /{path...}", func(r *request) result {
 		s.mu.Lock()
 		file, ok := s.files[r.URL.Path]
 		s.mu.Unlock()
-		return result{
-			operation: "list",
-			problems:  []problem{{!ok, missing}},
-			responses: responses{Accepted: {http.StatusOK, plainText, file, "V"}},
+		if !ok {
+			return result{operation: "list", refusal: &missing}
 		}
+		return result{operation: "list", respond: func(Outcome) response { return response{http.StatusOK, plainText, file, "V"} }}
 	}}}}
 }
 

@@ -18,10 +18,9 @@ const (
 	Accepted           Outcome = "accepted"
 	Rejected           Outcome = "rejected"
 	CredentialsRefused Outcome = "credentials_refused"
-	// UnknownAddress, QuotaUsed and invalidAddress are outcomes of the IP vendors.
+	// UnknownAddress and QuotaUsed are outcomes of the IP vendors.
 	UnknownAddress Outcome = "unknown_address"
 	QuotaUsed      Outcome = "quota_used"
-	invalidAddress Outcome = "invalid_address" // no rule can choose it
 
 	Unparseable Outcome = "unparseable" // status 200 with a page
 	Hang        Outcome = "hang"        // reads the request and never responds
@@ -92,13 +91,7 @@ func hang(_ http.ResponseWriter, r *http.Request, _ response) {
 
 func deliver(w http.ResponseWriter, r *http.Request, res result, outcome Outcome, delay time.Duration) {
 	how := deliveries[outcome]
-	response, ok := res.responses[cmp.Or(how.like, outcome)]
-	switch {
-	case res.respond != nil:
-		response = res.respond(cmp.Or(how.like, outcome))
-	case !ok:
-		response = res.responses[Accepted]
-	}
+	response := res.respond(cmp.Or(how.like, outcome))
 	if how.change != nil {
 		response = how.change(response)
 	}
@@ -137,14 +130,10 @@ func (s *Server) Rules() []Rule {
 
 // SetRules replaces the rules. Without rules, only the magic numbers choose outcomes.
 func (s *Server) SetRules(rules ...Rule) error {
-	known := []Outcome{"", Accepted, Rejected, CredentialsRefused, UnknownAddress, QuotaUsed}
-	for _, v := range vendors() {
-		for _, code := range v.codes {
-			known = append(known, Outcome(code))
-		}
-	}
+	usual := []Outcome{"", Accepted, Rejected, CredentialsRefused, UnknownAddress, QuotaUsed}
 	for _, rule := range rules {
-		if _, ok := deliveries[rule.Outcome]; !ok && !slices.Contains(known, rule.Outcome) {
+		_, ok := deliveries[rule.Outcome]
+		if !ok && !slices.Contains(usual, rule.Outcome) && !slices.Contains(s.codes, string(rule.Outcome)) {
 			return fmt.Errorf("no such outcome: %q", rule.Outcome)
 		}
 	}

@@ -2,9 +2,9 @@ package sandbox
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
-	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,16 +23,12 @@ var usdRates = map[string]json.Number{
 // Rates returns the table that the sources of rates share.
 func Rates() map[string]json.Number { return maps.Clone(usdRates) }
 
-// frankfurterCodes are the currencies of usdRates that Frankfurter has.
-var frankfurterCodes = []string{
-	"AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "IDR", "ILS", "INR", "JPY", "KRW", "LKR", "MXN",
-	"MYR", "NOK", "NZD", "PHP", "PLN", "SEK", "SGD", "THB", "TRY", "ZAR",
-}
-
-// ratesWith returns the table with a source's additional rates.
-func ratesWith(additional map[string]json.Number) map[string]json.Number {
-	rates := maps.Clone(usdRates)
-	maps.Copy(rates, additional)
+// ratesWith returns the table with a source's additional rates, each a currency and its rate.
+func ratesWith(additional ...string) map[string]json.Number {
+	rates := Rates()
+	for pair := range slices.Chunk(additional, 2) {
+		rates[pair[0]] = json.Number(pair[1])
+	}
 	return rates
 }
 
@@ -48,91 +44,61 @@ func workingDays(until time.Time, before int) []string {
 	return days
 }
 
-// openExchangeRates simulates latest.json of Open Exchange Rates' free plan: only base USD, hourly data.
-func openExchangeRates() vendor {
-	fail := func(status int, message, description string) response {
-		return reply(fmt.Sprintf(`%d {"error":true,"status":%[1]d,"message":%q,"description":%q}`, status, message, description))
-	}
-	refusal := fail(http.StatusUnauthorized, "invalid_app_id", "Invalid App ID provided. Please sign up.")
-	latest := func(r *request) result {
-		in := r.URL.Query()
-		id, base := in.Get("app_id"), in.Get("base")
-		return result{
-			operation: "rates",
-			problems: []problem{
-				{id == "", fail(http.StatusUnauthorized, "missing_app_id", "No App ID provided.")},
-				{id != OpenExchangeRatesAppID, refusal},
-				{base != "" && base != "USD", fail(http.StatusForbidden, "not_allowed", "Changing the API `base` currency is not available for your plan.")},
-			},
-			responses: responses{
-				Accepted: success(object{
-					"disclaimer": "Usage subject to terms", "license": "Sandbox", "base": "USD",
-					"timestamp": time.Now().Truncate(time.Hour).Unix(),
-					"rates":     ratesWith(map[string]json.Number{"BTC": "0.000010563217", "CNH": "7.10935"}),
-				}),
-				Rejected:           fail(http.StatusTooManyRequests, "too_many_requests", "Your plan's requests are used up."),
-				CredentialsRefused: refusal,
-			},
-		}
-	}
-	return vendor{
-		name: "openexchangerates", secrets: []string{"app_id"}, accepted: []string{OpenExchangeRatesAppID},
-		routes:  []route{{"GET /api/latest.json", latest}},
-		unknown: fail(http.StatusNotFound, "not_found", "Client requested a non-existent resource/route."),
-	}
+// cbslCurrency is a currency of the central bank's pages: its names in the two forms, and its rates in LKR, which are
+// near the other sources' rates but not the same.
+type cbslCurrency struct {
+	code, indicative, transfer string // transfer is empty for a currency that the form lacks
+	central, buy, sell         string
 }
 
-// exchangeRateAPI simulates ExchangeRate-API's version 6: the key in the path, daily data.
-func exchangeRateAPI() vendor {
-	fail := func(status int, kind string) response {
-		return jsonResponse(status, object{
-			"result": "error", "documentation": "https://www.exchangerate-api.com/docs",
-			"terms-of-use": "https://www.exchangerate-api.com/terms", "error-type": kind,
-		})
-	}
-	latest := func(r *request) result {
-		day := time.Now().UTC().Truncate(24 * time.Hour)
-		next := day.AddDate(0, 0, 1)
-		return result{
-			operation: "rates",
-			problems: []problem{
-				{r.PathValue("key") != ExchangeRateAPIKey, fail(http.StatusForbidden, "invalid-key")},
-				{r.PathValue("base") != "USD", fail(http.StatusNotFound, "unsupported-code")},
-			},
-			responses: responses{
-				Accepted: success(object{
-					"result": "success", "documentation": "https://www.exchangerate-api.com/docs",
-					"terms_of_use":          "https://www.exchangerate-api.com/terms",
-					"time_last_update_unix": day.Unix(), "time_last_update_utc": day.Format(time.RFC1123Z),
-					"time_next_update_unix": next.Unix(), "time_next_update_utc": next.Format(time.RFC1123Z),
-					"base_code": "USD", "conversion_rates": ratesWith(map[string]json.Number{"FOK": "6.4542", "KID": "1.5273"}),
-				}),
-				Rejected:           fail(http.StatusOK, "quota-reached"),
-				CredentialsRefused: fail(http.StatusForbidden, "inactive-account"),
-			},
-		}
-	}
-	return vendor{
-		name: "exchangerateapi", secrets: []string{"key"}, accepted: []string{ExchangeRateAPIKey},
-		routes: []route{{"GET /v6/{key}/latest/{base}", latest}}, unknown: fail(http.StatusNotFound, "malformed-request"),
-	}
+var cbslCurrencies = []cbslCurrency{
+	{"AUD", "Australian Dollar", "Australian Dollar", "199.4406", "195.3911", "203.9082"},
+	{"BHD", "Bahrain Dinar", "", "808.3340", "", ""},
+	{"CAD", "Canadian Dollar", "Canadian Dollar", "217.1190", "213.6417", "221.0338"},
+	{"CNY", "Chinese Yuan (Renminbi)", "Renminbi", "42.8293", "41.9650", "43.8127"},
+	{"EUR", "Euro", "Euro", "352.6013", "346.9204", "358.7335"},
+	{"INR", "Indian Rupee", "", "3.4349", "", ""},
+	{"JPY", "Japanese Yen", "Yen", "1.9682", "1.9318", "2.0071"},
+	{"MYR", "Malaysia  Ringgit", "", "73.4503", "", ""},
+	{"SGD", "Singapore Dollar", "Singapore Dollar", "233.8612", "230.0915", "237.7240"},
+	{"GBP", "Sterling Pound", "British Pound", "399.8911", "394.0172", "406.3318"},
+	{"CHF", "Swiss Franc", "Swiss Franc", "378.3100", "371.0226", "386.1904"},
+	{"AED", "UAE  Dirham", "", "82.9711", "", ""},
+	{"USD", "US Dollar", "United States Dollar", "304.6531", "301.2175", "308.7702"},
 }
 
-// frankfurter simulates Frankfurter's version 2: no key, one row per currency, the last working day's rates.
-func frankfurter() vendor {
-	return vendor{
-		name: "frankfurter", unknown: reply(`404 {"message":"not found"}`),
-		routes: []route{{"GET /v2/rates", func(r *request) result {
-			var rows []object
-			date := workingDays(time.Now().UTC(), 3)[0]
-			for _, code := range frankfurterCodes {
-				rows = append(rows, object{"date": date, "base": "USD", "quote": code, "rate": usdRates[code]})
-			}
-			return result{
-				operation: "rates",
-				problems:  []problem{{r.URL.Query().Get("base") != "USD", reply(`422 {"message":"the sandbox has only the base USD"}`)}},
-				responses: responses{Accepted: success(rows), Rejected: reply(`422 {"message":"invalid date"}`)},
-			}
-		}}},
+// bankRow is a currency in one of the bank's forms: indicative rates, or those of transfers.
+type bankRow struct {
+	Code, Name, First, Second string
+	Transfer                  bool
+}
+
+// Choice returns the value of the currency's box.
+func (r bankRow) Choice() string { return r.Code + "~" + r.Name }
+
+// Currencies returns the currencies of the form that the path names.
+func (in *received) Currencies() (rows []bankRow) {
+	transfer := strings.Contains(in.URL.Path, "/exratestt/")
+	for _, c := range cbslCurrencies {
+		row := bankRow{c.code, c.indicative, c.central, "0.0033", false}
+		if transfer {
+			row = bankRow{c.code, c.transfer, c.buy, c.sell, true}
+		}
+		if row.Name != "" {
+			rows = append(rows, row)
+		}
 	}
+	return rows
+}
+
+// Chosen returns the currencies whose boxes are ticked.
+func (in *received) Chosen() []bankRow {
+	return slices.DeleteFunc(in.Currencies(), func(r bankRow) bool { return !slices.Contains(in.To, r.Choice()) })
+}
+
+// Days returns the working days from one date of the bank's form to the other, the newest first.
+func (in *received) Days() []string {
+	from, _ := time.Parse(time.DateOnly, in.Get("txtStart"))
+	to, _ := time.Parse(time.DateOnly, in.Get("txtEnd"))
+	return workingDays(to, int(to.Sub(from).Hours()/24))
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+const cbslField = "chk_cur[]"
+
 func cbslPost(pairs ...string) string {
 	form := url.Values{
 		"lookupPage": {"lookup_daily_exchange_rates.php"}, "rangeType": {"dates"}, "txtStart": {"2026-11-13"}, "txtEnd": {"2026-11-22"}, "submit_button": {"Submit"},

@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,15 +22,6 @@ import (
 
 // maxBody is the most that the sandbox reads of a request, in bytes.
 const maxBody = 16 << 20
-
-// vendors returns the table of the vendors.
-func vendors() []vendor {
-	all := append(smsVendors(), openExchangeRates(), exchangeRateAPI(), frankfurter(), cbsl())
-	for _, l := range lookUps() {
-		all = append(all, l.vendor())
-	}
-	return all
-}
 
 // Secrets returns the credentials that the sandbox accepts. No log may hold them.
 func Secrets() []string {
@@ -71,31 +61,11 @@ type request struct {
 type result struct {
 	operation string    // send, check_cost, balance, status, lookup, rates or login
 	to        []string  // destinations or address, as received
-	problems  []problem // make the vendor refuse the request, whatever the outcome would be
-	// responses has at least Accepted, which also serves an outcome that is missing.
-	responses responses
-	// respond returns the response to an outcome in place of responses; nil: responses has them all.
+	refusal   *response // of a request that the vendor refuses, whatever the outcome would be
+	// respond returns the response to an outcome.
 	respond func(Outcome) response
 	// accept records an accepted message, or returns the refusal of one that was accepted before; nil: no record.
 	accept func() *response
-}
-
-type responses map[Outcome]response
-
-// problem is a condition with which the vendor refuses a request.
-type problem struct {
-	holds    bool
-	response response
-}
-
-// refusal returns the response to the first problem that holds, or nil.
-func (r result) refusal() *response {
-	for _, p := range r.problems {
-		if p.holds {
-			return &p.response
-		}
-	}
-	return nil
 }
 
 // response is an HTTP response.
@@ -106,35 +76,7 @@ type response struct {
 	source string // the vendor's document (V), a public client (T), or "made"
 }
 
-func jsonResponse(status int, value any) response {
-	body, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // the vendors return plain values only
-	}
-	return response{status: status, media: "application/json", body: body}
-}
-
-// success is a JSON response with status 200.
-func success(value any) response { return jsonResponse(http.StatusOK, value) }
-
 const plainText = "text/plain; charset=utf-8"
-
-// reply is a response as its status and its body: an object of JSON, or a text.
-func reply(sample string) response {
-	number, body, _ := strings.Cut(sample, " ")
-	status, err := strconv.Atoi(number)
-	if err != nil {
-		panic(err) // the vendors' samples are constants
-	}
-	media := plainText
-	if strings.HasPrefix(body, "{") {
-		media = "application/json"
-	}
-	return response{status: status, media: media, body: []byte(body)}
-}
-
-// object is a JSON object.
-type object = map[string]any
 
 // Server is a running sandbox. Its Close ends its connections, and so the contexts of the requests that hang.
 type Server struct {
@@ -145,6 +87,7 @@ type Server struct {
 	calls []Call
 	rules []Rule
 	files map[string][]byte // of the vendor lists, by path
+	codes []string          // of all vendors
 }
 
 // Start listens on a free port of 127.0.0.1.
@@ -156,14 +99,15 @@ func Start() (*Server, error) {
 	mux := http.NewServeMux()
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	s := &Server{Server: server, URL: "http://" + listener.Addr().String(), files: map[string][]byte{}}
-	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { success(s.Calls()).write(w) })
+	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(s.Calls()) })
 	for _, v := range append(vendors(), s.lists()) {
 		mask := newMask(v)
+		s.codes = append(s.codes, v.codes...)
 		for _, r := range v.routes {
 			method, path, _ := strings.Cut(r.pattern, " ")
 			mux.HandleFunc(method+" /"+v.name+path, s.handler(v, mask, r.serve))
 		}
-		unknown := result{problems: []problem{{true, v.unknown}}}
+		unknown := result{refusal: &v.unknown}
 		mux.HandleFunc("/"+v.name+"/", s.handler(v, mask, func(*request) result { return unknown }))
 	}
 	go func() { _ = s.Serve(listener) }()
@@ -179,7 +123,7 @@ func (s *Server) handler(v vendor, mask *mask, serve func(*request) result) http
 			panic(http.ErrAbortHandler)
 		}
 		res := serve(&request{r, body})
-		call, refusal := mask.call(v, res, r, body, at), res.refusal()
+		call, refusal := mask.call(v, res, r, body, at), res.refusal
 		var outcome Outcome
 		var delay time.Duration
 		if refusal == nil {

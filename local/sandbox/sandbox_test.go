@@ -322,13 +322,19 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestDocuments checks sms.yaml: each response that a rule or an outcome names exists, and each rule and response has a source.
+// TestDocuments checks the documents: each response that a rule or an outcome names exists, and each rule and response has a source.
 func TestDocuments(t *testing.T) {
 	documents := map[string]*document{}
-	decoder := yaml.NewDecoder(bytes.NewReader(smsDocuments))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&documents); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"sms.yaml", "lookups.yaml", "rates.yaml"} {
+		text, err := files.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoder := yaml.NewDecoder(text)
+		decoder.KnownFields(true)
+		if err := decoder.Decode(&documents); err != nil {
+			t.Fatal(err)
+		}
 	}
 	paced, sources := map[string]int{}, map[string]string{}
 	for name, d := range documents {

@@ -1,4 +1,4 @@
-// Package afterresponse runs work of an invocation after its response has been posted (docs/decisions.md#after-response).
+// Package afterresponse runs an invocation's work after its response (docs/decisions/requests.md#after-response).
 //
 // A Runner is an internal extension of the function. Lambda freezes the execution environment, and hands out the next
 // event, only when the runtime and the extension have both asked for the next event. The extension asks when the work has

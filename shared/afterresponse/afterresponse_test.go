@@ -15,7 +15,7 @@ import (
 )
 
 // TestWork checks that work is awaited up to its deadline, outlives its request, and that failures are logged and end
-// neither the process nor the other work (docs/decisions.md#after-response).
+// neither the process nor the other work (docs/decisions/requests.md#after-response).
 func TestWork(t *testing.T) {
 	cases := []struct {
 		name   string

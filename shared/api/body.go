@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Problems collects messages by field path, such as to.0 and margin.top (docs/decisions.md#error-details).
+// Problems collects messages by field path, such as to.0 and margin.top (docs/decisions/requests.md#error-details).
 type Problems map[string][]string
 
 // Add adds a message on a field.
@@ -51,7 +51,7 @@ var (
 const maxDepth = 10_000
 
 // parseObject reads one JSON object and nothing after it. An empty text counts as an empty object. Duplicate names and
-// invalid UTF-8 are malformed, at any depth (docs/decisions.md#json-bodies).
+// invalid UTF-8 are malformed, at any depth (docs/decisions/requests.md#json-bodies).
 func parseObject(text []byte, path string, notes *notes) (Object, error) {
 	o := Object{map[string]jsontext.Value{}, path, map[string]string{}, notes}
 	notes.objects = append(notes.objects, o)
@@ -170,7 +170,7 @@ func (o Object) Bool(name string) bool {
 	return ok && v.Kind() == 't'
 }
 
-// Number is the validation rule of a number field, exact to the last digit (docs/decisions.md#numbers-in-bodies).
+// Number is the exact validation rule of a number field (docs/decisions/requests.md#numbers-in-bodies).
 type Number struct {
 	Required bool
 	Min, Max float64

@@ -29,7 +29,7 @@ func read(o Object) {
 }
 
 // TestObjectNamesEveryProblem checks that error.details name every failing field by its path
-// (docs/decisions.md#error-details).
+// (docs/decisions/requests.md#error-details).
 func TestObjectNamesEveryProblem(t *testing.T) {
 	long := `"` + strings.Repeat("x", 4) + `"`
 	cases := []struct{ name, body, want string }{
@@ -155,8 +155,8 @@ func (p Problems) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// TestParseObjectRefuses checks the bodies that are no object or too deep (docs/decisions.md#json-bodies). TestMalformed has
-// the bodies that are no JSON.
+// TestParseObjectRefuses checks the bodies that are no object or too deep (docs/decisions/requests.md#json-bodies).
+// TestMalformed has the bodies that are no JSON.
 func TestParseObjectRefuses(t *testing.T) {
 	cases := []struct {
 		name, body string

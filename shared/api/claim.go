@@ -24,7 +24,7 @@ const (
 	// claimSlack is the time after its deadline in which a request may still write.
 	claimSlack = 60 * time.Second
 	// maxPacked is the largest compressed outcome that is stored, in bytes, below the 400 KB of a DynamoDB item. 10,000
-	// recipients with the longest vendor IDs take 273 KB (docs/decisions.md#idempotency-size).
+	// recipients with the longest vendor IDs take 273 KB (docs/decisions/extensions.md#idempotency-size).
 	maxPacked = 380_000
 	// maxOutcome bounds an unpacked outcome, in bytes.
 	maxOutcome = 32 << 20
@@ -38,7 +38,7 @@ var (
 )
 
 // keyStore stores Idempotency-Keys in the table of transient items: the first request with a key claims the key, later
-// requests get the stored outcome of the first (docs/decisions.md#idempotency-key). A keyStore is safe for concurrent use.
+// requests get the outcome of the first (docs/decisions/extensions.md#idempotency-key). Calls may be concurrent.
 type keyStore struct {
 	client *dynamodb.Client
 	table  string
@@ -54,7 +54,7 @@ type claim struct {
 }
 
 // claim wins the key, or returns the outcome of the request that won the key before. This request ends at until. claim
-// stores errDied for an earlier request that died without an outcome (docs/decisions.md#idempotency-dead-claims).
+// stores errDied for a dead earlier request (docs/decisions/extensions.md#idempotency-dead-claims).
 func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body []byte, until time.Time) (*claim, []byte, error) {
 	now, digest := s.now(), sha256.Sum256(body)
 	c := &claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text(), began: now.UnixMicro()}

@@ -51,7 +51,7 @@ func win(t *testing.T, s *keyStore, key string) *claim {
 	return c
 }
 
-// TestRepeat checks which outcome a repeat of a key gets (docs/decisions.md#idempotency-repeats).
+// TestRepeat checks which outcome a repeat of a key gets (docs/decisions/extensions.md#idempotency-repeats).
 func TestRepeat(t *testing.T) {
 	s, clock := testStore(t)
 	start := *clock
@@ -169,13 +169,13 @@ func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fault
 	return &keyStore{faulty, tables.Transient, read}, &keyStore{client, tables.Transient, read}, &now
 }
 
-// TestLostResponses checks that an attempt whose response is lost is recognised, and that a claim without a response leaves
-// the key free.
+// TestLostResponses checks that an attempt whose response is lost is recognised, that a claim without a response leaves
+// the key free, and that throttles change nothing.
 func TestLostResponses(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		operation  string
-		from, lost int // the first attempt that is lost, and how many are
+		from, lost int // the first attempt that is lost, and how many are; more than the three of a lost write are throttled
 		then       func(*claim) error
 		claimFails bool
 		thenFails  bool
@@ -187,13 +187,19 @@ func TestLostResponses(t *testing.T) {
 		{"all of an outcome's", "UpdateItem", 1, 3, keepDone, false, true, "done"},
 		{"a release's", "PutItem", 2, 1, freeKey, false, false, "free"},
 		{"all of a release's", "PutItem", 2, 3, freeKey, false, true, "free"},
+		{"throttles of a claim", "PutItem", 1, 20, keepDone, false, false, "done"},
+		{"throttles of an outcome", "UpdateItem", 1, 20, keepDone, false, false, "done"},
+		{"throttles of a release", "PutItem", 2, 20, freeKey, false, false, "free"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, direct, _ := proxied(t, func(operation string, n int) faultproxy.Fault {
-				if operation == test.operation && n >= test.from && n < test.from+test.lost {
-					return faultproxy.DropResponse
+				switch all := faultproxy.Throttles(operation); {
+				case operation != test.operation || n < test.from || n >= test.from+test.lost:
+					return faultproxy.Deliver
+				case test.lost > 3:
+					return all[n%len(all)]
 				}
-				return faultproxy.Deliver
+				return faultproxy.DropResponse
 			})
 			c, _, err := claimKey(t, s, "k", body)
 			if (err != nil) != test.claimFails || (c == nil) != test.claimFails {
@@ -213,7 +219,7 @@ func TestLostResponses(t *testing.T) {
 }
 
 // TestLateClaims checks that a copy of a claim which arrives after the claim was freed, or after the request gave the claim
-// up, does not claim the key again (docs/decisions.md#idempotency-outcomes).
+// up, does not claim the key again (docs/decisions/extensions.md#idempotency-outcomes).
 func TestLateClaims(t *testing.T) {
 	ahead := func() time.Time { return time.Now().Add(time.Minute) } // the clock of another instance
 	for _, test := range []struct{ delivered, dropped int }{{0, 1}, {0, 3}, {1, 1}} {

@@ -63,7 +63,7 @@ func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 func (s *Service) DB() *dynamodb.Client { return s.db }
 
 // AfterResponse runs work when the response to a request has been sent, with at most three seconds
-// (docs/decisions.md#after-response). The context is that of the request.
+// (docs/decisions/requests.md#after-response). The context is that of the request.
 func (s *Service) AfterResponse(ctx context.Context, name string, work func(context.Context) error) {
 	s.after.Do(ctx, afterresponse.Work{Name: name, RequestID: requestID(ctx), Run: work})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// TestNumbersAreComparedAsSent checks docs/decisions.md#numbers-in-bodies: an integer field accepts 80.0 and refuses 80.5,
-// and the range is compared to the last digit that was sent.
+// TestNumbersAreComparedAsSent checks docs/decisions/requests.md#numbers-in-bodies: an integer field accepts 80.0 and
+// refuses 80.5, and the range is compared to the last digit that was sent.
 func TestNumbersAreComparedAsSent(t *testing.T) {
 	const between, integer = "must be between 1 and 4", "must be an integer"
 	cases := []struct {

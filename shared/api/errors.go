@@ -27,7 +27,7 @@ const (
 )
 
 // Reason is the value of error.details.reason, which every http_error and the refusals of a send have
-// (docs/decisions.md#error-reasons).
+// (docs/decisions/requests.md#error-reasons).
 type Reason string
 
 // The reasons (openapi.yaml#ErrorReason).

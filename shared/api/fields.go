@@ -25,8 +25,8 @@ func (o Object) Knows(names ...string) {
 func (o Object) Means(other, field string) { o.fields[other] = field }
 
 // noteMisspelt notes a problem on unknown fields of the body's objects whose name is nearly that of a known field (within
-// an inner object, of an absent one) or another name of an absent field, on at most maxListProblems of an object (docs/decisions.md#misspelt-fields).
-// noteMisspelt returns the paths of all other unknown fields, which are ignored.
+// an inner object, of an absent one) or another name of an absent field, on at most maxListProblems of an object
+// (docs/decisions/requests.md#misspelt-fields). noteMisspelt returns the paths of the other unknown fields.
 func (n *notes) noteMisspelt() (ignored []string) {
 	for _, o := range n.objects {
 		var known []knownField

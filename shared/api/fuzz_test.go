@@ -96,7 +96,7 @@ func FuzzEvent(f *testing.F) {
 	})
 }
 
-// An Idempotency-Key is 1 to 128 visible ASCII characters, once (docs/decisions.md#idempotency-key).
+// An Idempotency-Key is 1 to 128 visible ASCII characters, once (docs/decisions/extensions.md#idempotency-key).
 func FuzzIdempotencyKey(f *testing.F) {
 	f.Add("key", "", false)
 	f.Add("a b", "", false)

@@ -17,7 +17,7 @@ const (
 	maxGuessers = 10_000
 )
 
-// guesses counts wrong secrets by source and client ID, in the memory of this instance (docs/decisions.md#guessing).
+// guesses counts wrong secrets by source and client ID, for this instance (docs/decisions/requests.md#guessing).
 type guesses struct {
 	clock cache.Clock
 	mu    sync.Mutex

@@ -23,13 +23,13 @@ const (
 var (
 	errOtherBody = &Error{Status: 422, Code: CodeHTTPError, Reason: ReasonIdempotencyKeyReused, Message: "The Idempotency-Key was used with another request body."}
 	errRunning   = &Error{Status: 409, Code: CodeHTTPError, Reason: ReasonIdempotencyInProgress, Message: "The first request with this Idempotency-Key is still at work."}
-	// errNotKept is stored for a request whose outcome is too large to be stored (docs/decisions.md#idempotency-size).
+	// errNotKept is stored in place of an outcome that is too large (docs/decisions/extensions.md#idempotency-size).
 	errNotKept = &Error{Status: 409, Code: CodeHTTPError, Reason: ReasonIdempotencyNotKept, Message: "The first request with this Idempotency-Key was carried out, but its response is too large to be repeated."}
-	// errDied is stored for a request that died without an outcome (docs/decisions.md#idempotency-dead-claims).
+	// errDied is stored for a dead request (docs/decisions/extensions.md#idempotency-dead-claims).
 	errDied = &Error{Status: 503, Code: CodeHTTPError, Reason: ReasonOutcomeUncertain, Message: "The first request with this Idempotency-Key was cut off. The message may have been sent: do not retry automatically."}
 )
 
-// idempotencyKey reads the header: 1 to 128 visible ASCII characters, once (docs/decisions.md#idempotency-key).
+// idempotencyKey reads and validates the header (docs/decisions/extensions.md#idempotency-key).
 func idempotencyKey(h http.Header, problems Problems) string {
 	values := h.Values(keyHeader)
 	if len(values) == 0 {
@@ -65,7 +65,7 @@ func (s *Service) claim(ctx context.Context, state *requestState, key string, co
 }
 
 // endClaim stores the outcome of a request that may have reached a provider, and frees the key of any other request.
-// endClaim returns the request's error (docs/decisions.md#idempotency-outcomes).
+// endClaim returns the request's error (docs/decisions/extensions.md#idempotency-outcomes).
 func (state *requestState) endClaim(ctx context.Context, result *Result, failed error) error {
 	if state.claim == nil {
 		return failed

@@ -18,7 +18,7 @@ import (
 )
 
 // gatewayLimit is the time after which API Gateway gives up, counted from its receipt of the request. The start of a function
-// counts for the gateway and not for the function (docs/decisions.md#time-budget).
+// counts for the gateway and not for the function (docs/decisions/requests.md#time-budget).
 const gatewayLimit = 29 * time.Second
 
 // staleAfter is the age from which an event counts as received now, because the event is replayed from a file.

@@ -95,7 +95,7 @@ func (s *Service) limitsReached(state *requestState, u *usage) error {
 	return nil
 }
 
-// countUsage starts the counts of the limits, and returns functions that await them (docs/decisions.md#phases).
+// countUsage starts the limits' counts, and returns functions that await them (docs/decisions/requests.md#phases).
 func (s *Service) countUsage(ctx context.Context, state *requestState, u *usage) (messages, daily func() error) {
 	messages, daily = nothing, nothing
 	if u.recipients && len(u.messages) > 0 {

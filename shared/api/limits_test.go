@@ -137,7 +137,7 @@ func (h *fixture) steps(t *testing.T, unit ratelimit.Unit, steps []step) {
 }
 
 // TestDailyCredits checks the limit of a day's credits: only what is or may be charged counts, and an alert comes once
-// (docs/decisions.md#daily-limit).
+// (docs/decisions/requests.md#daily-limit).
 func TestDailyCredits(t *testing.T) {
 	h := build(t) // 1,000 credits, 10 for a unit
 	h.limit(t, project.Limits{DailyCredits: 50}, project.Managed)
@@ -182,7 +182,7 @@ func TestDailyCredits(t *testing.T) {
 }
 
 // TestDailyUnits checks the limit of a day's SMS units through the project's own accounts: what certainly did not leave does
-// not count (docs/decisions.md#daily-limit).
+// not count (docs/decisions/requests.md#daily-limit).
 func TestDailyUnits(t *testing.T) {
 	h := build(t)
 	h.limit(t, project.Limits{DailyUnits: 5, DailyCredits: 1}, project.BYOK)
@@ -207,7 +207,7 @@ func TestDailyUnits(t *testing.T) {
 }
 
 // TestRecipientLimit checks that a number gets as many messages as its windows permit, that others of the same request are
-// sent, and that what is refused or did not leave counts nowhere (docs/decisions.md#recipient-limit).
+// sent, and that a refused or unsent message counts in no window (docs/decisions/requests.md#recipient-limit).
 func TestRecipientLimit(t *testing.T) {
 	h := build(t)
 	limits := project.Limits{Recipients: []project.RecipientLimit{{Messages: 2, Window: 24 * time.Hour}}, DailyUnits: 1000}
@@ -267,7 +267,7 @@ func TestRecipientLimit(t *testing.T) {
 
 // TestCountedBeforeTheirSend checks that the first messages of a bulk are counted beside the reservation and the others by
 // Job.Count, that a failed count keeps only its own messages from being sent, and that a bulk whose last message is refused at
-// its count is 429, too (docs/decisions.md#recipient-limit).
+// its count is 429, too (docs/decisions/requests.md#recipient-limit).
 func TestCountedBeforeTheirSend(t *testing.T) {
 	h := build(t)
 	h.limit(t, project.Limits{Recipients: []project.RecipientLimit{{Messages: 1, Window: 24 * time.Hour}}, DailyUnits: 1000}, project.BYOK)
@@ -336,7 +336,7 @@ func TestInWords(t *testing.T) {
 }
 
 // TestGuessing checks that wrong secrets of one source for one client ID are refused after a hundred in a minute, and that
-// the right secret never is (docs/decisions.md#guessing).
+// the right secret never is (docs/decisions/requests.md#guessing).
 func TestGuessing(t *testing.T) {
 	h := build(t)
 	now := clocktest.New()

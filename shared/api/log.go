@@ -45,18 +45,18 @@ func (resp *response) outcome() string {
 }
 
 // isOwnFailure reports whether the version that runs has failed: neither a vendor nor an earlier request, whose response is
-// repeated, caused the failure (docs/decisions.md#canary).
+// repeated, caused the failure (docs/decisions/operating.md#canary).
 func (resp *response) isOwnFailure() bool {
 	e := resp.failure
 	return e != nil && resp.header.Get(replayedHeader) == "" &&
 		(e.Code == CodeInternalError && e.Vendor == "" || errors.Is(e, ErrPanicked))
 }
 
-// maxPayload is the number of bytes of a request's body that a log entry holds (docs/decisions.md#payload-logging);
-// log_payload.go chooses and masks them.
+// maxPayload is the number of bytes of a request's body that a log entry holds
+// (docs/decisions/requests.md#payload-logging); log_payload.go chooses and masks them.
 const maxPayload = 4 << 10
 
-// record prints the log line of a request, which is also its metrics (docs/decisions.md#log-lines).
+// record prints the log line of a request, which is also its metrics (docs/decisions/operating.md#log-lines).
 func (s *Service) record(ctx context.Context, state *requestState, resp response) {
 	elapsed := s.now().Sub(state.started)
 	vendor, level := state.vendor, slog.LevelInfo
@@ -70,7 +70,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 	}
 	if e := resp.failure; e != nil {
 		vendor = e.Vendor
-		attributes = append(attributes, slog.String("code", e.Code))
+		attributes = append(attributes, slog.String("code", e.Code), slog.String("reason", string(e.Reason)))
 		if !state.privacy {
 			attributes = append(attributes, slog.String("error", s.cfg.errorText(e.Error(), e.Quoted)))
 		}

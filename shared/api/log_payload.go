@@ -15,7 +15,7 @@ import (
 	"svcapi/shared/pattern"
 )
 
-// The values of LOG_PAYLOADS (docs/decisions.md#payload-logging).
+// The values of LOG_PAYLOADS (docs/decisions/requests.md#payload-logging).
 const (
 	payloadsOn     = "on"
 	payloadsOff    = "off"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// docs/decisions.md#payload-logging: a masked body shows the shape of a request, and no text of a person.
+// docs/decisions/requests.md#payload-logging: a masked body shows the shape of a request, and no text of a person.
 func TestMaskPayload(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{
@@ -37,7 +37,7 @@ func TestMaskPayload(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#payload-logging: the operator's choice, privacy mode above it, and the default of a configuration.
+// docs/decisions/requests.md#payload-logging: the operator's choice, privacy mode above the choice, and the default.
 func TestLogPayloads(t *testing.T) {
 	run := func(context.Context) (*Result, error) {
 		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "https://a.example/x failed", Quoted: "https://a.example/x"}).WithCause(

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// docs/decisions.md#malformed-json: line and column of the first character that cannot be read, and the likely cause.
+// docs/decisions/requests.md#malformed-json: line and column of the first unreadable character, and the likely cause.
 func TestMalformed(t *testing.T) {
 	const (
 		duplicate = "the name occurs twice in its object"

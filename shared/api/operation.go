@@ -271,7 +271,7 @@ func (state *requestState) metric(name string) {
 	state.metrics = append(state.metrics, telemetry.Metric{Name: name, Unit: telemetry.Count, Value: 1})
 }
 
-// pathParameters matches a path as sent against a pattern, and returns decoded parameters (docs/decisions.md#routes).
+// pathParameters matches a path as sent, and returns its decoded parameters (docs/decisions/requests.md#routes).
 func pathParameters(pattern, escaped []string) (map[string]string, bool) {
 	if len(pattern) != len(escaped) {
 		return nil, false

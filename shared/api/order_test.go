@@ -43,7 +43,7 @@ func (h *fixture) logger() *telemetry.Logger {
 func done(context.Context) (*Result, error) { return &Result{}, nil }
 
 // TestOrderOfChecks checks the order of the checks up to the work, and that only completed work is charged
-// (docs/decisions.md#order-of-checks).
+// (docs/decisions/requests.md#order-of-checks).
 func TestOrderOfChecks(t *testing.T) {
 	h := build(t) // 1,000 credits
 	projects := project.NewStore(h.db, h.cfg.ProjectsTable)
@@ -173,7 +173,7 @@ func TestTablesGone(t *testing.T) {
 	}
 }
 
-// TestCallCredits checks that Manual and free operations cost no credits (docs/decisions.md#prices).
+// TestCallCredits checks that Manual and free operations cost no credits (docs/decisions/money.md#prices).
 func TestCallCredits(t *testing.T) {
 	prices := credit.Prices{credit.SMS: 10}
 	for _, c := range []struct {
@@ -192,7 +192,7 @@ func TestCallCredits(t *testing.T) {
 	}
 }
 
-// TestTimeOfWork checks that the work ends five seconds before the request must end (docs/decisions.md#time-budget).
+// TestTimeOfWork checks that the work ends five seconds before the request (docs/decisions/requests.md#time-budget).
 func TestTimeOfWork(t *testing.T) {
 	deadline := time.Now().Add(20 * time.Second)
 	ctx, cancel := context.WithDeadline(t.Context(), deadline)
@@ -231,7 +231,7 @@ func TestSeconds(t *testing.T) {
 }
 
 // TestFromPlayground checks that the playground's requests are marked, or come from the configured origin or the API's own
-// (docs/decisions.md#playground).
+// (docs/decisions/requests.md#playground).
 func TestFromPlayground(t *testing.T) {
 	for _, c := range []struct {
 		configured, client, origin, host string
@@ -283,7 +283,7 @@ func TestPathParameters(t *testing.T) {
 	}
 }
 
-// TestGet checks that the body of a GET is ignored (docs/decisions.md#json-bodies).
+// TestGet checks that the body of a GET is ignored (docs/decisions/requests.md#json-bodies).
 func TestGet(t *testing.T) {
 	h := build(t)
 	route := &Operation[struct{}]{
@@ -336,7 +336,7 @@ func TestUnsettledIsNoted(t *testing.T) {
 }
 
 // TestMarkRefused checks that an irrevocable job whose mark is refused sends nothing and pays nothing
-// (docs/decisions.md#mark).
+// (docs/decisions/money.md#mark).
 func TestMarkRefused(t *testing.T) {
 	h := build(t)
 	_, tables := enginetest.Client(t)
@@ -354,7 +354,7 @@ func TestMarkRefused(t *testing.T) {
 }
 
 // TestKeysOfFailures checks which failures free an Idempotency-Key: those before the mark. A panic at work that may have sent
-// a message keeps the key, so that a repeat sends nothing (docs/decisions.md#idempotency-outcomes).
+// a message keeps the key, so that a repeat sends nothing (docs/decisions/extensions.md#idempotency-outcomes).
 func TestKeysOfFailures(t *testing.T) {
 	h := build(t)
 	runs, fails := 0, false
@@ -393,7 +393,7 @@ func TestKeysOfFailures(t *testing.T) {
 	}
 	fails = false
 
-	// The function's process ends with its request. docs/decisions.md#idempotency-dead-claims
+	// The function's process ends with its request. docs/decisions/extensions.md#idempotency-dead-claims
 	for key, c := range map[string]struct {
 		until  time.Duration
 		status int
@@ -415,6 +415,59 @@ func TestKeysOfFailures(t *testing.T) {
 	}
 	h.restart()
 	expect("its repeat", "limited", 200, 4)
+}
+
+// TestKeptOutcomes checks that a key keeps the outcome of work which may have reached a vendor: a repeat runs nothing and pays
+// nothing, whatever has changed since. Another failure frees the key, also for another body
+// (docs/decisions/extensions.md#idempotency-outcomes, docs/decisions/extensions.md#idempotency-repeats).
+func TestKeptOutcomes(t *testing.T) {
+	h := build(t)
+	projects := project.NewStore(h.db, h.cfg.ProjectsTable)
+	for name, c := range map[string]struct {
+		failed *Error
+		status int
+		kept   bool
+	}{
+		"accepted":    {nil, 200, true},
+		"rejected":    {&Error{Status: 502, Code: CodeHTTPError, Reached: true}, 502, true},
+		"uncertain":   {&Error{Status: 503, Code: CodeHTTPError, Reached: true, Uncertain: true}, 503, true},
+		"unconnected": {&Error{Status: 503, Code: CodeHTTPError}, 503, false},
+	} {
+		runs := 0
+		route := operation(true, func(context.Context) (*Result, error) {
+			if runs++; c.failed != nil {
+				return nil, c.failed
+			}
+			return &Result{}, nil
+		})
+		expect := func(step, body string, active bool, status, wantRuns int, replayed bool) {
+			t.Helper()
+			err := projects.EditIntegrations(t.Context(), "acme", func(r *project.Record) ([]project.Integration, error) {
+				i := *r.Integration(project.Development, project.SMS, "v")
+				i.Active = active
+				return []project.Integration{i}, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.restart()
+			got, _, header := h.call(t, route, "/test", body, map[string]string{"Idempotency-Key": name})
+			if got != status || runs != wantRuns || (header.Get(replayedHeader) == "true") != replayed {
+				t.Errorf("%s, %s: %d, %d runs, %v; want %d, %d runs", name, step, got, runs, header, status, wantRuns)
+			}
+		}
+		expect("first", `{"text":"a"}`, true, c.status, 1, false)
+		paid := h.balance(t)
+		if !c.kept {
+			expect("another body", `{"text":"b"}`, true, c.status, 2, false)
+			continue
+		}
+		expect("repeat without an integration", `{"text":"a"}`, false, c.status, 1, true)
+		expect("another body", `{"text":"b"}`, true, 422, 1, false)
+		if got := h.balance(t); got != paid {
+			t.Errorf("%s: balance %d, want %d", name, got, paid)
+		}
+	}
 }
 
 // wantLimit checks the headers of the rate limit; no limit means no headers.

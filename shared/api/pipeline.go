@@ -1,5 +1,5 @@
 // Package api is the pipeline that every request of every operation takes, from the Lambda event to the response and the
-// log line. Service.serve shows the order of all steps (docs/decisions.md#order-of-checks).
+// log line. Service.serve shows the order of all steps (docs/decisions/requests.md#order-of-checks).
 //
 // Once Service has read the project's record, Service makes all checks before the reservation of credits in memory. The
 // count of the rate limit, the reservation of credits and the counts of further limits then go out together, and no work
@@ -36,7 +36,7 @@ const maxBody = 4 << 20
 // timeForResponse is the end of a request's time, which capture and response need after the work.
 const timeForResponse = 5 * time.Second
 
-// Service runs every operation, with the checks in the order of docs/decisions.md#order-of-checks.
+// Service runs every operation, with the checks in the order of docs/decisions/requests.md#order-of-checks.
 type Service struct {
 	cfg      Config
 	db       *dynamodb.Client
@@ -103,7 +103,7 @@ func match(routes []Route, r *http.Request) (Route, map[string]string, error) {
 	return nil, nil, ErrNotFound
 }
 
-// serve takes one request through all steps, in the order of docs/decisions.md#order-of-checks.
+// serve takes one request through all steps, in the order of docs/decisions/requests.md#order-of-checks.
 func (s *Service) serve(ctx context.Context, state *requestState, route Route, parameters map[string]string) (*Result, error) {
 	if err := state.readBody(); err != nil { // 413
 		return nil, err
@@ -179,7 +179,7 @@ func (s *Service) authenticate(ctx context.Context, state *requestState) error {
 
 // credentials returns the headers that authenticate, or the error that names a wrong header. A header that was sent twice
 // with different values matches no credentials, so that no intermediary can choose which value counts
-// (docs/decisions.md#credentials).
+// (docs/decisions/requests.md#credentials).
 func credentials(header http.Header) (clientID, secret, env string, err error) {
 	values := map[string]string{}
 	for _, name := range []string{"X-API-KEY", "X-API-SECRET", "X-ENV"} {
@@ -237,7 +237,7 @@ func (s *Service) count(ctx context.Context, state *requestState) (wait func() e
 	})
 }
 
-// confirm refuses unconfirmed sends from the playground (docs/decisions.md#playground), and an invalid Idempotency-Key.
+// confirm refuses an invalid Idempotency-Key and an unconfirmed send (docs/decisions/requests.md#playground).
 func (r *request) confirm(state *requestState) error {
 	if r.sends && state.playground && !isTrue(state.request.Header.Get("X-Confirm-Send")) {
 		return errUnconfirmed
@@ -297,7 +297,7 @@ func work(ctx context.Context, job *Job) (result *Result, err error) {
 	return result, err
 }
 
-// isTrue reads a header boolean: 1 or true, in any case (docs/decisions.md#header-booleans).
+// isTrue reads a header boolean: 1 or true, in any case (docs/decisions/requests.md#header-booleans).
 func isTrue(header string) bool { return header == "1" || strings.EqualFold(header, "true") }
 
 // seconds returns the duration in seconds, rounded up.

@@ -12,7 +12,7 @@ import (
 // reserve sends the reservation of the job's credits, the counts of the project's limits and the job's prefetch, and awaits
 // all of them with the count that is under way. The error of the count comes first, then those of the messages, of the
 // reservation and of the day. reserve releases the credits and subtracts the counts where another step fails. The
-// reservation is nil for a job without credits (docs/decisions.md#phases).
+// reservation is nil for a job without credits (docs/decisions/requests.md#phases).
 func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, counted func() error) (*credit.Reservation, error) {
 	now := s.now()
 	state.used = usageOf(state, job, now)
@@ -112,7 +112,7 @@ func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *
 }
 
 // capture charges the project. Where the reservation was settled while the request was alive, and the credits could not be
-// reserved again, work that can be taken back is not served (docs/decisions.md#leases).
+// reserved again, work that can be taken back is not served (docs/decisions/money.md#leases).
 func (s *Service) capture(ctx context.Context, state *requestState, r *credit.Reservation, o credit.Outcome) error {
 	err := s.wallet.Capture(ctx, r, o)
 	if err == nil {

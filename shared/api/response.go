@@ -116,8 +116,8 @@ func (state *requestState) announceLimit(header http.Header) {
 // maxNamed and maxName bound the names of ignored fields in a response: their number and their length.
 const maxNamed, maxName = 5, 40
 
-// warn adds the warning about ignored fields to a response (docs/decisions.md#warnings). Names that a quoted string of
-// ASCII cannot hold are counted only.
+// warn adds the warning about ignored fields to a response (docs/decisions/requests.md#warnings). Names that a quoted
+// string of ASCII cannot hold are counted only.
 func (state *requestState) warn(resp *response) {
 	if len(state.ignored) == 0 {
 		return

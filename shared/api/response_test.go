@@ -44,7 +44,7 @@ func TestOutcomeOfResponse(t *testing.T) {
 	}
 }
 
-// TestStrictTransport (docs/decisions.md#edge): successes, media and refusals have the header.
+// TestStrictTransport (docs/decisions/operating.md#edge): successes, media and refusals have the header.
 func TestStrictTransport(t *testing.T) {
 	for _, resp := range []response{
 		success(&Result{Data: 1}, "1"), success(&Result{Media: &Media{Type: "image/png"}}, "1"), failure(ErrInternal),

@@ -160,7 +160,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 // TestSettledAlive checks that work whose reservation was settled meanwhile is charged under another key, and is refused where
-// the credits are gone (docs/decisions.md#leases).
+// the credits are gone (docs/decisions/money.md#leases).
 func TestSettledAlive(t *testing.T) {
 	for _, test := range []struct{ left, charged int64 }{{10, 10}, {9, 0}} {
 		h := build(t)
@@ -194,7 +194,7 @@ func (h *fixture) balance(t *testing.T) int64 {
 	return n
 }
 
-// TestPlayground checks that a send from the playground needs a confirmation (docs/decisions.md#playground).
+// TestPlayground checks that a send from the playground needs a confirmation (docs/decisions/requests.md#playground).
 func TestPlayground(t *testing.T) {
 	h := build(t)
 	sends := operation(true, func(context.Context) (*Result, error) { return &Result{}, nil })
@@ -223,7 +223,7 @@ func TestPlayground(t *testing.T) {
 	}
 }
 
-// TestPrivacy checks which data privacy mode keeps out of the log (docs/decisions.md#privacy-mode).
+// TestPrivacy: docs/decisions/requests.md#privacy-mode, docs/decisions/requests.md#header-booleans.
 func TestPrivacy(t *testing.T) {
 	h := build(t)
 	cases := []struct {
@@ -260,8 +260,8 @@ func TestPrivacy(t *testing.T) {
 	}
 }
 
-// TestRoutes checks that every response has the request ID, that error.details name the problems, and that no path reaches
-// an operation by accident (docs/decisions.md#error-details, docs/decisions.md#request-id, docs/decisions.md#routes).
+// TestRoutes: every response has the request ID, and no path reaches an operation by accident.
+// docs/decisions/requests.md#error-details, docs/decisions/requests.md#request-id, docs/decisions/requests.md#routes.
 func TestRoutes(t *testing.T) {
 	h := build(t)
 	route := &Operation[string]{
@@ -300,7 +300,7 @@ func TestRoutes(t *testing.T) {
 }
 
 // TestContradictoryCredentials checks that a header with two different values matches no credentials
-// (docs/decisions.md#credentials).
+// (docs/decisions/requests.md#credentials).
 func TestContradictoryCredentials(t *testing.T) {
 	h := build(t)
 	handler := Lambda(h.Handler(operation(false, func(context.Context) (*Result, error) { return &Result{}, nil })))
@@ -333,7 +333,7 @@ func TestContradictoryCredentials(t *testing.T) {
 }
 
 // TestWarnings: a response names ignored fields, also that of a refused request, beside the operation's own warning
-// (docs/decisions.md#warnings).
+// (docs/decisions/requests.md#warnings).
 func TestWarnings(t *testing.T) {
 	h := build(t)
 	handler := Lambda(h.Handler(operation(false, func(context.Context) (*Result, error) {
@@ -356,7 +356,7 @@ func TestWarnings(t *testing.T) {
 }
 
 // TestDeadline checks that the work ends at the gateway's limit less the time for capture and response, and that the time of
-// a replayed event is ignored (docs/decisions.md#time-budget).
+// a replayed event is ignored (docs/decisions/requests.md#time-budget).
 func TestDeadline(t *testing.T) {
 	for _, c := range []struct {
 		age  time.Duration
@@ -377,7 +377,7 @@ func TestDeadline(t *testing.T) {
 }
 
 // TestLogLine checks that a request prints one line with its metrics, none of them with a project as its dimension
-// (docs/decisions.md#log-lines).
+// (docs/decisions/operating.md#log-lines).
 func TestLogLine(t *testing.T) {
 	h := build(t)
 	h.log.Reset()
@@ -420,7 +420,7 @@ func TestLogLine(t *testing.T) {
 }
 
 // TestOutcomeTooLarge checks that a request whose outcome is too large to be stored succeeds and is charged once, and that a
-// repeat of its key gets the reduced data where they fit, else 409 and the reason (docs/decisions.md#idempotency-size).
+// repeat gets the reduced data where they fit, else 409 (docs/decisions/extensions.md#idempotency-size).
 func TestOutcomeTooLarge(t *testing.T) {
 	h := build(t)
 	large := make([]byte, 500_000)

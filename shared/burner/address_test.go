@@ -13,8 +13,8 @@ var (
 	label63 = strings.Repeat("b", 63)
 )
 
-// docs/decisions.md#email-addresses: one RFC 5322 addr-spec, a domain of at least two labels, IDNA accepted and
-// normalised to lower-case ASCII.
+// docs/decisions/look-ups.md#email-addresses: one RFC 5322 addr-spec, a domain of at least two labels, IDNA accepted
+// and normalised to lower-case ASCII.
 var validAddresses = []struct{ address, domain, source string }{
 	// Atoms: RFC 5322, 3.2.3
 	{"simple@example.com", "example.com", "RFC 5322, 3.4.1"},

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// docs/decisions.md#disposable-domains: the judgement about the domain or its nearest judged parent counts.
+// docs/decisions/look-ups.md#disposable-domains: the judgement about the domain or its nearest judged parent counts.
 func TestStore(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	s := NewStore(db, tables.Projects)

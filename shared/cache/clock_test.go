@@ -8,7 +8,7 @@ import (
 	"svcapi/test/clocktest"
 )
 
-// An age by a Clock follows the wall time, also while the monotonic clock stops; an age by time.Now does not.
+// A Clock's age follows the wall time, that by time.Now the monotonic clock (docs/decisions/operating.md#wall-clock).
 func TestNow(t *testing.T) {
 	var machine cache.Clock
 	if before, now, after := time.Now(), machine.Now(), time.Now(); now.Before(before.Round(0)) || now.After(after.Round(0)) {

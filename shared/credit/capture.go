@@ -16,7 +16,7 @@ type Outcome struct {
 	Vendor string
 	// VendorID is the vendor's ID of the work, if any. An ID of over 64 bytes is not stored: one write pays for 1 KB.
 	VendorID string
-	// Reference is that of an uncertain send (docs/decisions.md#references).
+	// Reference is that of an uncertain send (docs/decisions/extensions.md#references).
 	Reference string
 }
 

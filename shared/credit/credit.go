@@ -1,6 +1,6 @@
 // Package credit keeps the money of a project: a wallet with the balance and the pending reservations,
 // and a ledger whose entries record what happened. What operators do is recorded in tables of its own, which no
-// function may write (docs/decisions.md#operator-movements).
+// function may write (docs/decisions/money.md#operator-movements).
 //
 // A paid request reserves its credits, works, and captures the credits; work that fails releases them.
 // Each step is one conditional write that may be repeated, and the process may die between any two
@@ -9,10 +9,10 @@
 //	balance + pending without a capture + captures − refunds − adjustments = grants
 //
 // and the balance is never negative. Amounts are whole credits; a US dollar is 1,000,000 credits
-// (docs/decisions.md#wallet).
+// (docs/decisions/money.md#wallet).
 //
 // One item of DynamoDB takes 1,000 write units a second. An instance that serves a busy project reserves credits for many
-// requests in one write, a lease (docs/decisions.md#leases).
+// requests in one write, a lease (docs/decisions/money.md#leases).
 package credit
 
 import (

@@ -60,8 +60,12 @@ func FuzzItems(f *testing.F) {
 		if got, err := decodeEntry(encodeEntry(entryKey("acme", want.Key), want)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
-		l := Lease{Project: "acme", Key: want.Key, Slots: 1 + int(seconds%mostSlots), Credits: credits}
-		if got, err := decodeLease("acme", l.name(), dynamo.Number(credits)); err != nil || got != l {
+		begin := nameEpoch.Add(time.Duration(seconds%1e9) * time.Second)
+		l := Lease{Project: "acme", Key: NewKey(begin, request), Slots: 1 + int(seconds%mostSlots), Credits: credits}
+		if later := (Lease{Key: NewKey(begin.Add(time.Microsecond), vendor), Slots: 1}); l.Name() >= later.Name() {
+			t.Errorf("%s sorts after %s", l.Name(), later.Name())
+		}
+		if got, err := decodeLease("acme", l.Name(), dynamo.Number(credits)); err != nil || got != l {
 			t.Errorf("%+v, %v; want %+v", got, err, l)
 		}
 		if n, err := dynamo.NumberOf(dynamo.Number(credits)); err != nil || n != credits {

@@ -2,6 +2,8 @@ package credit
 
 import (
 	"cmp"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -18,13 +20,13 @@ import (
 
 // The stored items. Attribute names are short, because every write pays for the whole item.
 //
-//	wallet   pk project; balance; pending {lease: credits}, about 23 bytes for each lease; lent, a bound on the credits of
+//	wallet   pk project; balance; pending {lease: credits}, about 20 bytes for each lease; lent, a bound on the credits of
 //	         leases with several slots; fence, the newest lease that the settling function has closed;
 //	         alert credits, where an operator set an alert; granted, the sum of all operators' movements, signed
 //	ledger   pk project#shard#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor; why;
 //	         uncertain project#shard, on uncertain entries only: the hash key of a sparse index
 //
-// No function may write the tables of what operators do (docs/decisions.md#operator-movements). Both have the
+// No function may write the tables of what operators do (docs/decisions/money.md#operator-movements). Both have the
 // attributes of the ledger, without uncertain:
 //
 //	movements    pk project; sk key; of, the key of the refunded charge; and for each refunded charge an item of st refunded
@@ -82,15 +84,19 @@ func pendingOf(wallet map[string]types.AttributeValue) map[string]types.Attribut
 	return m.Value
 }
 
-// leaseTime is the number of digits of a lease's time in base 36, until the year 2085.
-const leaseTime = 10
+// nameEncoding keeps the order of the bytes that it encodes.
+var nameEncoding = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").WithPadding(base64.NoPadding)
 
-// name returns the name of a lease in its wallet: the time and the digest of its key, and the number of its slots. Names sort
-// by time.
-func (l Lease) name() string {
+// nameEpoch is the time from which names of leases count their microseconds, which fit until the year 2055.
+var nameEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Name returns the name of a lease in its wallet: 16 characters, which encode the time in 50 bits, the number of slots less 1 in 6
+// bits, and the 5 bytes of the key's digest. Names sort by time.
+func (l Lease) Name() string {
 	_, digest, _ := strings.Cut(string(l.Key), "-")
-	micros := strconv.FormatInt(l.Key.Time().UnixMicro(), 36)
-	return fmt.Sprintf("%0*s%s%s", leaseTime, micros, digest, strconv.FormatInt(int64(l.Slots), 36))
+	number, _ := keyEncoding.DecodeString(digest)
+	name := binary.BigEndian.AppendUint64(nil, uint64(l.Key.Time().Sub(nameEpoch).Microseconds())<<6|uint64(l.Slots-1))
+	return nameEncoding.EncodeToString(append(name[1:], number...))
 }
 
 // leasesOf returns the leases of a wallet by their names, the oldest first, and calls failed for each that cannot be read.
@@ -112,18 +118,26 @@ var errNoLease = errors.New("the name is no lease's")
 // decodeLease returns the lease that a wallet holds under a name.
 func decodeLease(project, name string, v types.AttributeValue) (Lease, error) {
 	l := Lease{Project: project}
-	var micros, slots int64
 	credits, err := dynamo.NumberOf(v)
-	if err == nil && len(name) > leaseTime+keyDigest {
-		micros, err = strconv.ParseInt(name[:leaseTime], 36, 64)
-		slots, _ = strconv.ParseInt(name[leaseTime+keyDigest:], 36, 64)
-		l.Key = Key(digits(time.UnixMicro(micros)) + "-" + name[leaseTime:leaseTime+keyDigest])
-		l.Slots, l.Credits = int(slots), credits
+	if b, _ := nameEncoding.DecodeString(name); err == nil && len(b) > 8 {
+		number := binary.BigEndian.Uint64(append([]byte{0}, b...))
+		at := nameEpoch.Add(time.Duration(number>>6) * time.Microsecond)
+		l.Key = Key(digits(at) + "-" + keyEncoding.EncodeToString(b[7:]))
+		l.Slots, l.Credits = int(number&(mostSlots-1))+1, credits
 	}
-	if _, invalid := ParseKey(string(l.Key)); err != nil || invalid != nil || l.name() != name || slots < 1 || slots > mostSlots {
+	if _, invalid := ParseKey(string(l.Key)); err != nil || invalid != nil || l.Name() != name {
 		return Lease{}, fmt.Errorf("credit: lease %s of %s: %w", name, project, cmp.Or(err, errNoLease))
 	}
 	return l, nil
+}
+
+// above returns the key, or where the fence of a wallet is later the key of the same request just above the fence.
+func (k Key) above(fence string) Key {
+	newest, _ := decodeLease("", fence, dynamo.Number(0))
+	if next := newest.Key.Time().Add(time.Microsecond); k.Time().Before(next) {
+		return k.at(next)
+	}
+	return k
 }
 
 // encodeEntry completes the key of an entry to the whole item.

@@ -16,7 +16,7 @@ import (
 )
 
 // Lease is an entry in the pending map of a wallet: the credits that an instance has reserved in one write for as many
-// requests as the lease has slots (docs/decisions.md#leases).
+// requests as the lease has slots (docs/decisions/money.md#leases).
 type Lease struct {
 	Project string
 	Key     Key // the time is the begin of the lease
@@ -190,7 +190,7 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, fresh bo
 		var ambiguous int
 		lent, ambiguous, err = s.writeLease(timed, next, old)
 		stored, refused := dynamo.Refused(err)
-		if _, mine := pendingOf(stored)[next.name()]; mine { // an earlier attempt took effect
+		if _, mine := pendingOf(stored)[next.Name()]; mine { // an earlier attempt took effect
 			err, ambiguous = nil, 1
 		}
 		switch {
@@ -218,10 +218,9 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, fresh bo
 		}
 		r.own = r.own.at(r.own.Time().Add(time.Microsecond)) // a late copy of this write must not find the next one
 		switch fence := dynamo.TextOf(stored["fence"]); {
-		case fence >= next.name(): // this instance's clock is late
-			newest, _ := decodeLease(r.Project, fence, dynamo.Number(0))
-			r.own = r.own.at(newest.Key.Time().Add(time.Microsecond))
-		case old != nil && pendingOf(stored)[old.name()] == nil: // settled meanwhile
+		case fence >= next.Name(): // this instance's clock is late
+			r.own = r.own.above(fence)
+		case old != nil && pendingOf(stored)[old.Name()] == nil: // settled meanwhile
 			old, l.lease = nil, nil
 		case slots > 1:
 			slots, l.single = 1, now.Add(by.Life)
@@ -240,15 +239,15 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, fresh bo
 func (s *Store) writeLease(ctx context.Context, next, old *held) (lent int64, ambiguous int, err error) {
 	by, least, change := s.limits.Leasing, next.Credits, next.lent(s.limits.Leasing)
 	update, condition := "SET balance = balance - :by, lent = lent + :lent, pending.#new = :c", "fence < :new AND attribute_not_exists(pending.#new)"
-	names := map[string]string{"#new": next.name()}
+	names := map[string]string{"#new": next.Name()}
 	if old != nil {
 		least -= old.unspent()
 		change -= old.lent(by)
 		update += " REMOVE pending.#old"
 		condition += " AND attribute_exists(pending.#old)"
-		names["#old"] = old.name()
+		names["#old"] = old.Name()
 	}
-	values := dynamo.Item{":by": dynamo.Number(least), ":lent": dynamo.Number(change), ":c": dynamo.Number(next.Credits), ":new": dynamo.Text(next.name())}
+	values := dynamo.Item{":by": dynamo.Number(least), ":lent": dynamo.Number(change), ":c": dynamo.Number(next.Credits), ":new": dynamo.Text(next.Name())}
 	if next.Slots > 1 {
 		least += by.Floor * next.Credits
 		condition += " AND lent <= balance"

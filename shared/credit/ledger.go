@@ -31,25 +31,25 @@ const (
 	Adjustment State = "adjustment" // signed
 )
 
-// Entry is one movement in a project's ledger.
+// Entry is one movement in a project's ledger. The JSON form is the output of "svc credit ledger".
 type Entry struct {
-	Key         Key
-	State       State
-	Credits     int64  // signed for an adjustment, above 0 otherwise
-	Price       string // of the operation, as the price list names it
-	RequestID   string
-	Environment string
-	Vendor      string
-	VendorID    string     // of the work
-	Reference   string     // of an uncertain send
-	At          time.Time  // of the entry; the key's time is the begin of the request
-	Actor       string     // author of an entry that no request wrote: "settle", or an operator's ARN
-	Reason      string     // of an operator's movement
-	Units       int64      // of a charge: SMS units, 1 for other operations
-	Uncertain   bool       // charged, although the outcome at the vendor is unknown
-	Resolution  Resolution // of a charge that was uncertain, where the method reads resolutions; zero: none
-	Refunds     Key        // the charge that a refund returns; empty where the refund names no charge
-	Project     string
+	Key         Key        `json:"id"`
+	State       State      `json:"state"`
+	Credits     int64      `json:"credits"`   // signed for an adjustment, above 0 otherwise
+	Price       string     `json:"operation"` // as the price list names it
+	Units       int64      `json:"units"`     // of a charge: SMS units, 1 for other operations
+	Environment string     `json:"environment"`
+	Vendor      string     `json:"vendor"`
+	VendorID    string     `json:"-"` // of the work
+	RequestID   string     `json:"request_id"`
+	Reference   string     `json:"-"`                   // of an uncertain send
+	At          time.Time  `json:"at"`                  // of the entry; the key's time is the begin of the request
+	Uncertain   bool       `json:"uncertain"`           // charged, although the outcome at the vendor is unknown
+	Actor       string     `json:"actor"`               // author of an entry that no request wrote: "settle", or an operator's ARN
+	Reason      string     `json:"reason"`              // of an operator's movement
+	Refunds     Key        `json:"refunds"`             // the charge that a refund returns; empty where the refund names no charge
+	Resolution  Resolution `json:"resolution,omitzero"` // of a charge that was uncertain, where the method reads resolutions
+	Project     string     `json:"-"`
 }
 
 // entryTable is a table of entries, by its name in template.yaml.
@@ -185,6 +185,8 @@ func (s *Store) Entries(ctx context.Context, project string, first, last time.Ti
 type Reading struct {
 	Entries int
 	Units   float64 // read units of DynamoDB
+	// Skip is called for each entry that cannot be read; nil: the first one ends the read.
+	Skip func(err error)
 }
 
 // Visit calls visit for each entry of a project of the UTC days from that of first to that of last: what operators did first,
@@ -231,6 +233,10 @@ func (s *Store) visit(
 				// The movement "refunded" of a charge's key says what the refund says, and keeps the charge from a second one.
 				if err == nil && of.has(e.State) && (of == resolutions || e.verdict() == unresolved) {
 					visit(e)
+				}
+				if err != nil && read.Skip != nil {
+					read.Skip(err)
+					return nil
 				}
 				return err
 			})

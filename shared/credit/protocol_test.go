@@ -118,7 +118,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestReserveRefuses checks that Reserve takes no credits that are missing, and accepts no invalid reservation.
+// TestReserveRefuses checks missing credits and invalid reservations (docs/decisions/money.md#reserve).
 func TestReserveRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -149,7 +149,7 @@ func TestReserveRefuses(t *testing.T) {
 }
 
 // TestRetriedReserve checks that Reserve recognises a retried write that took effect, that the project pays once, and that
-// the key stays for the settling function, also for the last credits.
+// the key stays for the settling function, also for the last credits (docs/decisions/money.md#one-conditional-write).
 func TestRetriedReserve(t *testing.T) {
 	t.Parallel()
 	for _, list := range []string{"x", "xx", "d", "dd", "u", "uu"} {
@@ -166,7 +166,7 @@ func TestRetriedReserve(t *testing.T) {
 }
 
 // TestLostResponses checks that a request whose write loses every response returns its credits at once, that an entry forbids
-// a later capture of an SMS, and that a capture without a response leaves its reservation in place.
+// a later capture of an SMS, and that a lost capture leaves its reservation (docs/decisions/money.md#release).
 func TestLostResponses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -199,7 +199,7 @@ func TestLostResponses(t *testing.T) {
 }
 
 // TestVendorOfEntry checks that the mark, and so the charge of a dead request, has the vendor and the reference that the
-// request has given it, and that a capture has those of its own outcome.
+// request has given it, and that a capture has those of its own outcome (docs/decisions/money.md#capture).
 func TestVendorOfEntry(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)

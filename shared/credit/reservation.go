@@ -103,7 +103,7 @@ func (s *Store) updatePending(ctx context.Context, l Lease, update, condition st
 	_, _, err = dynamo.Write(ctx, s.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName: &s.tables.Wallets, Key: walletKey(l.Project), UpdateExpression: &update,
 		ConditionExpression:                 aws.String("attribute_exists(pending.#k)" + condition),
-		ExpressionAttributeNames:            map[string]string{"#k": l.name()},
+		ExpressionAttributeNames:            map[string]string{"#k": l.Name()},
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})

@@ -25,10 +25,10 @@ const (
 
 // Resolution is an operator's decision about one uncertain charge, with its reason and author.
 type Resolution struct {
-	Verdict Verdict
-	Reason  string
-	Actor   string // the operator's ARN
-	At      time.Time
+	Verdict Verdict   `json:"verdict"`
+	Reason  string    `json:"reason"`
+	Actor   string    `json:"actor"` // the operator's ARN
+	At      time.Time `json:"at"`
 }
 
 var (

@@ -80,7 +80,7 @@ func by(actor string, v credit.Verdict) credit.Resolution {
 }
 
 // TestResolve checks that an uncertain charge stays until an operator resolves it, and that a refund pays once
-// (docs/decisions.md#uncertain-sms, docs/decisions.md#ledger).
+// (docs/decisions/money.md#uncertain-sms, docs/decisions/money.md#ledger).
 func TestResolve(t *testing.T) {
 	for _, c := range []struct{ first, other credit.Verdict }{
 		{credit.VerdictConfirmed, credit.VerdictRefunded},

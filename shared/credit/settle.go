@@ -215,9 +215,9 @@ func (s *Store) closeLease(ctx context.Context, l Lease, unspent int64) error {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Remove)
 	defer cancel()
 	values := s.closed(l, unspent)
-	values[":fence"] = dynamo.Text(l.name())
+	values[":fence"] = dynamo.Text(l.Name())
 	stored, err := s.updatePending(ctx, l, raising, " AND fence < :fence", values)
-	if pendingOf(stored)[l.name()] != nil { // a newer lease was closed before
+	if pendingOf(stored)[l.Name()] != nil { // a newer lease was closed before
 		_, err = s.updatePending(ctx, l, closing, " AND fence >= :fence", values)
 	}
 	return err

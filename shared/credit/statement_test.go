@@ -14,7 +14,7 @@ import (
 )
 
 // TestStatement checks that a statement adds up to ledger and wallet in any days, also while requests are charged, and that a
-// changed wallet and a lost charge are an error with both sums (docs/decisions.md#usage).
+// changed wallet and a lost charge are an error with both sums (docs/decisions/money.md#usage).
 func TestStatement(t *testing.T) {
 	t.Parallel()
 	b := newBooks(t)

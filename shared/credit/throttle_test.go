@@ -13,7 +13,7 @@ import (
 
 // TestThrottled checks that a write which DynamoDB turned away for lack of capacity takes no effect, so that it is not
 // ambiguous and leaves nothing in the wallet: every write pays for the whole wallet, and what overload leaves there would keep
-// the project down until it is settled (docs/decisions.md#write-retries).
+// the project down until it is settled (docs/decisions/money.md#write-retries).
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	const had, price = 100, 30
@@ -65,7 +65,32 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// TestRemovalEnds checks that a removal which never finds capacity ends in time for the response.
+// TestThrottledSteps checks that the longest burst of throttles, before each write of a request, changes neither the end of
+// the request nor its charge (docs/decisions/money.md#write-retries).
+func TestThrottledSteps(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		end     string
+		balance int64
+		state   credit.State
+	}{{"capture", 70, credit.Captured}, {"release", 100, credit.Released}} {
+		t.Run(test.end, func(t *testing.T) {
+			t.Parallel()
+			direct := newFixture(t, 100)
+			f := &faults{of: "UpdateItem PutItem", list: strings.Repeat(strings.Repeat("t", 20)+".", 4)}
+			r := reservation(30, true)
+			if err := take(t, direct.over(f), r, "reserve", "mark", test.end); err != nil {
+				t.Error(err)
+			}
+			wantBalance(t, direct.Store, test.balance)
+			if got := entry(t, direct.Store, r); got.State != test.state || f.calls.Load() < 3*21 {
+				t.Errorf("entry %q after %d calls", got.State, f.calls.Load())
+			}
+		})
+	}
+}
+
+// TestRemovalEnds checks that a removal without capacity ends before the response (docs/decisions/money.md#remove).
 func TestRemovalEnds(t *testing.T) {
 	direct := newFixture(t, 100)
 	limits := credit.Limits{Write: time.Second, Remove: 300 * time.Millisecond}

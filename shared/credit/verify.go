@@ -35,10 +35,10 @@ const (
 
 // Finding is a damage that Verify found in one place.
 type Finding struct {
-	Project string
-	Damage  Damage
-	Key     Key // of the reservation or entry; empty for a damage of the wallet
-	Detail  string
+	Project string `json:"project_id"`
+	Damage  Damage `json:"damage"`
+	Key     Key    `json:"id"` // of the reservation or entry; empty for a damage of the wallet
+	Detail  string `json:"detail"`
 }
 
 // Verified is the result of Verify.

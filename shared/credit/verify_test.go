@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -98,11 +96,8 @@ func (b *books) byOperator(name string) dynamo.Item {
 
 func (b *books) entry(name string) dynamo.Item { return enginetest.LedgerKey("p", b.keys[name]) }
 
-// lease returns the name of a lease of one request in the wallet (shared/credit/item.go).
-func lease(key credit.Key) string {
-	_, digest, _ := strings.Cut(string(key), "-")
-	return strconv.FormatInt(key.Time().UnixMicro(), 36) + digest + "1"
-}
+// lease returns the name of a lease in the wallet.
+func lease(key credit.Key, slots int) string { return credit.Lease{Key: key, Slots: slots}.Name() }
 
 // TestVerify checks that sound wallets have no finding, that each planted damage is found in its project and in no other, that
 // the smallest damage is found, and that values at the limits are no damage.
@@ -124,7 +119,7 @@ func TestVerify(t *testing.T) {
 		return item("p", key, state, credits, both(more, dynamo.Item{"pk": text("p")}))
 	}
 	const confirmed, refunded = credit.State(credit.VerdictConfirmed), credit.State(credit.VerdictRefunded)
-	named := func(key credit.Key) map[string]string { return map[string]string{"#k": lease(key)} }
+	named := func(key credit.Key) map[string]string { return map[string]string{"#k": lease(key, 1)} }
 	for _, c := range []struct {
 		name  string
 		plant func(*books)
@@ -138,7 +133,7 @@ func TestVerify(t *testing.T) {
 		{"a changed charge", func(b *books) { b.change("captured", "SET cr = :v", amount(3)) }, []credit.Damage{credit.Unbalanced}},
 		{"a charge of another amount than reserved", func(b *books) { b.change("captured and pending", "SET cr = :v", amount(31)) }, []credit.Damage{credit.Unbalanced, credit.Mismatched}},
 		{"a lost reservation", func(b *books) {
-			b.wallet("REMOVE pending.#k", nil, map[string]string{"#k": lease(b.keys["pending"])})
+			b.wallet("REMOVE pending.#k", nil, map[string]string{"#k": lease(b.keys["pending"], 1)})
 		}, []credit.Damage{credit.Unbalanced}},
 		{"a lost wallet", func(b *books) {
 			b.drop(b.names.Wallets, dynamo.Item{"pk": text("p")})
@@ -197,7 +192,7 @@ func TestVerify(t *testing.T) {
 		{"a lease that charged more than it has", func(b *books) {
 			key := credit.NewKey(now, "lease")
 			b.wallet("SET balance = balance - :v, lent = lent + :lent, pending.#k = :v", both(amount(64), dynamo.Item{":lent": dynamo.Number(64 * 16)}),
-				map[string]string{"#k": lease(key)[:18] + "1s"})
+				map[string]string{"#k": lease(key, 64)})
 			for slot := range 2 {
 				b.put(b.names.Ledger, item("p", credit.Key(fmt.Sprintf("%s.%02d", key, slot)), credit.Captured, 33, nil))
 			}

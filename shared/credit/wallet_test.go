@@ -194,7 +194,7 @@ func TestVisitUnreadable(t *testing.T) {
 }
 
 // TestSpent checks what projects have spent by their wallets' items: without wallets that cannot be read
-// (docs/decisions.md#unusual-spending).
+// (docs/decisions/money.md#unusual-spending).
 func TestSpent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 0)

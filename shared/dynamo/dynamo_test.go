@@ -102,7 +102,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestWarm: Warm opens connections, and its calls get responses.
+// TestWarm: Warm opens connections, and its calls get responses (docs/decisions/operating.md#warm-connections).
 func TestWarm(t *testing.T) {
 	var queries atomic.Int64
 	client, table := proxied(t, func(_ int64, r *faultproxy.Request) faultproxy.Fault {

@@ -32,7 +32,7 @@ func Write[In, Out any](ctx context.Context, do call[In, Out], in *In) (out *Out
 // WriteUnlessHot makes one write that a request may still abandon. WriteUnlessHot repeats the write as Write does, but gives
 // up after Attempts throttles which say that the item's own key gets more requests than DynamoDB serves for one key.
 // Requests that wait for such an item take its capacity from the writes that make the item smaller: an overloaded wallet
-// would not recover (docs/decisions.md#write-retries).
+// would not recover (docs/decisions/money.md#write-retries).
 func WriteUnlessHot[In, Out any](ctx context.Context, do call[In, Out], in *In) (out *Out, ambiguous int, err error) {
 	return repeat(ctx, Attempts, do, in)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// docs/decisions.md#ip-addresses: netip.ParseAddr without zone; a v4-mapped v6 address is evaluated as v4.
+// docs/decisions/look-ups.md#ip-addresses: netip.ParseAddr without zone; a v4-mapped v6 address is evaluated as v4.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"192.0.2.1":                               "192.0.2.1",
@@ -69,7 +69,7 @@ func TestGlobal(t *testing.T) {
 	}
 }
 
-// TestPublic checks that Public accepts the addresses of hosts alone, and no address with a zone.
+// TestPublic checks that Public accepts hosts alone, without a zone (docs/decisions/look-ups.md#not-routable).
 func TestPublic(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1.1.1.1": true, "::ffff:1.1.1.1": true, "2606:4700:4700::1111": true,

@@ -62,7 +62,7 @@ var (
 	refused = &upstream.Error{Class: upstream.NotSent, Detail: "refused"}
 )
 
-// Several active integrations are a fail-over chain by priority.
+// Several active integrations are a fail-over chain by priority (docs/decisions/look-ups.md#unknown-address).
 func TestChain(t *testing.T) {
 	broken := &upstream.Error{Class: upstream.Unusable, Detail: "page"}
 	for _, c := range []struct {
@@ -189,7 +189,7 @@ func TestTimeIsShared(t *testing.T) {
 	})
 }
 
-// TestCache: the cache is short, for one project, and not for an integration that has changed.
+// TestCache: the cache is short, for one project and its unchanged integration (docs/decisions/look-ups.md#lookup-cache).
 func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFixture(true, 60)

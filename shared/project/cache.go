@@ -13,9 +13,9 @@ import (
 
 var (
 	// ErrUnauthorized is the error for credentials that are missing, unknown, wrong, inactive or of another environment, so
-	// that the caller cannot distinguish these cases (docs/decisions.md#credentials).
+	// that the caller cannot distinguish these cases (docs/decisions/requests.md#credentials).
 	ErrUnauthorized = errors.New("credentials are missing, invalid, inactive or of another environment")
-	// ErrWrongSecret is an ErrUnauthorized for a wrong secret of an active credential (docs/decisions.md#guessing).
+	// ErrWrongSecret is an active credential's ErrUnauthorized (docs/decisions/requests.md#guessing).
 	ErrWrongSecret = fmt.Errorf("%w", ErrUnauthorized)
 )
 
@@ -49,7 +49,7 @@ type readRecord struct {
 }
 
 // NewCache returns a cache that uses a record for ttl after the read. A change of a project takes effect within ttl, a
-// new credential or secret within about a second (docs/decisions.md#project-records).
+// new credential or secret within about a second (docs/decisions/requests.md#project-records).
 func NewCache(store *Store, ttl time.Duration) *Cache {
 	return &Cache{
 		store:   store,
@@ -143,6 +143,9 @@ func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration
 		var err error
 		if read.rec, err = c.store.Load(ctx, projectID); err != nil {
 			return nil, err
+		}
+		if read.rec != nil && !read.rec.Closed.IsZero() {
+			read.rec = nil // so that its credentials are unknown
 		}
 		if read.rec == nil {
 			c.records.DeleteFunc(projectID, func(readRecord) bool { return true })

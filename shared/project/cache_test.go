@@ -70,7 +70,7 @@ func (b *fixture) expect(t *testing.T, what, clientID, secret, env string, want 
 }
 
 // TestAuthenticate checks that credentials which are missing, invalid, inactive or of another environment get one and the
-// same error (docs/decisions.md#credentials).
+// same error (docs/decisions/requests.md#credentials).
 func TestAuthenticate(t *testing.T) {
 	b := newFixture(t)
 	create(t, b.store, Project{ID: "acme"})
@@ -119,7 +119,7 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// TestChangesTakeEffect checks that a pause takes effect within the time to live, a new credential or secret at once.
+// TestChangesTakeEffect checks when a pause and a new secret take effect (docs/decisions/requests.md#project-records).
 func TestChangesTakeEffect(t *testing.T) {
 	b := newFixture(t)
 	create(t, b.store, Project{ID: "acme"})

@@ -23,13 +23,14 @@ var (
 const clientIDTail = 8
 
 // reserved are the words that mean more than one project, or the service itself: the secrets of the service's own vendor
-// accounts have the owner "managed", so a project of that ID would share them (docs/decisions.md#reserved-names).
+// accounts have the owner "managed" (docs/decisions/operating.md#reserved-names).
 var reserved = []string{string(Managed), "all", "*"}
 
-// ValidID reports whether a text can be a project ID: the text matches the pattern of an ID and is no reserved word.
-func ValidID(id string) bool {
-	return len(id) >= 3 && len(id) <= 32 && idPattern().MatchString(id) && !slices.Contains(reserved, id)
-}
+// HasIDForm reports whether a text is 3 to 32 of a-z, 0-9 and "-".
+func HasIDForm(id string) bool { return len(id) >= 3 && len(id) <= 32 && idPattern().MatchString(id) }
+
+// ValidID reports whether a text can be a project ID: the text has the form of an ID and is no reserved word.
+func ValidID(id string) bool { return HasIDForm(id) && !slices.Contains(reserved, id) }
 
 // ParseClientID returns the project that a client ID names, and false for a text that is no client ID.
 func ParseClientID(clientID string) (projectID string, ok bool) {

@@ -17,7 +17,7 @@ func FuzzItems(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{3, 'a', 'b', 'c', 9, 7, 1, 0}, 20), "a", "\xff", "", int64(-1), uint32(0), false)
 	names := []string{"pk", "sk", "name", "paused", "limit_requests", "limit_seconds", "trial", "trial_destinations", "created", "version",
 		"client_id", "environment", "active", "secrets", "digest", "kind", "vendor", "mode", "priority", "settings", "updated",
-		"recipient_limits", "hash_key", "messages", "seconds", "daily_credits", "daily_units"}
+		"recipient_limits", "hash_key", "messages", "seconds", "daily_credits", "daily_units", "closed"}
 	f.Fuzz(func(t *testing.T, data []byte, id, name, destination string, number int64, seconds uint32, yes bool) {
 		if r, err := decode([]item{itemtest.Item(data, names...)}); r != nil && (err != nil || r.ID == "" && !bytes.Contains(data, []byte{0})) {
 			t.Errorf("%+v, %v", r, err)
@@ -25,7 +25,7 @@ func FuzzItems(f *testing.F) {
 		at := time.Unix(int64(seconds), 0).UTC()
 		want := Record{
 			Project: Project{ID: id, Name: name, Paused: yes, Limit: RateLimit{int(number), time.Duration(seconds) * time.Second}, Trial: !yes,
-				TrialDestinations: []string{destination, name}, Created: at, version: number,
+				TrialDestinations: []string{destination, name}, Created: at, Closed: at, version: number,
 				Limits: Limits{[]RecipientLimit{{int(number), time.Duration(seconds) * time.Second}, {1, Day}}, number, int64(seconds)}, hashKey: []byte(name)},
 			Credentials: []Credential{{ClientID: name, Environment: Production, Active: yes, Secrets: []SecretDigest{{DigestSecret(name), at}, {DigestSecret(id), at}}}},
 			Integrations: []Integration{{ID: IntegrationID(Development, SMS, destination), Kind: SMS, Environment: Development, Vendor: destination, Mode: BYOK, Active: yes,
@@ -62,7 +62,7 @@ func FuzzClientID(f *testing.F) {
 }
 
 // A phone number has two formats and one normal format. An environment has some names, and no others
-// (docs/decisions.md#environments).
+// (docs/decisions/requests.md#environments).
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{
 		"0771234567", "+94771234567", "0771234567\n", "٠٧٧١٢٣٤٥٦٧", "94771234567", "", "dev", "development", "DEV", "prod", "production",

@@ -41,6 +41,9 @@ func projectFields(p *Project, it item) fields {
 		"limit_requests": &p.Limit.Requests, "limit_seconds": &p.Limit.Window,
 		"trial": &p.Trial, "trial_destinations": &p.TrialDestinations, "hash_key": &p.hashKey,
 	}
+	if !p.Closed.IsZero() || it["closed"] != nil {
+		f["closed"] = &p.Closed
+	}
 	if len(p.Limits.Recipients) > 0 || it["recipient_limits"] != nil {
 		f["recipient_limits"] = &p.Limits.Recipients
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // Environment is one of a project's two environments. A credential or an integration belongs to one environment; both
-// environments share the wallet and the settings of the project (docs/decisions.md#environments).
+// environments share the wallet and the settings of the project (docs/decisions/requests.md#environments).
 type Environment string
 
 // The environments.
@@ -63,7 +63,7 @@ func Kinds() []Kind { return []Kind{SMS, Security, Location, Barcode, PDF, Curre
 // Mode decides whose account at the vendor is used, and so who pays.
 type Mode string
 
-// The modes (docs/decisions.md#modes).
+// The modes (docs/decisions/money.md#modes).
 const (
 	// Managed means that the service pays the vendor and charges the project credits.
 	Managed Mode = "managed"
@@ -87,6 +87,7 @@ type Project struct {
 	Trial             bool      // SMS are restricted to TrialDestinations
 	TrialDestinations []string  // phone numbers in the format of NormalNumber
 	Created           time.Time // in UTC, to the second
+	Closed            time.Time // in UTC, to the second; zero for a project that is not closed
 
 	// hashKey is the random key of the hashes that RecipientID and TenantID return, from which Cipher derives others. It never
 	// changes.
@@ -108,11 +109,11 @@ type RecipientLimit struct {
 	Window   time.Duration // a minute or more, an integer number of seconds that divides a day
 }
 
-// RecipientID returns the keyed hash (RFC 2104) of a phone number for counters (docs/decisions.md#recipient-limit).
+// RecipientID returns a phone number's keyed hash (RFC 2104) for counters (docs/decisions/requests.md#recipient-limit).
 func (p *Project) RecipientID(number string) string { return p.hash(number) }
 
 // TenantID returns the keyed hash of the project's ID, which is no phone number: 32 letters and digits that Lambda takes as a
-// tenant ID and writes into its logs (docs/decisions.md#pdf-isolation).
+// tenant ID and writes into its logs (docs/decisions/pdf.md#pdf-isolation).
 func (p *Project) TenantID() string { return p.hash(p.ID) }
 
 // Cipher returns a cipher with a key of the project for one purpose (RFC 5869). Each encryption takes a random nonce.
@@ -155,7 +156,7 @@ type SecretDigest struct {
 	Created time.Time // in UTC, to the second
 }
 
-// Credential is one client ID with its live secrets (docs/decisions.md#credentials).
+// Credential is one client ID with its live secrets (docs/decisions/requests.md#credentials).
 type Credential struct {
 	ClientID    string // svc_<project ID>_<8 characters>
 	Environment Environment

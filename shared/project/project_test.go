@@ -17,7 +17,7 @@ func TestNewCredential(t *testing.T) {
 	}
 }
 
-// TestTrialAllows checks which recipients a trial permits (docs/decisions.md#trial): numbers compare in one normal format.
+// TestTrialAllows: docs/decisions/sms.md#trial; numbers compare in one format (docs/decisions/sms.md#phone-numbers).
 func TestTrialAllows(t *testing.T) {
 	trial := Project{Trial: true, TrialDestinations: []string{"+94771234567"}}
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestActive(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#references: the key of a cipher belongs to one project and one purpose.
+// docs/decisions/extensions.md#references: the key of a cipher belongs to one project and one purpose.
 func TestCipher(t *testing.T) {
 	of := func(key, purpose string) cipher.AEAD { return (&Project{hashKey: []byte(key)}).Cipher(purpose) }
 	sealed := of("own", "a").Seal(nil, nil, []byte("text"), nil)

@@ -29,6 +29,7 @@ var (
 	ErrMixedModes = errors.New("the active integrations of one kind and environment share one mode")
 	ErrBusy       = errors.New("another operator is changing the project")
 	ErrRotating   = errors.New("a rotation is open")
+	ErrClosed     = errors.New("the project is closed")
 )
 
 // maxLive is the largest number of live secrets of a credential: two, during a rotation.
@@ -228,25 +229,11 @@ func (s *Store) EditIntegrations(ctx context.Context, projectID string, edit fun
 	})
 }
 
-// EnableIntegration makes an integration active or inactive in some environments, in all of them or in none.
-func (s *Store) EnableIntegration(
-	ctx context.Context, projectID string, envs []Environment, kind Kind, vendor string, active bool,
-) error {
-	return s.EditIntegrations(ctx, projectID, func(rec *Record) (changed []Integration, err error) {
-		for _, env := range envs {
-			i := rec.Integration(env, kind, vendor)
-			if i == nil {
-				return nil, fmt.Errorf("integration %s: %w", IntegrationID(env, kind, vendor), ErrNotFound)
-			}
-			i.Active = active
-			changed = append(changed, *i)
-		}
-		return changed, nil
-	})
-}
-
 // ValidateIntegrations returns the reason why PutIntegration would refuse the integrations.
 func (r *Record) ValidateIntegrations(integrations ...Integration) error {
+	if err := r.RefuseClosed(); err != nil {
+		return err
+	}
 	c := Record{Project: r.Project, Integrations: slices.Clone(r.Integrations)}
 	_, err := c.put(integrations)
 	return err
@@ -273,7 +260,7 @@ func (r *Record) put(integrations []Integration) ([]item, error) {
 	return slices.Collect(maps.Values(items)), nil
 }
 
-// validateModes refuses an integration that would be active together with one of another mode (docs/decisions.md#modes).
+// validateModes refuses active integrations of different modes (docs/decisions/money.md#modes).
 func (r *Record) validateModes(i *Integration) error {
 	if !i.Active {
 		return nil
@@ -315,9 +302,76 @@ func (s *Store) changeCredential(ctx context.Context, clientID string, edit func
 	})
 }
 
-// change edits a project's record. The function edit sees the whole record, may change rec.Project, and returns
-// the other items to put. The version must be the one that edit saw, so that rules over several items hold.
+// ReopenFor is the time after its closing in which a project can be reopened.
+const ReopenFor = 30 * 24 * time.Hour
+
+// maxChanges bounds the items of one change: DynamoDB accepts 100 in a transaction, with that of the project.
+const maxChanges = 99
+
+// Close ends all access of a project: no credentials authenticate, the credentials are revoked, and the integrations are
+// inactive and without settings. The trial destinations are removed. The record stays, so that no other project gets the ID.
+// Close may be repeated: the time of the first closing stays.
+func (s *Store) Close(ctx context.Context, projectID string) (closed Project, err error) {
+	for more := true; more && err == nil; {
+		err = s.rewrite(ctx, projectID, func(rec *Record) (items []item, err error) {
+			if rec.Closed.IsZero() {
+				rec.Closed = now()
+			}
+			rec.TrialDestinations, closed = nil, rec.Project
+			for _, c := range rec.Credentials {
+				if c.Active || len(c.Secrets) > 0 {
+					c.Active, c.Secrets = false, nil
+					items = append(items, credentialItem(projectID, &c))
+				}
+			}
+			for _, i := range rec.Integrations {
+				if i.Active || len(i.Settings) > 0 {
+					i.Active, i.Settings, i.Updated = false, nil, now()
+					items = append(items, integrationItem(projectID, &i))
+				}
+			}
+			more = len(items) > maxChanges
+			return items[:min(len(items), maxChanges)], nil
+		})
+	}
+	return closed, err
+}
+
+// Reopen ends the closing of a project, and returns ErrClosed for a project that was closed more than ReopenFor ago. The
+// credentials stay revoked, and the integrations inactive.
+func (s *Store) Reopen(ctx context.Context, projectID string) (open Project, err error) {
+	err = s.rewrite(ctx, projectID, func(rec *Record) ([]item, error) {
+		if until := rec.Closed.Add(ReopenFor); !rec.Closed.IsZero() && now().After(until) {
+			return nil, fmt.Errorf("project %s: %w for good since %s", projectID, ErrClosed, until.Format(time.DateOnly))
+		}
+		rec.Closed = time.Time{}
+		open = rec.Project
+		return nil, nil
+	})
+	return open, err
+}
+
+// RefuseClosed returns ErrClosed for a closed project.
+func (p *Project) RefuseClosed() error {
+	if p.Closed.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("project %s: %w", p.ID, ErrClosed)
+}
+
+// change is rewrite for a project that is not closed.
 func (s *Store) change(ctx context.Context, projectID string, edit func(rec *Record) ([]item, error)) error {
+	return s.rewrite(ctx, projectID, func(rec *Record) ([]item, error) {
+		if err := rec.RefuseClosed(); err != nil {
+			return nil, err
+		}
+		return edit(rec)
+	})
+}
+
+// rewrite edits a project's record. The function edit sees the whole record, may change rec.Project, and returns
+// the other items to put. The version must be the one that edit saw, so that rules over several items hold.
+func (s *Store) rewrite(ctx context.Context, projectID string, edit func(rec *Record) ([]item, error)) error {
 	const tries = 5
 	for range tries {
 		rec, err := s.Load(ctx, projectID)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,7 +124,7 @@ func TestRecord(t *testing.T) {
 }
 
 // TestLimits checks that limits are stored, sorted and removed, and that the key of the numbers' hashes stays
-// (docs/decisions.md#recipient-limit).
+// (docs/decisions/requests.md#recipient-limit).
 func TestLimits(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
@@ -212,7 +213,6 @@ func TestRefusals(t *testing.T) {
 		"long setting":       {put(func(i *Integration) { i.Settings = map[string]string{"a": strings.Repeat("x", 2000)} }), ErrInvalid},
 		"no project":         {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
 		"pause nobody":       {func() error { _, err := s.SetPaused(ctx, "nobody", true); return err }, ErrNotFound},
-		"no integration":     {func() error { return s.EnableIntegration(ctx, "acme", []Environment{Development}, PDF, "v", true) }, ErrNotFound},
 		"no credential":      {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
 		"no client ID":       {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
 		"foreign client ID": {func() error {
@@ -231,7 +231,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRotation checks that two secrets can be live during a rotation (docs/decisions.md#credentials).
+// TestRotation checks that two secrets can be live during a rotation (docs/decisions/requests.md#credentials).
 func TestRotation(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
@@ -276,7 +276,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestModes checks that active integrations of one kind and environment share one mode (docs/decisions.md#modes).
+// TestModes checks that active integrations of one kind and environment share one mode (docs/decisions/money.md#modes).
 func TestModes(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
@@ -305,12 +305,9 @@ func TestModes(t *testing.T) {
 			t.Errorf("step %d: %v, want %v", i, err, c.want)
 		}
 	}
-	for _, c := range []struct {
-		vendor string
-		want   error
-	}{{"c", nil}, {"b", ErrMixedModes}} {
-		if err := s.EnableIntegration(ctx, "acme", []Environment{Development}, SMS, c.vendor, true); !errors.Is(err, c.want) {
-			t.Errorf("enable %s: %v, want %v", c.vendor, err, c.want)
+	for vendor, mode := range map[string]Mode{"c": BYOK, "b": Managed} {
+		if err := put(Development, SMS, vendor, mode, true); errors.Is(err, ErrMixedModes) != (vendor == "b") {
+			t.Errorf("enable %s: %v", vendor, err)
 		}
 	}
 }
@@ -328,9 +325,9 @@ func TestModesTogether(t *testing.T) {
 			}
 		}
 		var wait sync.WaitGroup
-		for vendor := range modes {
+		for vendor, mode := range modes {
 			wait.Go(func() {
-				err := s.EnableIntegration(ctx, "acme", []Environment{Development}, SMS, vendor, true)
+				err := s.PutIntegration(ctx, "acme", Integration{Kind: SMS, Environment: Development, Vendor: vendor, Mode: mode, Active: true})
 				if err != nil && !errors.Is(err, ErrMixedModes) {
 					t.Errorf("round %d: %v", round, err)
 				}
@@ -376,7 +373,7 @@ func TestDamagedItems(t *testing.T) {
 	}
 }
 
-// TestReserved checks the words that are no project ID (docs/decisions.md#reserved-names).
+// TestReserved checks the words that are no project ID (docs/decisions/operating.md#reserved-names).
 func TestReserved(t *testing.T) {
 	for id, valid := range map[string]bool{
 		"managed": false, "all": false, "*": false, "demo-managed": true, "managed-": true, "manage": true, "alle": true, "all-": true,
@@ -384,5 +381,60 @@ func TestReserved(t *testing.T) {
 		if ValidID(id) != valid {
 			t.Errorf("%s is a project ID: %t", id, !valid)
 		}
+	}
+}
+
+// TestClose checks that a closed project has no access and no change left but its reopening, within 30 days, and that its ID
+// is never given again (docs/decisions/money.md#closed-projects).
+func TestClose(t *testing.T) {
+	s, ctx := newTestStore(t), t.Context()
+	create(t, s, Project{ID: "acme", Trial: true, TrialDestinations: []string{"0771234567"}})
+	clientID, secret, err := s.IssueCredential(ctx, "acme", Development)
+	for range 2 { // more than one transaction changes
+		credentials := make([]Credential, maxChanges)
+		for i := range credentials {
+			credentials[i], _ = NewCredential("acme", Production)
+		}
+		err = errors.Join(err, s.AddCredential(ctx, "acme", credentials...))
+	}
+	sms := Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK, Active: true, Settings: map[string]string{"sender_id": "Acme"}}
+	if err = errors.Join(err, s.PutIntegration(ctx, "acme", sms)); err != nil {
+		t.Fatal(err)
+	}
+	closed := must[Project](t)(s.Close(ctx, "acme"))
+	if again := must[Project](t)(s.Close(ctx, "acme")); !again.Closed.Equal(closed.Closed) || closed.Closed.IsZero() {
+		t.Errorf("closed at %s, then at %s", closed.Closed, again.Closed)
+	}
+	rec := load(t, s, "acme")
+	kept := func(c Credential) bool { return c.Active || len(c.Secrets) > 0 }
+	if i := rec.Integrations[0]; i.Active || len(i.Settings)+len(rec.TrialDestinations) > 0 || slices.ContainsFunc(rec.Credentials, kept) {
+		t.Errorf("left: %+v, %v, or credentials", i, rec.TrialDestinations)
+	}
+	write := func(closed time.Time) { // with a credential that is not yet revoked
+		rec.Closed = closed
+		live := Credential{ClientID: clientID, Environment: Development, Active: true, Secrets: []SecretDigest{{DigestSecret(secret), now()}}}
+		if err := s.transact(ctx, types.Put{Item: projectItem(&rec.Project)}, credentialItem("acme", &live)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(rec.Closed)
+	for _, secret := range []string{secret, "svcs_wrong"} {
+		if _, _, err := NewCache(s, 0).Authenticate(ctx, clientID, secret, ""); !errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrWrongSecret) {
+			t.Errorf("a closed project: %v", err)
+		}
+	}
+	if _, err := s.CreateProject(ctx, closed); !errors.Is(err, ErrExists) {
+		t.Errorf("its ID for another project: %v", err)
+	}
+	if _, err := s.SetPaused(ctx, "acme", true); !errors.Is(err, ErrClosed) || !errors.Is(rec.ValidateIntegrations(), ErrClosed) {
+		t.Errorf("a change of a closed project: %v", err)
+	}
+	open := must[Project](t)(s.Reopen(ctx, "acme"))
+	if _, err := s.SetPaused(ctx, "acme", true); err != nil || !open.Closed.IsZero() {
+		t.Errorf("a change of the reopened project: %v", err)
+	}
+	write(now().Add(-ReopenFor - time.Second))
+	if _, err := s.Reopen(ctx, "acme"); !errors.Is(err, ErrClosed) {
+		t.Errorf("after 30 days: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 )
 
 const someone = "+94771234567"
@@ -38,8 +39,8 @@ func instances(t *testing.T, n int) ([]*Limiter, *dynamodb.Client, string) {
 	return all, client, tables.Transient
 }
 
-// docs/decisions.md#recipient-limit: whatever runs at once, a window has as many messages as its limit, and a message that
-// one window refuses counts in no other.
+// docs/decisions/requests.md#recipient-limit: whatever runs at once, a window has as many messages as its limit, and a
+// message that one window refuses counts in no other.
 func TestMessagesAtOnce(t *testing.T) {
 	all, client, table := instances(t, 8)
 	p := limitedTo(per(7, 10*time.Minute), per(20, 24*time.Hour))
@@ -146,7 +147,7 @@ func TestLongestWindow(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#daily-limit: the sum of a day is exact whatever runs at once, and one request claims the alert.
+// docs/decisions/requests.md#daily-limit: the sum of a day is always exact, and one request claims the alert.
 func TestDailyAtOnce(t *testing.T) {
 	all, _, _ := instances(t, 8)
 	d := Daily{"p", Credits, 1000}
@@ -244,6 +245,25 @@ func TestNear(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestThrottledAlert checks that throttles of the write that claims an alert do not lose the alert.
+func TestThrottledAlert(t *testing.T) {
+	left := mostThrottles
+	l, _ := proxied(t, func(r *faultproxy.Request, _ bool) faultproxy.Fault {
+		if !strings.Contains(string(r.Body), "alerted = :most") || left == 0 {
+			return faultproxy.Deliver
+		}
+		left--
+		return faultproxy.Throttle
+	})
+	_, day, err := l.CountDaily(t.Context(), Daily{"p", Units, 10}, 10, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mine, err := l.ClaimAlert(t.Context(), day); !mine || err != nil || left > 0 {
+		t.Errorf("claimed %t, %v; %d throttles left", mine, err, left)
 	}
 }
 

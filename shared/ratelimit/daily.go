@@ -59,7 +59,7 @@ func (l *Limiter) DailyReached(d Daily, amount int64, at time.Time) (Day, bool) 
 }
 
 // CountDaily adds an amount to the day that holds the time, or returns the zero Count where the sum would exceed the
-// limit. Beside an error CountDaily returns what it may have counted (docs/decisions.md#daily-limit).
+// limit. Beside an error CountDaily returns what it may have counted (docs/decisions/requests.md#daily-limit).
 func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time.Time) (Count, Day, error) {
 	start, end := midnight(at)
 	state := Day{Limit: d, Start: start}

@@ -31,7 +31,7 @@ const (
 )
 
 // SubtractAll subtracts counts, and returns the number of those that it has subtracted. SubtractAll stores the counts
-// for which its time does not suffice in the queue that SubtractQueued empties (docs/decisions.md#recipient-limit).
+// for which its time does not suffice in SubtractQueued's queue (docs/decisions/requests.md#recipient-limit).
 func (l *Limiter) SubtractAll(ctx context.Context, counts []Count) (subtracted int, err error) {
 	first, begin := ctx, ctx
 	if end, ok := ctx.Deadline(); ok {

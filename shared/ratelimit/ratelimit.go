@@ -32,7 +32,7 @@ type Decision struct {
 }
 
 // Limiter counts requests in DynamoDB, and caches which windows are exhausted. A Limiter is safe for concurrent use
-// (docs/decisions.md#rate-limit).
+// (docs/decisions/requests.md#rate-limit).
 //
 // A large limit has several quotas, which add up to the limit, and a counter for each of them. A request is counted by any
 // counter that has not reached its quota, so that the whole limit can be used.

@@ -106,7 +106,7 @@ func (l *Limiter) move(w *writer, item dynamo.Item, old string) (taken bool) {
 // A repeat that finds its own token knows that an earlier attempt took effect, and a late copy finds its own token or a
 // greater one. Where an item has more writers at a time than slots, write takes the oldest slot. If the response to
 // another writer's last write was lost in that moment, the repeat of that count takes effect twice
-// (docs/decisions.md#counters).
+// (docs/decisions/requests.md#counters).
 //
 // write returns the written item or the stored one. Beside an error the stamp is that of a write which may have taken
 // effect; the error of a refusal by the write's own condition has the stored item.

@@ -12,7 +12,7 @@ const lkr = "LKR"
 // BankSource names the Central Bank of Sri Lanka among the sources.
 const BankSource = "cbsl"
 
-// BankBases returns the currencies with values of the central bank (docs/decisions.md#central-bank).
+// BankBases returns the currencies with values of the central bank (docs/decisions/currency.md#central-bank).
 func BankBases() []string { return []string{"USD", "GBP", "EUR", "JPY", "CNY", "AUD"} }
 
 // bankCodes are the target codes of the central bank's values, with the kind of a value in the name of a code.

@@ -16,7 +16,7 @@ func changed(t *testing.T, change func(*Table)) *Table {
 	return &table
 }
 
-// docs/decisions.md#rates-in-use: after a failed or invalid fetch the last valid rates stay.
+// docs/decisions/currency.md#rates-in-use: after a failed or invalid fetch the last valid rates stay.
 func TestCheck(t *testing.T) {
 	set := func(code, rate string) func(*Table) {
 		return func(table *Table) { table.Rates[code] = dec(t, rate) }

@@ -65,7 +65,7 @@ func (d Decimal) over(e Decimal) Decimal {
 }
 
 // Convert multiplies an amount by a rate, and rounds the exact product half to even to the finer of 6 decimals and 10
-// significant digits (docs/decisions.md#decimals).
+// significant digits (docs/decisions/currency.md#decimals).
 func Convert(amount, rate Decimal) Decimal {
 	product := amount.v.Mul(rate.v)
 	return Decimal{product.RoundBank(max(resultPlaces, significant-digits(product)))}.Reduced()

@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#decimals: written as JSON numbers without binary noise, 0.1 × 3 is 0.3.
+// docs/decisions/currency.md#decimals: written as JSON numbers without binary noise, 0.1 × 3 is 0.3.
 func TestConvert(t *testing.T) {
 	for _, c := range []struct{ amount, rate, want string }{
 		{"3", "0.1", "0.3"},

@@ -48,15 +48,15 @@ var ErrChanged = errors.New("the rates were changed meanwhile")
 
 // Source is the stored state of one source.
 type Source struct {
-	Table   *Table // nil before the first fetch, and for the central bank
-	Bank    Bank   // the values of the central bank
-	Fetched time.Time
-	Failure string    // of the last fetch; empty after a valid fetch
-	Tried   time.Time // the time of the last fetch, valid or not
+	Table   *Table    `json:"-"` // nil before the first fetch, and for the central bank
+	Bank    Bank      `json:"-"` // the values of the central bank
+	Fetched time.Time `json:"fetched"`
+	Failure string    `json:"failure"` // of the last fetch; empty after a valid fetch
+	Tried   time.Time `json:"tried"`   // the time of the last fetch, valid or not
 	// Failures counts the failed fetches since the last valid one, and FetchesToday the fetches on the day of Tried in
 	// Colombo. Both are of the central bank alone.
-	Failures     int
-	FetchesToday int
+	Failures     int `json:"-"`
+	FetchesToday int `json:"-"`
 }
 
 // Pin is an operator's choice of the only source.
@@ -202,12 +202,12 @@ func (s *Store) PutPin(ctx context.Context, pin *Pin) error {
 
 // Event is one entry of the history.
 type Event struct {
-	At      time.Time
-	Source  string // empty for an event that concerns all sources
-	Outcome string // taken, refused, failed, pinned or unpinned
-	Detail  string // the reason, for people
-	Actor   string // schedule, or an operator's ARN
-	Set     *Set   // the set in use after the event, where the event changed the set
+	At      time.Time `json:"at"`
+	Source  string    `json:"source"`  // empty for an event that concerns all sources
+	Outcome string    `json:"outcome"` // taken, refused, failed, pinned or unpinned
+	Detail  string    `json:"detail"`  // the reason, for people
+	Actor   string    `json:"actor"`   // schedule, or an operator's ARN
+	Set     *Set      `json:"-"`       // the set in use after the event, where the event changed the set
 }
 
 // PutEvent adds an event to the history for 90 days. The place distinguishes events of the same time.

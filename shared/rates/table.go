@@ -56,7 +56,7 @@ type Pair struct {
 }
 
 // Pair returns the rate of base to target, and false for a code that is not active. For a target code of the central bank,
-// Pair returns the bank's usable value or else the ordinary LKR rate (docs/decisions.md#central-bank).
+// Pair returns the bank's usable value or else the ordinary LKR rate (docs/decisions/currency.md#central-bank).
 func (s *Set) Pair(base, target string, now time.Time) (Pair, bool) {
 	if !s.Active(base) {
 		return Pair{}, false

@@ -33,7 +33,7 @@ func sample(t testing.TB) *Set {
 	return set
 }
 
-// docs/decisions.md#central-bank: direct values for six bases, the ordinary LKR rate for all else.
+// docs/decisions/currency.md#central-bank: direct values for six bases, the ordinary LKR rate for all else.
 func TestPair(t *testing.T) {
 	set := sample(t)
 	type want struct{ rate, source string }
@@ -134,8 +134,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#currency-codes: the central bank's codes are listed when active, that is while one usable record is
-// held.
+// docs/decisions/currency.md#currency-codes: the central bank's codes are listed when active, that is while one usable
+// record is held.
 func TestList(t *testing.T) {
 	set := sample(t)
 	codes := func(now time.Time) string {

@@ -91,7 +91,7 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 
 // renew reads a secret whose life has ended. Where Secrets Manager does not respond and the account is known, renew leaves the
 // stale value in place for a bounded time, counts the metric StaleSecrets, and reads no sooner again than after retryAfter
-// (docs/decisions.md#vendor-secrets).
+// (docs/decisions/operating.md#vendor-secrets).
 func (c *Cache) renew(ctx context.Context, name string, e *entry, known bool) error {
 	if !known || !c.clock.Fresh(e.readAt, c.ttl+c.stale) {
 		return c.read(ctx, name, e)

@@ -1,5 +1,5 @@
 // Package secret stores the accounts at vendors in AWS Secrets Manager: one secret for each stage, kind of integration and
-// owner (docs/decisions.md#vendor-secrets). The value of a secret is a JSON object {environment: {vendor: {field: value}}}.
+// owner (docs/decisions/operating.md#vendor-secrets). The value is a JSON object {environment: {vendor: {field: value}}}.
 package secret
 
 import (

@@ -121,7 +121,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestFields: a secret holds one object for each vendor, is read once while it is good, and may be missing.
+// TestFields: a secret has each vendor, is cached, and may be missing (docs/decisions/operating.md#vendor-secrets).
 func TestFields(t *testing.T) {
 	b := newFixture(t)
 	quicksend := map[string]string{"email": "a@example.com", "api_key": "k1"}
@@ -327,7 +327,7 @@ func TestWriter(t *testing.T) {
 }
 
 // TestWritersTogether: of 32 writers, whose first writes all follow the same version, none loses a field, whatever the state
-// of the secret. Of writers with random tokens all but one lose theirs.
+// of the secret. Of writers with random tokens all but one lose theirs (docs/decisions/operating.md#secret-writers).
 func TestWritersTogether(t *testing.T) {
 	const writers = 32
 	ctx, name := t.Context(), aws.String(Name("test", project.SMS, "acme"))

@@ -83,6 +83,20 @@ func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string) (
 	return found == deleted, err
 }
 
+// Delete schedules the secret of an owner for deletion, where there is one: nothing reads the secret any more, and Secrets
+// Manager deletes it after 30 days (its default). Delete returns the name of a secret that is scheduled.
+func (w *Writer) Delete(ctx context.Context, kind project.Kind, owner string) (name string, err error) {
+	name = Name(w.stage, kind, owner)
+	_, found, err := read(ctx, w.client, name, nil)
+	switch found {
+	case present: // readable or not
+		_, err = w.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name})
+	case absent:
+		name = ""
+	}
+	return name, err
+}
+
 // tries are the largest numbers of attempts that end in an error of another operator's change, by its code. Before each
 // ResourceExistsException a write took effect. A deletion can refuse one attempt, and a restored secret the next one.
 var tries = map[string]int{"ResourceExistsException": 50, "InvalidRequestException": 3}
@@ -178,8 +192,8 @@ func (w *Writer) write(ctx context.Context, name string, found state, token, val
 
 // Next returns the current version of a secret and the token of a write that follows that version. All writers that read
 // a version have the same token, which becomes the ID of the next version, and Secrets Manager accepts a token with one
-// value only ("PutSecretValue", API reference; docs/decisions.md#secret-writers). Where an operator has moved AWSCURRENT
-// back to a version with a successor, the token follows the newest successor.
+// value only ("PutSecretValue", API reference; docs/decisions/operating.md#secret-writers). Where an operator has moved
+// AWSCURRENT back to a version with a successor, the token follows the newest successor.
 func Next(
 	ctx context.Context, client *secretsmanager.Client, name string,
 ) (current types.SecretVersionsListEntry, token string, err error) {

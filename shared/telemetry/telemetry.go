@@ -60,7 +60,7 @@ type Metric struct {
 const ByStage = ""
 
 // ByVersion in Metric.By is a dimension that the Logger adds, with the value FUNCTION:VERSION. The alarms of deployments
-// watch it (docs/decisions.md#canary).
+// watch it (docs/decisions/operating.md#canary).
 const ByVersion = "version"
 
 // Failures returns the metric of a response's status that the alarms of the gateway subtract from the gateway's own count.
@@ -174,7 +174,7 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 // value is shared by some 250 IPv4 addresses, so that no table of all addresses turns a value back into one.
 const sourceDigits = 6
 
-// Source returns an attribute with an address, or with a hash of address and stage (docs/decisions.md#log-lines).
+// Source returns an attribute with an address or its hash with the stage (docs/decisions/operating.md#log-lines).
 func (l *Logger) Source(address string) slog.Attr {
 	const name = "source_ip"
 	ip, err := netip.ParseAddr(address)

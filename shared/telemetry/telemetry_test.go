@@ -58,7 +58,7 @@ func TestEmit(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#log-lines: a metric that is 0 is in the log and costs nothing, and each status is a metric of the gateway's alarms.
+// docs/decisions/operating.md#log-lines: a metric of 0 costs nothing, and each status is a metric of the gateway.
 func TestMetricsThatCost(t *testing.T) {
 	for status, want := range map[int]string{304: "", 400: "ClientErrors", 499: "ClientErrors", 500: "ServerErrors", 503: "ServerErrors"} {
 		var out bytes.Buffer

@@ -16,22 +16,22 @@ import (
 
 // Field is one setting or one secret field of a vendor.
 type Field struct {
-	Name        string // as in the integration's settings or in the secret
-	Description string // for operators
-	Required    bool
-	Pattern     string // regular expression that matches the complete value; empty for any text
+	Name        string `json:"name"`        // as in the integration's settings or in the secret
+	Description string `json:"description"` // for operators
+	Required    bool   `json:"required"`
+	Pattern     string `json:"-"` // regular expression that matches the complete value; empty for any text
 }
 
 // Spec describes a vendor and its fields, as one row of a function's vendor table.
 type Spec struct {
-	Name     string // in integrations: lower case, no spaces
-	Title    string // as the vendor writes the name
-	Endpoint string // base URL for integrations without the setting "endpoint"
-	Settings []Field
-	Secrets  []Field
+	Name     string  `json:"name"`     // in integrations: lower case, no spaces
+	Title    string  `json:"title"`    // as the vendor writes the name
+	Endpoint string  `json:"endpoint"` // base URL for integrations without the setting "endpoint"
+	Settings []Field `json:"settings"`
+	Secrets  []Field `json:"secrets"`
 	// ManagedAction is the IAM action with which the function's role sends for a Managed integration, which then has no
 	// secret fields. Empty: a Managed integration needs the secret fields, too.
-	ManagedAction string
+	ManagedAction string `json:"managed_action"`
 }
 
 // EndpointSetting is a setting of every vendor: the base URL of its API.

@@ -39,7 +39,7 @@ type Breakers struct {
 }
 
 // circuit is closed, open or half-open. A half-open circuit permits one call, which closes or reopens the circuit.
-// After a refusal for pace the circuit is open for the pause, and then permits all calls (docs/decisions.md#pace).
+// After a refusal for pace the circuit is open for the pause, and then permits all calls (docs/decisions/sms.md#pace).
 type circuit struct {
 	epoch    int       // counts the changes of state, so that calls of an earlier epoch have no effect
 	failures int       // consecutive failures of the closed circuit

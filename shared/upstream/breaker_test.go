@@ -65,7 +65,7 @@ func TestBreakers(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#pace: a refusal for pace opens the circuit for the named pause, or for a pause that doubles until a success.
+// docs/decisions/sms.md#pace: a refusal for pace opens the circuit for the named pause, or for a doubled one.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, account := NewBreakers(), Account{Project: "p", Integration: project.Integration{ID: "i", Vendor: "v"}}

@@ -39,7 +39,7 @@ func (c Config) Timeout() time.Duration { return time.Duration(c.TimeoutSeconds)
 // maxResponse bounds a vendor's response, in bytes.
 const maxResponse = 1 << 20
 
-// Class classifies a failed call (docs/decisions.md#vendor-outcomes).
+// Class classifies a failed call (docs/decisions/sms.md#vendor-outcomes).
 type Class string
 
 const (

@@ -59,7 +59,7 @@ func closedPort(t *testing.T) string {
 }
 
 // TestDoClassifies: a failure before the first byte is certain, a request without a usable response is uncertain
-// (docs/decisions.md#vendor-outcomes).
+// (docs/decisions/sms.md#vendor-outcomes).
 func TestDoClassifies(t *testing.T) {
 	tls := httptest.NewTLSServer(http.NotFoundHandler()) // an untrusted certificate
 	defer tls.Close()
@@ -122,7 +122,7 @@ func TestDoWithoutTimeIsCertain(t *testing.T) {
 }
 
 // TestSendIsNeverRepeated: net/http repeats a GET after the end of a kept-alive connection, but no send
-// (docs/decisions.md#sends-are-not-repeated).
+// (docs/decisions/sms.md#sends-are-not-repeated).
 func TestSendIsNeverRepeated(t *testing.T) {
 	var arrived atomic.Int32
 	url := raw(t, func(c net.Conn) {
@@ -155,7 +155,7 @@ func TestSendIsNeverRepeated(t *testing.T) {
 	}
 }
 
-// The first byte and a certain failure exclude each other.
+// The first byte and a certain failure exclude each other (docs/decisions/sms.md#first-byte).
 func TestFirstByteGuard(t *testing.T) {
 	for range 2000 {
 		g := new(firstByteGuard)
@@ -185,6 +185,7 @@ func (f fields) Fields(context.Context, project.Kind, string, project.Environmen
 	return secret.Values(f), nil
 }
 
+// docs/decisions/operating.md#vendor-endpoints.
 func TestResolve(t *testing.T) {
 	spec := &Spec{
 		Name: "v", Endpoint: "https://vendor.example/",

@@ -198,7 +198,7 @@ func withVariable(f template.Function, variable, value string) template.Function
 }
 
 // TestCanary: the alarm that a deployment watches fires for a version that responds with a 500 where the service itself
-// fails, and for one that cannot start. The alarm of the fix does not (docs/decisions.md#canary).
+// fails, and for one that cannot start. The alarm of the fix does not (docs/decisions/operating.md#canary).
 func TestCanary(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -35,82 +35,8 @@ func received(s *sandbox.Server) (to []string, calls int) {
 	return to, calls
 }
 
-// openapi.yaml#sendSms, docs/decisions.md#bulk: bulk_same and bulk_different with every vendor, natively or one by one.
-// message_count is the units over all recipients, duplicates are sent as given, and the results have every recipient's
-// outcome.
-func TestBulk(t *testing.T) {
-	local(t)
-	t.Parallel()
-	for _, c := range []struct {
-		vendor     string
-		same, list int // calls for 120 recipients, and for a list of 4
-	}{
-		{"quicksend", 2, 1},
-		{"notifylk", 120, 4},
-		{"textlk", 2, 4},
-		{"ultimatesms", 2, 4},
-		{"smslenz", 2, 4},
-		{"hutch", 2, 4},
-		{"dialog", 2, 4},
-		{"dialogv2", 1, 4},
-		{"twilio", 120, 4},
-		{"aws", 120, 4},
-	} {
-		t.Run(c.vendor, func(t *testing.T) {
-			t.Parallel()
-			s := newSandbox(t)
-			p := plan{integrations: []integration{{vendor: c.vendor, mode: project.BYOK, endpoint: s.URL + "/" + c.vendor}}}.make(t)
-			to := numberBlock(118)
-			to = append(to, to[0], "+94"+to[0][1:]) // a duplicate, and the same in the other form
-			removed := map[string]int{"dialogv2": 2}[c.vendor]
-			if c.vendor == "aws" { // 20 a second, the list included
-				to, c.same = to[:15], 15
-			}
-			list := []string{to[0], to[1], to[0], to[2]}
-			for _, b := range []struct {
-				name, body string
-				to         []string
-				units      []int
-				calls      int
-			}{
-				{"bulk_same", bulkSame(to, strings.Repeat("x", 154)), to, slices.Repeat([]int{2}, len(to)), c.same},
-				{"bulk_different", bulkDifferent(list, []string{"one", strings.Repeat("x", 400), "අ", "two"}), list, []int{1, 3, 1, 1}, c.list},
-			} {
-				s.Forget()
-				a := request{path: send, body: b.body, as: p.dev}.do(t)
-				if a == nil {
-					continue
-				}
-				total, wantTo := 0, []string{}
-				for i, n := range b.to {
-					total += b.units[i]
-					wantTo = append(wantTo, canonical(n))
-				}
-				slices.Sort(wantTo)
-				provider, want := a.provider(t), "accepted"
-				if b.name == "bulk_same" && removed > 0 {
-					want, total = "partial", total-removed*b.units[0]
-				}
-				if !a.is(200, "") || a.Data.SendMethod != b.name || a.Data.MessageCount != total || a.Data.CreditsCharged != 0 ||
-					provider.Status != want || want == "partial" && provider.Counts["removed"] != removed || provider.Vendor != c.vendor || len(provider.Results) != len(b.to) {
-					t.Errorf("%s: %d %.500s", b.name, a.status, a.body)
-					continue
-				}
-				for i, r := range provider.Results {
-					if r.To != b.to[i] || r.Status != "accepted" || r.Vendor != c.vendor || r.Units != b.units[i] {
-						t.Errorf("%s: result %d is %+v", b.name, i, r)
-					}
-				}
-				if got, calls := received(s); !slices.Equal(got, wantTo) || calls != b.calls {
-					t.Errorf("%s: %d calls to %d numbers, want %d to %d as given", b.name, calls, len(got), b.calls, len(wantTo))
-				}
-			}
-		})
-	}
-}
-
-// A long bulk through a vendor without a bulk call is cut before the deadline, with every recipient accounted for and
-// none sent to twice.
+// docs/decisions/sms.md#bulk: a long bulk through a vendor without a bulk call ends before the deadline, with every
+// recipient accounted for and none sent to twice.
 func TestLongBulk(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -152,8 +78,8 @@ func TestLongBulk(t *testing.T) {
 	checkMemory(t)
 }
 
-// openapi.yaml#SmsProviderResponse, docs/decisions.md#cost-check: QuickSend's own estimate, where the operator's setting
-// demands it. The event sms-send-check-cost and functions/sms TestCheckCost have the computed one.
+// openapi.yaml#SmsProviderResponse, docs/decisions/sms.md#cost-check: QuickSend's own estimate, where the operator's
+// setting demands it. The event sms-send-check-cost and functions/sms TestCheckCost have the computed one.
 func TestCheckCost(t *testing.T) {
 	local(t)
 	t.Parallel()

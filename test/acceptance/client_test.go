@@ -39,6 +39,7 @@ type request struct {
 
 // response is an HTTP response, with the envelope of a JSON body.
 type response struct {
+	sent   *http.Request
 	status int
 	header http.Header
 	body   []byte
@@ -156,7 +157,7 @@ func (r request) send(t *testing.T) *response {
 		return nil
 	}
 	defer out.Body.Close()
-	a := &response{status: out.StatusCode, header: out.Header}
+	a := &response{sent: in, status: out.StatusCode, header: out.Header}
 	if a.body, err = io.ReadAll(out.Body); err != nil {
 		t.Errorf("%s %s: %v", r.method, r.path, err)
 		return nil

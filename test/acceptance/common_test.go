@@ -12,8 +12,8 @@ const (
 	status  = "/sms/status/"
 )
 
-// docs/decisions.md#rate-limit: 429 rate_limit_exceeded, never more than the limit in a window, per project and
-// environment, with Retry-After.
+// docs/decisions/requests.md#rate-limit: 429 rate_limit_exceeded, never more than the limit in a window, per project
+// and environment, with Retry-After.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	p := plan{limit: 5, prod: true}.make(t)
@@ -46,7 +46,7 @@ func TestRateLimit(t *testing.T) {
 		as               credential
 		body             string
 		want             int
-		limit, remaining string // docs/decisions.md#rate-limit
+		limit, remaining string // docs/decisions/requests.md#rate-limit
 	}{
 		{credential{p.dev.ID, "x"}, "{}", 401, "", ""}, {credential{p.dev.ID, "x"}, "{}", 401, "", ""},
 		{p.dev, "[]", 422, "2", "1"}, {p.dev, "{}", 422, "2", "0"}, {p.dev, "{}", 429, "2", "0"},
@@ -61,8 +61,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#credentials: missing, invalid or inactive credentials, and those of another environment, are 401
-// unauthorized, and the response does not show which of them it was. shared/project TestAuthenticate has further forms.
+// docs/decisions/requests.md#credentials: wrong credentials are 401 unauthorized, and the response does not show which
+// of them was wrong. shared/project TestAuthenticate has further forms.
 func TestUnauthorized(t *testing.T) {
 	t.Parallel()
 	p := plan{prod: true}.make(t)
@@ -98,7 +98,7 @@ func TestUnauthorized(t *testing.T) {
 			t.Errorf("%s: %d %s, want the same 401 as for all others: %s", name, a.status, text, first)
 		}
 	}
-	// openapi.yaml#Environment, docs/decisions.md#environments: in any case, and development is the default.
+	// openapi.yaml#Environment, docs/decisions/requests.md#environments: in any case, and development is the default.
 	for env, as := range map[string]credential{"": p.dev, "DEV": p.dev, "Development": p.dev, "prod": p.prod, "PRODUCTION": p.prod} {
 		if a := ask(as, env); a != nil && a.status != 422 {
 			t.Errorf("%q: %d %s", env, a.status, a.body)
@@ -106,8 +106,8 @@ func TestUnauthorized(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#routes: an unknown route is 404 in the envelope, with and without credentials. Paths stay as they
-// were sent, and a query is no part of a path. shared/api TestRoutes has further paths.
+// docs/decisions/requests.md#routes: an unknown route is 404 in the envelope, with and without credentials. Paths stay
+// as they were sent, and a query is no part of a path. shared/api TestRoutes has further paths.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)

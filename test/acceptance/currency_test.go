@@ -29,8 +29,8 @@ func (p *tenant) exchange(t *testing.T, vendor string, mode project.Mode, flags 
 	return p
 }
 
-// docs/decisions.md#own-rates: a BYOK integration's rates are fetched with its own key, and kept per project for the
-// operator, too. functions/currency TestOwnKey has the stampede over several instances.
+// docs/decisions/currency.md#own-rates: a BYOK integration's rates are fetched with its own key, and kept per project
+// for the operator, too. functions/currency TestOwnKey has the stampede over several instances.
 func TestOwnRates(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -44,8 +44,8 @@ func TestOwnRates(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#rates-by-date: a query reaches the function through the gateway. functions/currency TestDate has every
-// rule.
+// docs/decisions/currency.md#rates-by-date: a query reaches the function through the gateway. functions/currency
+// TestDate has every rule.
 func TestRatesOfAWeekAgo(t *testing.T) {
 	local(t)
 	t.Parallel()

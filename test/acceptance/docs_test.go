@@ -51,9 +51,9 @@ func getPage(t *testing.T, method, url string, header map[string]string) page {
 
 var partsPattern = regexp.MustCompile(`(?:src|href)="(docs/[0-9a-f]{12}/[^"]+)"`)
 
-// docs/decisions.md#documentation-page: the stack serves the page without credentials, and everything it needs comes
-// from there. Each file is compressed where the client takes that, far below Lambda's limit for responses, and compared
-// instead of sent again.
+// docs/decisions/operating.md#documentation-page: the stack serves the page without credentials, and everything it
+// needs comes from there. Each file is compressed where the client takes that, far below Lambda's limit for responses,
+// and compared instead of sent again.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	if fixture.stack != nil && fixture.stack.DocsURL != docsURL() {

@@ -1,7 +1,10 @@
 package acceptance
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -38,8 +41,8 @@ func operations(t *testing.T, to, image string) []operation {
 }
 
 // TestErrorsOfEveryOperation checks the responses of the pipeline for every operation. Each row has a second reason to
-// refuse the request, which comes later (docs/decisions.md#order-of-checks; shared/api TestOrderOfChecks has the whole
-// order).
+// refuse the request, which comes later (docs/decisions/requests.md#order-of-checks; shared/api TestOrderOfChecks has
+// the whole order) (docs/decisions/pdf.md#pdf-charged-last).
 func TestErrorsOfEveryOperation(t *testing.T) {
 	t.Parallel()
 	bare := plainProject(t)
@@ -102,7 +105,7 @@ func TestErrorsOfEveryOperation(t *testing.T) {
 var large = strings.Repeat(" ", 4<<20) + " "
 
 // TestErrors checks the errors of single operations: status, code, error.details and message
-// (docs/decisions.md#error-reasons, openapi.yaml's responses).
+// (docs/decisions/requests.md#error-reasons, openapi.yaml's responses).
 func TestErrors(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -211,7 +214,7 @@ func TestErrors(t *testing.T) {
 		if a == nil {
 			continue
 		}
-		if c.name == "location" { // a failure of the vendor in the metrics (docs/decisions.md#lookup-chain)
+		if c.name == "location" { // a failure of the vendor in the metrics (docs/decisions/look-ups.md#lookup-chain)
 			lines := logLines(t, fixture.stack.LogDir, a.RequestID)["location.log"]
 			if len(lines) != 1 || !strings.Contains(lines[0], `"outcome":"vendor_failed"`) || !strings.Contains(lines[0], `"vendor":"ip-api"`) {
 				t.Errorf("%s: %s", c.name, lines)
@@ -225,8 +228,10 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestMistakes: the response to a client's mistake says what to do: the message, error.details or a header names it
-// (docs/decisions.md#warnings, docs/decisions.md#credentials, docs/decisions.md#misspelt-fields).
+// TestMistakes: the response to a client's mistake says what to do: the message, error.details or a header names it, also
+// for the standard clients of Python and JavaScript
+// (docs/decisions/requests.md#warnings, docs/decisions/requests.md#credentials,
+// docs/decisions/requests.md#misspelt-fields).
 func TestMistakes(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -234,6 +239,7 @@ func TestMistakes(t *testing.T) {
 	to := numberBlock(2)
 	header := func(name, value string) map[string]string { return map[string]string{name: value} }
 	at := func(path, body string, as *tenant) request { return request{path: path, body: body, as: as.dev} }
+	var mistakes []map[string]any // the requests, and what the client of Go got
 	for name, c := range map[string]struct {
 		r    request
 		want string // status, and a part of the response's body or headers
@@ -262,9 +268,32 @@ func TestMistakes(t *testing.T) {
 		if a == nil {
 			continue
 		}
+		var refused struct{ Error any }
+		if a.status >= 400 {
+			_ = json.Unmarshal(a.body, &refused) // send has
+		}
+		header := map[string]string{}
+		for name := range a.sent.Header {
+			header[name] = a.sent.Header.Get(name)
+		}
+		mistakes = append(mistakes, map[string]any{
+			"name": name, "method": a.sent.Method, "url": fixture.baseURL + c.r.path, "header": header, "body": c.r.body,
+			"status": a.status, "error": refused.Error, "warnings": a.header.Get("X-SVC-Warnings"),
+		})
 		status, part, _ := strings.Cut(c.want, " ")
 		if text := fmt.Sprint(string(a.body), a.header["X-Svc-Warnings"]); fmt.Sprint(a.status) != status || !strings.Contains(text, part) {
 			t.Errorf("%s: %d %s, want %s", name, a.status, text, c.want)
+		}
+	}
+	input, err := json.Marshal(mistakes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for program, script := range map[string]string{"python3": "testdata/mistakes.py", "node": "testdata/mistakes.mjs"} {
+		cmd := exec.CommandContext(t.Context(), program, script)
+		cmd.Stdin = bytes.NewReader(input)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", program, err, out)
 		}
 	}
 	limited := demoProject("limited")

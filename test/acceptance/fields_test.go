@@ -51,7 +51,7 @@ func bounds(s *openapi3.Schema, required bool) (wrong, right []any) {
 	case s.Type.Is("object"):
 		wrong = append(wrong, 15, []any{})
 	default: // a number
-		wrong = append(wrong, "7", *s.Min-0.001, *s.Max+0.001, json.Number("1e999"))
+		wrong = append(wrong, "7", true, *s.Min-*s.Max-1, *s.Min-0.001, *s.Max+0.001, json.Number("1e999"))
 		right = append(right, *s.Min, *s.Max)
 		if s.Type.Is("integer") {
 			wrong = append(wrong, *s.Min+0.5)
@@ -120,7 +120,7 @@ func walk(t *testing.T, r request, s *openapi3.Schema, at []string) {
 	}
 	for name, field := range s.Properties {
 		try(field.Value, append(slices.Clone(at), name), slices.Contains(s.Required, name))
-		if len(at) == 0 && len(name) > 2 { // docs/decisions.md#misspelt-fields
+		if len(at) == 0 && len(name) > 2 { // docs/decisions/requests.md#misspelt-fields
 			send := r
 			send.body = changed(t, r.body, []string{strings.ToUpper(name)}, 1)
 			send.failsOn(t, strings.ToUpper(name))
@@ -133,7 +133,7 @@ func walk(t *testing.T, r request, s *openapi3.Schema, at []string) {
 
 // TestFieldsOfTheContract checks every field of every POST of openapi.yaml: each bound of its schema, one step beyond,
 // other types, null and a misspelt name. error.details name exactly the field. The readers of fields have tests of
-// their own in shared/api.
+// their own in shared/api (docs/decisions/pictures.md#barcode-fields).
 func TestFieldsOfTheContract(t *testing.T) {
 	t.Parallel()
 	const html = `{"html":"PHA+eA=="}` // also Base64
@@ -161,7 +161,7 @@ func TestFieldsOfTheContract(t *testing.T) {
 	}
 }
 
-// TestFields checks what a schema cannot say, and the messages of error.details.
+// TestFields checks the messages of error.details, and what no schema says (docs/decisions/currency.md#currency-path).
 func TestFields(t *testing.T) {
 	t.Parallel()
 	many := slices.Repeat([]string{"0771234567"}, 10_000)
@@ -219,14 +219,14 @@ func TestFields(t *testing.T) {
 			t.Errorf("%s %.100s: %d %.300s, want %s on %q: %s", c.path, c.body, a.status, a.body, code, c.fields, c.message)
 		}
 	}
-	// docs/decisions.md#idempotency-key; a balance keeps nothing and takes any key.
+	// docs/decisions/extensions.md#idempotency-key; a balance keeps nothing and takes any key.
 	bad := keyed(plainProject(t), "a b", `{"send_method":"single"}`)
 	bad.failsOn(t, "Idempotency-Key message to")
 	bad.path, bad.body = balance, ""
 	if a := bad.do(t); a != nil && !a.is(422, "provider_selection_failed") {
 		t.Errorf("balance: %d %s", a.status, a.body)
 	}
-	// "Accept and Content-Type never refuse a request" (docs/decisions.md#json-bodies).
+	// "Accept and Content-Type never refuse a request" (docs/decisions/requests.md#json-bodies).
 	for _, h := range []map[string]string{{"Content-Type": "text/plain"}, {"Content-Type": ""}, {"Accept": "image/png"}, {"Content-Type": "application/json; charset=utf-16"}} {
 		if a := (request{path: balance, body: "{}", as: plainProject(t).dev, header: h}).do(t); a != nil && !a.is(422, "provider_selection_failed") {
 			t.Errorf("%v: %d %s", h, a.status, a.body)

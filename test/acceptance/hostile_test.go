@@ -104,7 +104,7 @@ func checkHostile(t *testing.T, r request, a *response) {
 	case found != "" && !strings.Contains(r.body, found) && !strings.HasPrefix(media, "image/"):
 		t.Errorf("%s: %s %.100q: the response contains internals: %q in %.300s", r.about, r.method, r.path, found, a.body)
 	case r.method == http.MethodHead || strings.EqualFold(r.method, "post") && r.method != "POST": // the adapter reads post as POST
-	case malformed != nil && a.status == 400 && bytes.Contains(a.body, []byte(`"request_not_served"`)): // docs/decisions.md#routes
+	case malformed != nil && a.status == 400 && bytes.Contains(a.body, []byte(`"request_not_served"`)): // docs/decisions/requests.md#routes
 	case strings.HasPrefix(media, "application/json"):
 		a.check(t, r)
 	case a.status != 200 || len(a.body) == 0 || a.header.Get("Content-Length") != strconv.Itoa(len(a.body)) && !strings.Contains(r.path, "/pdf/stream"):

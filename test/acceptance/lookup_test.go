@@ -65,8 +65,8 @@ func (a *response) has(t *testing.T, about string, parts ...string) {
 	}
 }
 
-// docs/decisions.md#disposable-domains: the domain or a parent domain is in a list. The project's own judgement comes
-// first, and is the project's alone.
+// docs/decisions/look-ups.md#disposable-domains: the domain or a parent domain is in a list. The project's own
+// judgement comes first, and is the project's alone.
 func TestBurnerEmailShield(t *testing.T) {
 	t.Parallel()
 	p := plan{credits: 1_000_000, integrations: []integration{{kind: project.Security, vendor: "ipinfo", mode: project.Managed, bare: true}}}.make(t)
@@ -146,10 +146,10 @@ func TestLookupVendors(t *testing.T) {
 	}
 }
 
-// lookupFailure are the statuses when no vendor had a result (docs/decisions.md#lookup-chain).
+// lookupFailure are the statuses when no vendor had a result (docs/decisions/look-ups.md#lookup-chain).
 var lookupFailure = map[string]int{vpn: 503, location: 500}
 
-// docs/decisions.md#location-provider: a provider that is not active for the environment is 422; meta mirrors the hint.
+// docs/decisions/look-ups.md#location-provider: a provider that is not active is 422; meta repeats the hint.
 func TestLocationProvider(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -1,4 +1,4 @@
-// Package acceptance tests openapi.yaml and docs/decisions.md over HTTP, through the whole stack: gateway, compiled
+// Package acceptance tests openapi.yaml and docs/decisions over HTTP, through the whole stack: gateway, compiled
 // functions, DynamoDB Local and the vendor sandbox. The compiled svc creates the projects, as an operator does. With
 // BASE_URL and STAGE the tests run against a deployed stack. Tests that need the sandbox, the logs or the tables are
 // then listed as not run, and tests send an SMS only with ACCEPT_SENDS=1.

@@ -187,7 +187,7 @@ func phases(calls []call) int {
 var writes = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
 
 // TestPhasesAndWrites counts the phases and writes of warm requests before and after the response: each limit adds a write
-// and no phase, and a refusal from memory costs one write (docs/decisions.md#phases).
+// and no phase, and a refusal from memory costs one write (docs/decisions/requests.md#phases).
 func TestPhasesAndWrites(t *testing.T) {
 	n := oneProcessStack(t)
 	const costCheck = `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","check_cost":true}`

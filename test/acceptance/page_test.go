@@ -139,6 +139,10 @@ func TestPageSearch(t *testing.T) {
 	v.until(t, "the hit", `() => {
 		const hit = document.querySelector(":target"), y = hit?.getBoundingClientRect().top
 		return hit?.textContent.includes("does not prove delivery") && y > 0 && y < innerHeight }`)
+	if err := v.KeyActions().Press(input.ControlLeft).Type('k').Do(); err != nil {
+		t.Fatal(err)
+	}
+	v.until(t, "the focus after Ctrl-K", `() => document.activeElement.id === "search"`)
 	v.fill(t, "#search", "xyzzy")
 	if got := v.eval(t, `() => document.getElementById("found").textContent + document.querySelectorAll("#results a").length`); got != "0 results0" {
 		t.Error(got)
@@ -162,7 +166,6 @@ func TestPageLayout(t *testing.T) {
 			v := newTab(t, browser, size.width, size.height)
 			openDocs(t, v, "")
 			for what, script := range map[string]string{
-				"mains": `() => document.querySelectorAll("main, [role=main]").length === 1 ? "" : "not one main"`,
 				"fields": `() => ["sendSms.bulk_same.recipients", "generateBarcode.width_factor", "convertPairRate.amount"]
 					.filter((id) => !(document.getElementById(id)?.offsetHeight > 0)).join()`,
 				"rule": `() => document.getElementById("generateBarcode.width_factor").textContent.replace(/\s+/g, " ").includes("1 to 4") ? "" : document.getElementById("generateBarcode.width_factor").textContent`,
@@ -173,6 +176,11 @@ func TestPageLayout(t *testing.T) {
 						? samples.left < about.right || samples.top > about.top + 40 || response.left < request.right || play.top < about.bottom
 						: play.bottom > about.top || about.bottom > samples.top || response.top < request.bottom)
 				}).map((o) => o.id).join()`, size.width),
+				"overlaps": `() => [...document.querySelectorAll(".operation")].filter((o) => {
+					o.querySelector(".playground").scrollIntoView({ behavior: "instant" })
+					const [play, sample] = [".playground", ".samples pre"].map((s) => o.querySelector(s).getBoundingClientRect())
+					return sample.bottom > play.top && sample.top < play.bottom
+				}).map((o) => o.id).join()`,
 				"lines": `() => [...document.querySelectorAll("main pre")].filter((pre) => {
 					const range = document.createRange()
 					range.selectNodeContents(pre)
@@ -181,6 +189,7 @@ func TestPageLayout(t *testing.T) {
 				}).map((pre) => pre.textContent).join()`,
 				"first sentences": `() => [...document.querySelectorAll(".about > p:first-child")].filter((p) => /^(The same request|The document is untrusted|Success means)/.test(p.textContent)).map((p) => p.textContent).join()`,
 				"rules":           `() => [...document.querySelectorAll(".pattern")].filter((p) => p.nextSibling?.textContent.trim()).map((p) => p.textContent).join()`,
+				"reasons":         `() => document.getElementById("sendSms.422")?.cells[1].textContent.includes("message_too_long") && document.querySelector(".reasons td") ? "" : "no reasons"`,
 				"links":           `() => ["#retries", "docs/changelog.txt"].filter((href) => !document.querySelector("nav [href='" + href + "']")).join()`,
 				"shared errors":   `() => [...document.querySelectorAll("#reference tr[id] td:nth-child(2)")].filter((c) => /^\s*(unauthorized|rate_limit_exceeded|internal_error)\s*$/.test(c.textContent)).map((c) => c.parentElement.id).join()`,
 				"copy buttons":    `() => [...document.querySelectorAll("main pre")].filter((pre) => ![...pre.closest(".sample, .samples").querySelectorAll("button")].some((b) => b.textContent === "Copy")).map((pre) => pre.textContent).join()`,
@@ -205,8 +214,8 @@ func TestPageLayout(t *testing.T) {
 					return meet.join() }`,
 				"width": fmt.Sprintf(`() => document.documentElement.scrollWidth <= %d ? "" : "wider than the window"`, size.width),
 				"weight": `() => {
-					const sum = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].reduce((n, e) => n + e.decodedBodySize, 0)
-					return sum > 100_000 && sum <= 600_000 ? "" : sum + " bytes" }`,
+					const sum = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].reduce((n, e) => n + e.encodedBodySize, 0)
+					return sum > 20_000 && sum <= 65_000 ? "" : sum + " bytes" }`,
 			} {
 				if got := v.eval(t, script); got != "" {
 					t.Errorf("%s: %s", what, got)

@@ -102,7 +102,7 @@ func undated(pdf []byte) []byte {
 }
 
 // openapi.yaml#streamPdf: the stream has the same bytes as the other route, and no length.
-// docs/decisions.md#pdf-stream.
+// docs/decisions/pdf.md#pdf-stream.
 func TestPDFStream(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
@@ -123,8 +123,8 @@ func TestPDFStream(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#pdf-stream: a PDF of 20 MB arrives whole, binary and as Base64, and is charged once. A client that
-// hangs up is charged. The other route names the limit and this route.
+// docs/decisions/pdf.md#pdf-stream: a PDF of 20 MB arrives whole, binary and as Base64, and is charged once. A client
+// that hangs up is charged. The other route names the limit and this route.
 func TestPDFStreamLarge(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -199,9 +199,9 @@ func printed(t *testing.T, fields map[string]any, as credential) []byte {
 	return a.body
 }
 
-// openapi.yaml#generatePdf, docs/decisions.md#pdf-geometry: page_size A4 (default), Letter, Legal; orientation; margins
-// in millimetres, default 15 each. Binary: the PDF's bytes as application/pdf with Content-Length, Cache-Control
-// no-store, the fixed filename svc-document.pdf inline, and X-SVC-Request-ID.
+// openapi.yaml#generatePdf, docs/decisions/pdf.md#pdf-geometry: page_size A4 (default), Letter, Legal; orientation;
+// margins in millimetres, default 15 each. Binary: the PDF's bytes as application/pdf with Content-Length,
+// Cache-Control no-store, the fixed filename svc-document.pdf inline, and X-SVC-Request-ID.
 func TestPDF(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
@@ -243,7 +243,7 @@ func TestPDF(t *testing.T) {
 }
 
 // The response has the warnings, on both routes and in both types of the response; a strict document is 400 and charges
-// nothing (docs/decisions.md#pdf-warnings).
+// nothing (docs/decisions/pdf.md#pdf-warnings).
 func TestPDFWarnings(t *testing.T) {
 	t.Parallel()
 	p := plan{credits: 2000}.make(t).printing(t, project.Managed)
@@ -272,8 +272,8 @@ func TestPDFWarnings(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#pdf-renderer: a renderer that dies is replaced once. Where the next one dies, too, the request is a
-// 500 that charges nothing, and the reservation is released before the response, not by the settler.
+// docs/decisions/pdf.md#pdf-renderer: a renderer that dies is replaced once. Where the next one dies, too, the request
+// is a 500 that charges nothing, and the reservation is released before the response, not by the settler.
 func TestPDFRendererDies(t *testing.T) {
 	const price = 2000
 	n := oneProcessStack(t)
@@ -329,7 +329,7 @@ func TestPDFRendererDies(t *testing.T) {
 	}
 }
 
-// openapi.yaml#PdfRequest, docs/decisions.md#pdf-fields: header, footer, page ranges, scale, metadata and tags, as
+// openapi.yaml#PdfRequest, docs/decisions/pdf.md#pdf-fields: header, footer, page ranges, scale, metadata and tags, as
 // Base64.
 func TestPDFExtensionFields(t *testing.T) {
 	t.Parallel()
@@ -361,8 +361,8 @@ func TestPDFExtensionFields(t *testing.T) {
 	}
 }
 
-// openapi.yaml#PdfRejected, docs/decisions.md#pdf-loads: the compiled functions load an image from a public host, and
-// nothing else. functions/pdf/render has the table of addresses and documents.
+// openapi.yaml#PdfRejected, docs/decisions/pdf.md#pdf-loads: the compiled functions load an image from a public host,
+// and nothing else. functions/pdf/render has the table of addresses and documents.
 func TestPDFDocuments(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -410,7 +410,7 @@ func encoded(t *testing.T, path string, fields map[string]any, as credential) []
 	return result.Data.Data
 }
 
-// openapi.yaml#Pdf: base64 is the success envelope with format base64, media_type application/pdf.
+// openapi.yaml#Pdf: base64 is the success envelope with a media_type (docs/decisions/pdf.md#pdf-base64).
 func TestPDFBase64(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
@@ -418,7 +418,7 @@ func TestPDFBase64(t *testing.T) {
 		t.Errorf("%.300s", pdf)
 	}
 	locked := encoded(t, pdfs, map[string]any{"html": "<p>Locked", "password": "sesame-1042", "response_type": "base64"}, p.dev)
-	if !bytes.HasPrefix(locked, []byte("%PDF-2.0")) || !bytes.Contains(locked, []byte("/AESV3")) { // docs/decisions.md#pdf-password
+	if !bytes.HasPrefix(locked, []byte("%PDF-2.0")) || !bytes.Contains(locked, []byte("/AESV3")) { // docs/decisions/pdf.md#pdf-password
 		t.Errorf("%.300s", locked)
 	}
 }

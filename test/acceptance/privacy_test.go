@@ -42,9 +42,9 @@ func logLines(t *testing.T, dir, text string) map[string][]string {
 	return found
 }
 
-// docs/decisions.md#privacy-mode: without it the request's line holds its masked payload once it is authenticated and decoded,
-// and with it none. Nothing of the payload itself, and with it nothing of the error's message or of the vendor's response, is in
-// any log of the stack.
+// docs/decisions/requests.md#privacy-mode: without it the request's line holds its masked payload once it is
+// authenticated and decoded, and with it none. Nothing of the payload itself, and with it nothing of the error's
+// message or of the vendor's response, is in any log of the stack.
 func TestPrivacy(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -60,7 +60,7 @@ func (p plan) make(t *testing.T) *tenant {
 	if p.limit > 0 {
 		limit = strconv.Itoa(p.limit)
 	}
-	args := []string{"project", "create", "Acceptance: " + t.Name(), "--id", made.id, "--limit", limit, "--window", "24h"}
+	args := []string{"project", "create", "Acceptance: " + t.Name(), "--id", made.id, "--requests", limit, "--window", "24h"}
 	for i, to := range p.trial {
 		if i == 0 {
 			args = append(args, "--trial")

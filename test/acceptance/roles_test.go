@@ -222,8 +222,8 @@ func (s *system) audit(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// docs/decisions.md#settle: what a dead request reserved is given back by the scheduled function, as it is deployed.
-// docs/decisions.md#rates-in-use: a source of rates that fails is noted, and what was held stays.
+// docs/decisions/money.md#settle: what a dead request reserved is given back by the scheduled function, as it is
+// deployed. docs/decisions/currency.md#rates-in-use: a source of rates that fails is noted, and what was held stays.
 func TestScheduledFunctions(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -259,7 +259,7 @@ func TestScheduledFunctions(t *testing.T) {
 			t.Errorf("%s: %v %s", function, err, result.Payload)
 		}
 	}
-	// docs/decisions.md#fresh-lists: the difference is stored, and the security function follows in the background.
+	// docs/decisions/look-ups.md#fresh-lists: the difference is stored, and the security function follows.
 	type outcome struct {
 		Failure        string
 		Added, Removed int
@@ -284,7 +284,7 @@ func TestScheduledFunctions(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#resolver: ten minutes after, a message that the vendor knows is confirmed, and another one refunded.
+// docs/decisions/extensions.md#resolver: a message that the vendor knows is confirmed, and another one refunded.
 func TestResolver(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -325,7 +325,7 @@ func TestResolver(t *testing.T) {
 	}
 }
 
-// The comparison notices a call that no role allows, and a permission that no call uses.
+// The comparison notices a call without a right, and a right without a call (docs/decisions/operating.md#roles).
 func TestRolesAgainstReality(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -63,8 +63,8 @@ func TestSendForReal(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#wallet: 300 requests, 64 at a time, on a wallet for exactly 100: 100 succeed, the rest are 402, the
-// balance is 0 and the ledger has 100 entries.
+// docs/decisions/money.md#wallet: 300 requests, 64 at a time, on a wallet for exactly 100: 100 succeed, the rest are
+// 402, the balance is 0 and the ledger has 100 entries.
 func TestRace(t *testing.T) {
 	local(t)
 	p := plan{credits: 100 * perUnit(), integrations: []integration{{vendor: "twilio", mode: project.Managed}}}.make(t)

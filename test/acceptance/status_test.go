@@ -12,8 +12,8 @@ import (
 	"svcapi/shared/project"
 )
 
-// docs/decisions.md#references, docs/decisions.md#sms-status: the reference of an accepted and of an uncertain send leads to
-// the message, free of charge. The vendor is not asked about a reference of another project or environment on the same account.
+// docs/decisions/extensions.md#references, docs/decisions/extensions.md#sms-status: the reference of a send leads
+// to the message, free of charge. No vendor is asked about a reference of another project or environment.
 func TestStatus(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 )
 
 // TestFirstRequest: the request that "svc credential issue" prints works in a shell, and "svc logs" finds the lines of
-// the request by the ID of its response.
+// the request by the ID of its response, and a failure by its reason.
 func TestFirstRequest(t *testing.T) {
 	local(t) // the lines reach CloudWatch some time after the response
 	p := plan{credits: 1_000_000}.make(t).drawing(t, project.Managed)
@@ -62,5 +62,12 @@ func TestFirstRequest(t *testing.T) {
 		if !slices.ContainsFunc(found, func(l logged) bool { return l.Function == function && bytes.Contains(l.Line, id[1]) }) {
 			t.Errorf("no line of %s: %+v", function, found)
 		}
+	}
+	if a := (request{path: barcodes, body: `{"data":"4006381333932","type":"EAN13"}`, as: p.dev}).do(t); a == nil || !a.is(400, "http_error") {
+		t.Error("the wrong check digit is not refused")
+	}
+	failed := svc[[]logged](t, "", "logs", "--project", p.id, "--failed", "--reason", "render_rejected", "--last", "1h")
+	if len(failed) != 1 || failed[0].Function != "barcode" {
+		t.Errorf("%d lines of the failure: %+v", len(failed), failed)
 	}
 }

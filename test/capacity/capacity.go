@@ -7,11 +7,11 @@
 // "Throttling", "Item sizes and formats"):
 //
 //   - A partition serves 1,000 write units and 3,000 read units a second, and nothing splits one partition key whose
-//     sort keys ascend, let alone one item. Each value of a table's and of an index's partition key gets that much. An
-//     item is under one such value, so that the limit of an item is never reached before.
+//     sort keys ascend, let alone one item. Each value of a table's partition key gets that much. An item is under one
+//     such value, so that the limit of an item is never reached before.
 //   - A write costs the larger of the item before and after it in units of 1 KB, rounded up: the engine's own
-//     ConsumedCapacity. In a transaction it costs twice that. A failed condition costs the stored item, at
-//     least one unit. An index is charged for its own copy, on its own partition key, and refuses the table's write.
+//     ConsumedCapacity. In a transaction it costs twice what the last other write of the item cost. A failed condition
+//     costs the stored item, at least one unit.
 //   - A consistent read costs one unit for each 4 KB, another one half.
 //   - A refused call has no effect and costs nothing. The units of a write are known only afterwards: the one that
 //     takes a key over its limit passes, and what it took too much is missing in the next second.
@@ -19,7 +19,7 @@
 //
 // Not modelled: burst capacity (up to 300 seconds of unused capacity, not promised); partitions that several keys share
 // until AWS has split them; the limits of a table and of an account, and how fast a new on-demand table grows; conflicts
-// of transactions; delayed indexes.
+// of transactions. A write of an index fails the run.
 package capacity
 
 import (
@@ -64,8 +64,8 @@ func typicalLatency(r *rand.Rand) time.Duration {
 	return min(2*time.Millisecond+time.Duration(r.ExpFloat64()*float64(2*time.Millisecond)), 50*time.Millisecond)
 }
 
-// Key is one partition key value of a table, or of one of its indexes.
-type Key struct{ Table, Index, Value string }
+// Key is one partition key value of a table, in the wire format.
+type Key struct{ Table, Value string }
 
 // Load is the work that one key had.
 type Load struct {
@@ -73,8 +73,6 @@ type Load struct {
 	Writes, Reads         float64 // units
 	Calls                 int     // writes that were not refused
 	Refused               int     // calls, writes and reads
-	MeanBytes, MostBytes  int     // of the items written
-	bytes, sized          int
 	writeUsage, readUsage usage
 }
 
@@ -84,25 +82,28 @@ type usage struct {
 	units  float64
 }
 
+// schema holds the attributes of a table's key; sort is empty for a table without a sort key.
+type schema struct{ hash, sort string }
+
 // Model is an HTTP client for the AWS SDK. New makes a model outside the synctest bubble in which the model is used.
 type Model struct {
 	engine  *engine
-	schemas map[string]*schema
+	schemas map[string]schema
 	exempt  []string
 	latency func(*rand.Rand) time.Duration
 
 	mu     sync.Mutex
 	random *rand.Rand
 	loads  map[Key]*Load
-	sizes  map[string]int // of items that were written, by table and key
+	costs  map[string]float64 // of the last write of an item, by table and key
 	err    error
 }
 
 // New makes a model over the tables that an engine holds now.
 func New(ctx context.Context, client *dynamodb.Client, url string, tables []string, o Options) (*Model, error) {
 	m := &Model{
-		schemas: map[string]*schema{}, exempt: o.Exempt, latency: o.Latency,
-		random: rand.New(rand.NewPCG(o.Seed, 0)), loads: map[Key]*Load{}, sizes: map[string]int{},
+		schemas: map[string]schema{}, exempt: o.Exempt, latency: o.Latency,
+		random: rand.New(rand.NewPCG(o.Seed, 0)), loads: map[Key]*Load{}, costs: map[string]float64{},
 	}
 	if m.latency == nil {
 		m.latency = typicalLatency
@@ -112,7 +113,12 @@ func New(ctx context.Context, client *dynamodb.Client, url string, tables []stri
 		if err != nil {
 			return nil, fmt.Errorf("capacity: %w", err)
 		}
-		m.schemas[table] = schemaOf(out.Table)
+		keys := out.Table.KeySchema // the partition key first
+		s := schema{hash: *keys[0].AttributeName}
+		if len(keys) > 1 {
+			s.sort = *keys[1].AttributeName
+		}
+		m.schemas[table] = s
 	}
 	m.engine = connect(url)
 	return m, nil
@@ -143,9 +149,7 @@ func (m *Model) Loads() []Load {
 	defer m.mu.Unlock()
 	var loads []Load
 	for _, l := range m.loads {
-		one := *l
-		one.MeanBytes = one.bytes / max(one.sized, 1)
-		loads = append(loads, one)
+		loads = append(loads, *l)
 	}
 	slices.SortFunc(loads, func(a, b Load) int {
 		return cmp.Or(cmp.Compare(b.Writes, a.Writes), cmp.Compare(b.Reads, a.Reads), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Value, b.Value))
@@ -191,7 +195,7 @@ func (m *Model) execute(header http.Header, c *call, at time.Time) (status int, 
 	if refused := m.admit(c, at); refused != nil {
 		return http.StatusBadRequest, c.throttled(refused), nil
 	}
-	if status, response, err = m.engine.send(header, c.forward); err != nil {
+	if status, response, err = m.engine.send(header, c.body); err != nil {
 		return 0, nil, err
 	}
 	response, err = m.settle(c, at, status, response)
@@ -227,17 +231,16 @@ func (m *Model) load(key Key) *Load {
 	return m.loads[key]
 }
 
-// admit returns the charges whose key has no capacity left in this second. Where there are none, it takes what the call
-// will probably cost.
-func (m *Model) admit(c *call, at time.Time) (refused []*charge) {
+// admit returns the indexes of the charges whose key has no capacity left in this second. Where there are none, it takes what
+// the call will probably cost.
+func (m *Model) admit(c *call, at time.Time) (refused []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := range c.charges {
-		ch := &c.charges[i]
+	for i, ch := range c.charges {
 		l := m.load(ch.key)
-		if used, limit := l.usage(ch.read, at); used.units >= limit && !slices.Contains(m.exempt, ch.key.Table) {
+		if used, limit := l.usage(ch.item == "", at); used.units >= limit && !slices.Contains(m.exempt, ch.key.Table) {
 			l.Refused++
-			refused = append(refused, ch)
+			refused = append(refused, i)
 		}
 	}
 	if refused != nil {
@@ -245,14 +248,13 @@ func (m *Model) admit(c *call, at time.Time) (refused []*charge) {
 	}
 	for i := range c.charges {
 		ch := &c.charges[i]
-		ch.taken = ch.least
-		if size, known := m.sizes[ch.item]; known && ch.action > 0 {
-			ch.taken = max(ch.taken, 2*units(size))
-		} else if known && !ch.read {
-			ch.taken = max(ch.taken, units(size))
+		least := 1.0
+		if ch.item == "" {
+			least = 0.5
 		}
-		used, _ := m.load(ch.key).usage(ch.read, at)
-		used.units += ch.taken
+		ch.cost = ch.times * max(least, m.costs[ch.item])
+		used, _ := m.load(ch.key).usage(ch.item == "", at)
+		used.units += ch.cost
 	}
 	return nil
 }
@@ -272,31 +274,30 @@ func (l *Load) usage(read bool, at time.Time) (u *usage, limit float64) {
 }
 
 // settle corrects what admit took by what the call has cost, and returns the response that the client asked for.
-func (m *Model) settle(c *call, at time.Time, status int, response []byte) ([]byte, error) {
-	response, err := c.costs(status, response)
-	if err != nil {
-		return nil, err
-	}
+func (m *Model) settle(c *call, at time.Time, status int, response []byte) (_ []byte, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i := range c.charges {
-		ch := &c.charges[i]
-		l := m.load(ch.key)
-		if ch.cost == unknown {
-			ch.cost = ch.taken
+	taken := c.charges[0].cost
+	if c.TransactItems == nil {
+		if response, err = c.examine(status, response); err != nil {
+			return nil, err
 		}
-		used, _ := l.usage(ch.read, at)
-		used.units += ch.cost - ch.taken
+	}
+	for i, ch := range c.charges {
+		l := m.load(ch.key)
+		used, _ := l.usage(ch.item == "", at)
+		if i == 0 {
+			used.units += ch.cost - taken
+		}
 		switch {
-		case ch.read:
+		case ch.item == "":
 			l.Reads += ch.cost
 		case ch.cost > 0:
 			l.Calls++
 			l.Writes += ch.cost
-		}
-		if ch.size > 0 && status == http.StatusOK {
-			m.sizes[ch.item] = ch.size
-			l.bytes, l.sized, l.MostBytes = l.bytes+ch.size, l.sized+1, max(l.MostBytes, ch.size)
+			if c.TransactItems == nil && status == http.StatusOK {
+				m.costs[ch.item] = ch.cost
+			}
 		}
 	}
 	return response, nil

@@ -1,14 +1,14 @@
 <?php
 
-// Calls every operation with the client that OpenAPI Generator generated. Arguments: folder of the client, base URL, Client
-// ID, Client Secret.
+// Calls every operation with the client package for PHP. Arguments: folder of the client, base URL, Client ID, Client
+// Secret, Idempotency-Key.
 
 declare(strict_types=1);
 
 use SvcApi\Api;
 use SvcApi\Model;
 
-[, $folder, $baseUrl, $id, $secret] = $argv;
+[, $folder, $baseUrl, $id, $secret, $key] = $argv;
 require 'GuzzleHttp/autoload.php';
 spl_autoload_register(function (string $class) use ($folder): void {
     $file = $folder . '/lib/' . str_replace('\\', '/', substr($class, strlen('SvcApi\\'))) . '.php';
@@ -18,7 +18,7 @@ spl_autoload_register(function (string $class) use ($folder): void {
 });
 
 $configuration = (new SvcApi\Configuration())->setHost($baseUrl)->setApiKey('X-API-KEY', $id)->setApiKey('X-API-SECRET', $secret);
-$http = new GuzzleHttp\Client();
+$http = SvcApi\Retry::client();
 
 function check(string $name, bool $fine): void
 {
@@ -31,7 +31,13 @@ function check(string $name, bool $fine): void
 
 $sms = new Api\SMSApi($http, $configuration);
 $request = new Model\SmsSendRequest(['send_method' => 'single', 'to' => '0771234567', 'message' => 'Hello']);
-$sent = $sms->sendSms($request)->getData();
+try {
+    $sms->sendSms($request);
+    check('an SMS without a key', false);
+} catch (SvcApi\ApiException $e) {
+    check('an SMS without a key', $e->getCode() === 503);
+}
+$sent = $sms->sendSms($request, idempotency_key: $key)->getData();
 check('sendSms', $sent->getCreditsCharged() === 10000);
 $reference = $sent->getProviderResponse()->getReference();
 check('getSmsStatus', $sms->getSmsStatus($reference)->getData()->getReason() === 'vendor_has_no_status');

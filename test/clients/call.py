@@ -1,8 +1,7 @@
-"""Calls every operation with the client that openapi-python-client generated. Arguments: base URL, Client ID, Client Secret."""
+"""Calls every operation with the client package for Python. Arguments: base URL, Client ID, Client Secret, Idempotency-Key."""
 
 import sys
 
-from svc_api_client import Client
 from svc_api_client.api.currency import convert_pair_rate, get_latest_rates, get_pair_rate, list_currency_codes
 from svc_api_client.api.location import look_up_location
 from svc_api_client.api.qr_code import generate_qr_code
@@ -21,9 +20,10 @@ from svc_api_client.models import (
     SmsSendSingleSendMethod,
     VpnRequest,
 )
+from svc_api_client.retry import connect
 
-base_url, client_id, client_secret = sys.argv[1:]
-client = Client(base_url=base_url, timeout=40, headers={"X-API-KEY": client_id, "X-API-SECRET": client_secret})
+base_url, client_id, client_secret, key = sys.argv[1:]
+client = connect(base_url, client_id, client_secret)
 
 
 def check(name, fine, response):
@@ -36,7 +36,11 @@ def call(operation, *arguments, **named):
     return operation.sync_detailed(*arguments, client=client, **named)
 
 
-r = call(send_sms, body=SmsSendSingle(send_method=SmsSendSingleSendMethod.SINGLE, to="0771234567", message="Hello"))
+sms = SmsSendSingle(send_method=SmsSendSingleSendMethod.SINGLE, to="0771234567", message="Hello")
+r = call(send_sms, body=sms)
+if r.status_code != 503:
+    sys.exit(f"an SMS without a key was repeated: {r.status_code}")
+r = call(send_sms, body=sms, idempotency_key=key)
 check("sendSms", r.parsed.data.credits_charged == 10000, r)
 r = call(get_sms_status, r.parsed.data.provider_response.reference)
 check("getSmsStatus", r.parsed.data.reason == "vendor_has_no_status", r)

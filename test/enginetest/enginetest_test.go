@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// TestTables checks that the tables are the template's, and that every access key sees them.
+// TestTables checks that every access key sees the template's tables (docs/decisions/operating.md#tables).
 func TestTables(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	ledger, err := client.DescribeTable(context.Background(), &dynamodb.DescribeTableInput{TableName: &tables.Ledger})

@@ -13,7 +13,7 @@ import (
 var word = regexp.MustCompile(`[A-Za-z0-9]{10,}`)
 
 // Payloads are the words in the bodies of a run's requests, which no log holds unless LogPayloads is "on"
-// (docs/decisions.md#payload-logging).
+// (docs/decisions/requests.md#payload-logging).
 type Payloads struct{ known sync.Map } // by word: whether the word is of a payload alone
 
 // NewPayloads returns an empty set. Words of the contract without a digit, such as names of fields, are no payload.

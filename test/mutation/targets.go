@@ -22,7 +22,7 @@ var targets = []target{
 	{folder: "shared/burner", files: []string{"address.go"}, skip: "^TestStore$"},
 	{folder: "shared/ratelimit"},
 	{folder: "shared/credit", skip: "^TestExact"}, // the same under load: much longer, and no rule of its own
-	{folder: "functions/settle", files: []string{"config.go", "settle.go", "spending.go"}, skip: "^(TestFaultSchedules|TestReplay)$"},
+	{folder: "functions/settle", files: []string{"config.go", "settle.go", "spending.go"}},
 	{folder: "shared/api", files: []string{"pipeline.go", "reservation.go", "idempotency.go", "claim.go", "operation.go"}},
 }
 

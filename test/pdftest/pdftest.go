@@ -155,7 +155,7 @@ func Tool(t testing.TB, pdf []byte, name string, args ...string) []byte {
 	}
 	out, err := exec.CommandContext(t.Context(), name, args...).Output()
 	if err != nil {
-		t.Fatalf("%s (is poppler-utils installed?): %v", name, err)
+		t.Fatalf("%s (make poppler installs it): %v", name, err)
 	}
 	return out
 }

@@ -113,7 +113,8 @@ func alarms(s *templateFile) (f findings) {
 		for alarm, metric := range shared {
 			every[alarm] = append(every[alarm], "AWS/Lambda "+metric+" FunctionName=${"+function.id+"}")
 		}
-		// docs/decisions.md#canary: Lambda counts the errors of the other functions, which return them to Lambda.
+		// docs/decisions/operating.md#canary: Lambda counts the errors of the other functions, which return them to
+		// Lambda.
 		version := "${" + function.id + "Version.Version}"
 		watches := []string{"AWS/Lambda Errors Sum FunctionName=${" + function.id + "} Resource=${" + function.id + "}:live ExecutedVersion=" + version}
 		if main, err := os.ReadFile(root("functions", template.Package(function.id), "main.go")); err == nil && bytes.Contains(main, []byte("api.Main(")) {

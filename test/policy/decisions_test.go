@@ -14,66 +14,43 @@ import (
 )
 
 var (
-	anchorForm   = regexp.MustCompile(`(?m)^<a id="([^"]*)"></a>$`)
-	entryForm    = regexp.MustCompile(`(?m)^### (.+)$`)
-	slugForm     = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	citedForm    = regexp.MustCompile(`decisions\.md#([A-Za-z0-9_-]*)`)
+	entryForm    = regexp.MustCompile(`^<a id="([a-z0-9]+(?:-[a-z0-9]+)*)"></a>\n\n## (.+)\n\n(?s:- \*\*What:\*\* (.+?)\n- \*\*Why:\*\* (.+))$`)
+	citedForm    = regexp.MustCompile(`decisions(?:/([a-z-]+))?\.md#([A-Za-z0-9_-]+)`)
 	contractForm = regexp.MustCompile(`openapi\.yaml#([A-Za-z0-9_-]*)`)
-	testedForm   = regexp.MustCompile(`(?ms)^- \*\*Tested:\*\* (.*?)\.$`)
 	testsForm    = regexp.MustCompile(`^([a-z0-9/]+) (` + "`Test[A-Za-z0-9_]+`(, `Test[A-Za-z0-9_]+`)*)$")
 	rowForm      = regexp.MustCompile(`(?m)^\| ([^|]+) \|.*\| ?([^|]*?) ?\|$`)
 	testForm     = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9_]*)\(`)
 )
 
-// decisions returns the anchors of docs/decisions.md, and the faults of its entries. tests are the repository's test
-// functions by folder.
-func decisions(text string, tests map[string][]string) (anchors map[string]bool, f findings) {
-	anchors = map[string]bool{}
-	entries := strings.Split(text, "\n<a id=")[1:]
-	if len(entryForm.FindAllString(text, -1)) != len(entries) {
-		f.add("%d anchors for %d entries", len(entries), len(entryForm.FindAllString(text, -1)))
-	}
-	group, number := 0, 0
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(line, "## "):
-			group, number = group+1, 0
-			if !strings.HasPrefix(line, fmt.Sprintf("## %d. ", group)) {
-				f.add("the group %q is not number %d", strings.TrimSpace(line), group)
+// decisions returns the page of each decision of docs/decisions by its anchor, the index of the pages, and the faults of
+// the decisions. cited has the anchors that tests cite.
+func decisions(pages map[string]string, cited map[string]bool) (where map[string]string, index string, f findings) {
+	where = map[string]string{}
+	for _, page := range slices.Sorted(maps.Keys(pages)) {
+		head, entries, _ := strings.Cut(pages[page], "\n<a id=")
+		title, ok := strings.CutPrefix(strings.TrimSpace(head), "# Decisions: ")
+		if !ok || strings.Contains(title, "\n") {
+			f.add("%s has no title, or text above its first anchor", page)
+		}
+		index += fmt.Sprintf("\n## [%s](decisions/%s.md)\n\n", title, page)
+		for entry := range strings.SplitSeq(entries, "\n<a id=") {
+			match := entryForm.FindStringSubmatch("<a id=" + entry)
+			if match == nil || strings.Contains(match[3]+match[4], "\n#") || strings.Contains(match[3]+match[4], "**Wh") {
+				f.add("%s: %.30q is no anchor of lower-case words, heading, What and Why", page, entry)
+				continue
 			}
-		case strings.HasPrefix(line, "### "):
-			number++
-			if !strings.HasPrefix(line, fmt.Sprintf("### %d.%d. ", group, number)) {
-				f.add("the entry %q is not number %d.%d", strings.TrimSpace(line), group, number)
+			slug, exempt := match[1], strings.Contains(match[4], "\n- **No test:** ")
+			if where[slug] != "" {
+				f.add("the anchor %s is not unique", slug)
 			}
+			if cited[slug] == exempt {
+				f.add("%s: cited by a test is %v, with a reason for no test is %v", slug, cited[slug], exempt)
+			}
+			where[slug] = page
+			index += fmt.Sprintf("- [%s](decisions/%s.md#%s)\n", match[2], page, slug)
 		}
 	}
-	for _, entry := range entries {
-		entry = "<a id=" + entry
-		match := anchorForm.FindStringSubmatch(entry)
-		if match == nil || !slugForm.MatchString(match[1]) {
-			line, _, _ := strings.Cut(entry, "\n")
-			f.add("%s is no anchor of lower-case words", line)
-			continue
-		}
-		slug := match[1]
-		if anchors[slug] {
-			f.add("the anchor %s is not unique", slug)
-		}
-		anchors[slug] = true
-		for _, part := range []string{"- **What:** ", "- **Why:** "} {
-			if strings.Count(entry, "\n"+part) != 1 {
-				f.add("%s has not one part %q", slug, part)
-			}
-		}
-		part := testedForm.FindStringSubmatch(entry)
-		if part == nil {
-			f.add("%s names no test", slug)
-			continue
-		}
-		f = append(f, tested(slug, part[1], tests)...)
-	}
-	return anchors, f
+	return where, strings.TrimSpace(index) + "\n", f
 }
 
 // threats returns the faults of the rows of docs/threat-model.md, whose last cell names the tests.
@@ -142,37 +119,36 @@ func sources(t *testing.T, visit func(file, text string), extensions ...string) 
 	}
 }
 
-// TestDecisions checks that every entry of docs/decisions.md has an anchor of its own and names tests that exist, and
-// that every row of docs/threat-model.md names such tests, too, and that every citation of an entry, and of an operation or a component of the contract, has its target.
+// TestDecisions checks that each decision of docs/decisions has an anchor of its own, a test that cites the anchor and a
+// line of the index, that each row of docs/threat-model.md names tests that exist, and that each citation of a decision,
+// and of an operation or a component of the contract, has its target.
 func TestDecisions(t *testing.T) {
-	tests := map[string][]string{}
+	files, pages, tests, cited := map[string]string{}, map[string]string{}, map[string][]string{}, map[string]bool{}
 	sources(t, func(file, text string) {
+		files[file] = text
+		if page, ok := strings.CutPrefix(file, "docs/decisions/"); ok {
+			pages[strings.TrimSuffix(page, ".md")] = text
+		}
 		if !strings.HasSuffix(file, "_test.go") {
 			return
 		}
 		for _, match := range testForm.FindAllStringSubmatch(text, -1) {
 			tests[path.Dir(file)] = append(tests[path.Dir(file)], match[1])
 		}
-	}, ".go")
-	text, err := os.ReadFile(root("docs", "decisions.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	anchors, found := decisions(string(text), tests)
-	for _, finding := range found {
-		t.Errorf("docs/decisions.md: %s", finding)
-	}
-	if text, err = os.ReadFile(root("docs", "threat-model.md")); err != nil {
-		t.Fatal(err)
-	}
-	for _, finding := range threats(string(text), tests) {
-		t.Errorf("docs/threat-model.md: %s", finding)
-	}
-	named := contractNames(t)
-	sources(t, func(file, text string) {
 		for _, match := range citedForm.FindAllStringSubmatch(text, -1) {
-			if match[1] != "" && !anchors[match[1]] {
-				t.Errorf("%s cites %s, which is no entry", file, match[0])
+			cited[match[2]] = true
+		}
+	}, ".go", ".md", ".yaml", ".yml", ".mk", ".js")
+	where, index, found := decisions(pages, cited)
+	for _, finding := range append(found, threats(files["docs/threat-model.md"], tests)...) {
+		t.Error(finding)
+	}
+	computed(t, "docs/decisions.md", map[string]string{"index": index})
+	named := contractNames(t)
+	for file, text := range files {
+		for _, match := range citedForm.FindAllStringSubmatch(text, -1) {
+			if page := where[match[2]]; page == "" || page != match[1] {
+				t.Errorf("%s cites %s, which is no decision; a page with that anchor is %q", file, match[0], page)
 			}
 		}
 		for _, match := range contractForm.FindAllStringSubmatch(text, -1) {
@@ -180,7 +156,7 @@ func TestDecisions(t *testing.T) {
 				t.Errorf("%s cites %s, which is no operation or component", file, match[0])
 			}
 		}
-	}, ".go", ".md", ".yaml", ".yml", ".mk", ".js")
+	}
 }
 
 // contractNames are the operations and the components of openapi.yaml.
@@ -204,36 +180,35 @@ func contractNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// TestDecisionsFindings checks that each fault of an entry is found.
+// TestDecisionsFindings checks that each fault of a decision, and of a row of the threats, is found.
 func TestDecisionsFindings(t *testing.T) {
-	const good = "# D\n\n## 1. G\n\n<a id=\"a-b\"></a>\n\n### 1.1. E\n\n- **What:** w.\n- **Why:** y.\n- **Tested:** shared/api `TestA`,\n  `TestB`; acceptance `TestC`.\n"
-	tests := map[string][]string{"shared/api": {"TestA", "TestB"}, "test/acceptance": {"TestC"}, "a/twice": nil, "b/twice": nil}
+	const good = "# Decisions: D\n\n<a id=\"a-b\"></a>\n\n## E\n\n- **What:** w.\n- **Why:** y.\n"
 	for _, c := range []struct{ from, to, want string }{
 		{"", "", ""},
+		{"# Decisions: D", "Text", "no title"},
 		{`"a-b"`, `"A b"`, "no anchor of lower-case words"},
-		{"<a id=\"a-b\"></a>\n\n", "", "0 anchors for 1 entries"},
-		{"### 1.1. E", "### 1.2. E", "is not number 1.1"},
-		{"## 1. G", "## 2. G", "is not number 1"},
-		{"- **Why:** y.\n", "", "not one part"},
-		{"- **Tested:**", "- Tested:", "names no test"},
-		{"`TestB`", "`TestX`", "no TestX in the package shared/api"},
-		{"acceptance `TestC`", "acceptance", "is not a package and its tests"},
-		{"shared/api", "shared/none", "0 packages shared/none with tests"},
-		{"shared/api", "api", ""},
-		{"shared/api", "twice", "2 packages twice with tests"},
-		{"# D\n", "# D\n\n<a id=\"a-b\"></a>\n", "is not unique"},
+		{"</a>\n\n## E", "</a>\n\n", "no anchor of lower-case words, heading"},
+		{"- **Why:** y.\n", "", "What and Why"},
+		{"y.\n", "y.\n\n## F\n", "no anchor"},
+		{"y.\n", "y.\n\n<a id=\"a-b\"></a>\n\n## F\n\n- **What:** w.\n- **Why:** y.\n", "is not unique"},
+		{"y.\n", "y.\n\n<a id=\"c\"></a>\n\n## F\n\n- **What:** w.\n- **Why:** y.\n", "c: cited by a test is false"},
+		{"y.\n", "y.\n\n<a id=\"c\"></a>\n\n## F\n\n- **What:** w.\n- **Why:** y.\n- **No test:** z.\n", ""},
+		{"y.\n", "y.\n- **No test:** z.\n", "a-b: cited by a test is true"},
 	} {
-		_, found := decisions(strings.Replace(good, c.from, c.to, 1), tests)
-		all := strings.Join(found, "\n")
-		if c.want == "" && all != "" || !strings.Contains(all, c.want) {
+		_, _, found := decisions(map[string]string{"p": strings.Replace(good, c.from, c.to, 1)}, map[string]bool{"a-b": true})
+		if all := strings.Join(found, "\n"); c.want == "" && all != "" || !strings.Contains(all, c.want) {
 			t.Errorf("%q for %q: found %q, want %q", c.to, c.from, all, c.want)
 		}
 	}
-	const rows = "| Threat | Protection | Tested |\n|---|---|---|\n| Theft | Locks | shared/api `TestA` |\n"
-	for from, want := range map[string]string{"": "", "`TestA`": "is not a package", "TestA": "no TestX"} {
-		found := threats(strings.Replace(rows, from, map[string]string{"TestA": "TestX"}[from], min(len(from), 1)), tests)
-		if all := strings.Join(found, "\n"); want == "" && all != "" || !strings.Contains(all, want) {
-			t.Errorf("threats without %q: found %q, want %q", from, all, want)
+	const rows = "| Threat | Protection | Tested |\n|---|---|---|\n| Theft | Locks | TESTS |\n"
+	tests := map[string][]string{"x/api": {"TestA", "TestB"}, "a/twice": nil, "b/twice": nil}
+	for to, want := range map[string]string{
+		"api `TestA`": "", "x/api `TestX`": "no TestX in the package x/api", "x/none `TestA`": "0 packages x/none", "api": "is not a package",
+		"twice `TestA`": "2 packages twice",
+	} {
+		all := strings.Join(threats(strings.Replace(rows, "TESTS", to, 1), tests), "\n")
+		if want == "" && all != "" || !strings.Contains(all, want) {
+			t.Errorf("threats with %q: found %q, want %q", to, all, want)
 		}
 	}
 }

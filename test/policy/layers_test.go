@@ -198,7 +198,7 @@ func TestFunctionsStaySmall(t *testing.T) {
 		}
 		for _, dep := range p.Deps {
 			heavy := slices.Contains(tooHeavy, dep) && excused[path] != dep
-			// The browser is apart from the money (docs/decisions.md#pdf-renderer).
+			// The browser is apart from the money (docs/decisions/pdf.md#pdf-renderer).
 			browser := strings.HasPrefix(dep, "github.com/go-rod/") || strings.HasPrefix(dep, module+rendererPath+"/browser")
 			if heavy || browser && path != rendererPath || strings.HasPrefix(dep, "github.com/aws/aws-sdk-go-v2/") && path == rendererPath {
 				t.Errorf("%s depends on %s", path, dep)

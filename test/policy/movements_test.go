@@ -8,7 +8,7 @@ import (
 )
 
 // operatorTables are the tables of what operators do, with the kinds of movement that each holds
-// (docs/decisions.md#operator-movements).
+// (docs/decisions/money.md#operator-movements).
 var operatorTables = map[string][]string{"Movements": {"grant", "refund", "adjustment"}, "Resolutions": {"confirmation", "refunding resolution"}}
 
 // movementWrites are the actions that change items. TransactWriteItems needs the action of each of its writes ("Actions,
@@ -22,7 +22,7 @@ var movementWrites = []string{
 var rightsIn = []string{"AWS::IAM::Role", "AWS::IAM::ManagedPolicy", "AWS::DynamoDB::Table"}
 
 // movements: the role of no function can write a movement of any kind, but the resolver may put resolutions
-// (docs/decisions.md#resolver). The rule is stricter than IAM: a condition counts as
+// (docs/decisions/extensions.md#resolver). The rule is stricter than IAM: a condition counts as
 // fulfilled, a denial as none, a reference as any text, NotAction and NotResource as everything.
 func movements(s *templateFile) (f findings) {
 	for _, r := range s.resources("") {

@@ -50,8 +50,8 @@ var (
 	}
 )
 
-// docs/decisions.md#request-id: every error uses the error envelope with its HTTP status, X-SVC-Request-ID is on every
-// response. docs/decisions.md#rate-limit: Retry-After on 429.
+// docs/decisions/requests.md#request-id: every error uses the error envelope with its HTTP status, X-SVC-Request-ID is
+// on every response. docs/decisions/requests.md#rate-limit: Retry-After on 429.
 func TestDocumentNamesEveryError(t *testing.T) {
 	doc := document(t)
 	seen := map[string]bool{}
@@ -165,7 +165,8 @@ func codes(response *openapi3.Response) []string {
 	return out
 }
 
-// docs/decisions.md#credentials: every operation requires both credentials, unless the operation overrides this.
+// docs/decisions/requests.md#credentials: every operation requires both credentials, unless the operation overrides
+// this.
 func TestDocumentRequiresCredentials(t *testing.T) {
 	doc := document(t)
 	for path, item := range doc.Paths.Map() {
@@ -187,7 +188,7 @@ func TestDocumentRequiresCredentials(t *testing.T) {
 }
 
 // Every path of the document is a route of the template with a function folder behind it, and the
-// other way round.
+// other way round (docs/decisions/operating.md#rest-api).
 func TestRoutesAgree(t *testing.T) {
 	doc := document(t)
 	routes := current(t).routes()
@@ -212,7 +213,7 @@ func TestRoutesAgree(t *testing.T) {
 }
 
 // The paths of the contract, version 1.0.0. Any other is an extension and is marked as one
-// (docs/decisions.md#extensions).
+// (docs/decisions/extensions.md#extensions).
 var contractPaths = []string{
 	"/sms/send",
 	"/sms/balance",
@@ -228,7 +229,7 @@ var contractPaths = []string{
 }
 
 // The header parameters of the contract besides the credentials, its response headers, and the statuses of its errors;
-// 413 may be on every path (docs/decisions.md#routes).
+// 413 may be on every path (docs/decisions/requests.md#routes).
 var (
 	contractParameters = []string{"X-ENV", "X-Privacy-Mode", "X-Confirm-Send"}
 	contractHeaders    = []string{"X-SVC-Request-ID", "Retry-After", "Content-Length", "Content-Disposition", "Cache-Control"}

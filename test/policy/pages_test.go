@@ -176,7 +176,7 @@ func (m *model) perSecond(rate float64, of func(operationUnits) float64) (sum fl
 }
 
 // The writes of one request by table: a paid request reserves and removes in its wallet, each request counts, and the rest
-// is the ledger's (docs/decisions.md#phases).
+// is the ledger's (docs/decisions/requests.md#phases).
 func paid(o operationUnits) bool             { return o.Writes >= 4 }
 func walletWrites(o operationUnits) float64  { return map[bool]float64{true: 2}[paid(o)] }
 func countWrites(operationUnits) float64     { return 1 }
@@ -252,7 +252,7 @@ func computed(t *testing.T, name string, sections map[string]string) {
 		return
 	}
 	if !*update {
-		t.Errorf("%s is not what docs/units.json and template.yaml say: make pages", name)
+		t.Errorf("%s is older than what its sections are computed from: make pages", name)
 		return
 	}
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
@@ -307,7 +307,7 @@ func TestCosts(t *testing.T) {
 	}
 	fixed, idle, prod := m.fixed(t)
 	if idle > 15 {
-		t.Errorf("a month without a request and a web ACL costs %.2f $; most of it is metrics, see docs/decisions.md#log-lines", idle)
+		t.Errorf("a month without a request and a web ACL costs %.2f $; most of it is metrics, see docs/decisions/operating.md#log-lines", idle)
 	}
 	computed(t, "docs/costs.md", map[string]string{
 		"operations": table(slices.Concat([]string{"Operation", "Writes", "Reads", "Own time"}, m.Regions, []string{"Busy, " + m.Regions[0], "Each second of vendor"}), perMillion),
@@ -483,7 +483,7 @@ func (m *model) storage() string {
 	return table(slices.Concat([]string{"$"}, m.Regions), rows)
 }
 
-// TestScale computes the tables of docs/scale.md about the whole stage.
+// TestScale computes the tables of docs/scale.md and docs/scale-reasons.md about the whole stage.
 func TestScale(t *testing.T) {
 	m, err := readModel(current(t))
 	if err != nil {
@@ -498,7 +498,8 @@ func TestScale(t *testing.T) {
 	}
 	_, _, _ = m.fixed(t)
 	_, _, _ = m.project(), m.storage(), m.flood(t)
-	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates(), "projects": m.projects(), "sources": m.sources()})
+	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates()})
+	computed(t, "docs/scale-reasons.md", map[string]string{"projects": m.projects(), "sources": m.sources()})
 	known := slices.Concat(slices.Collect(maps.Keys(m.Units)), slices.Collect(maps.Keys(m.Quotas)), slices.Collect(maps.Keys(m.Prices)))
 	slices.Sort(known)
 	if used := slices.Sorted(maps.Keys(m.used)); !slices.Equal(used, known) {
@@ -584,8 +585,8 @@ func (m *model) rates() string {
 		}
 		rows = append(rows, row)
 	}
-	one("First to give out", func(rate float64) string { return first[rate].name })
-	one("First with warmed tables", func(rate float64) string { return warmed[rate].name })
+	one("First limit", func(rate float64) string { return first[rate].name })
+	one("First limit with warmed tables", func(rate float64) string { return warmed[rate].name })
 	one("`ApiRequestsPerSecond`, for the busiest route", func(rate float64) string {
 		return number(m.perSecond(rate, func(o operationUnits) float64 {
 			return map[bool]float64{true: 1}[strings.HasPrefix(o.Name, "SMS send")]

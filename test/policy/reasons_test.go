@@ -19,8 +19,8 @@ import (
 // gatewayReason matches the reason in a response of the gateway's own.
 var gatewayReason = regexp.MustCompile(`"reason":"([a-z_]+)"`)
 
-// docs/decisions.md#error-reasons: openapi.yaml lists the reasons of the code, the code uses each of them, and every error
-// with the code http_error has one.
+// docs/decisions/requests.md#error-reasons: openapi.yaml lists the reasons of the code, the code uses each of them, and
+// every error with the code http_error has one.
 func TestErrorReasons(t *testing.T) {
 	constants := reasons(t)
 	var documented []api.Reason

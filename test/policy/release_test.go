@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"svcapi/local/template"
 )
 
-// Each function is built for its architecture, the same wherever it is built.
+// Each function is built for its architecture, the same wherever it is built (docs/decisions/operating.md#builds).
 func TestBuildTargets(t *testing.T) {
 	architectures := map[any]string{"arm64": "GOARCH=arm64", "x86_64": "GOARCH=amd64"}
 	for _, function := range current(t).functions() {
@@ -92,22 +93,41 @@ func TestThrottleGuide(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+var (
+	link     = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	nameless = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
 
-// Guides link to files that are there.
+// Guides link to files and headings that exist.
 func TestGuides(t *testing.T) {
-	guides, err := filepath.Glob(root("docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
+	var guides []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(root(pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		guides = append(guides, found...)
 	}
-	for _, guide := range append(guides, root("README.md"), root("CONTRIBUTING.md"), root("CHANGELOG.md"), root("SECURITY.md")) {
+	for _, guide := range guides {
 		text, err := os.ReadFile(guide)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, match := range link.FindAllSubmatch(text, -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(guide), string(match[1]))); err != nil {
-				t.Errorf("%s links to %s: %v", guide, match[1], err)
+		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+			target := text
+			if match[1] != "" {
+				file := filepath.Join(filepath.Dir(guide), match[1])
+				if _, err := os.Stat(file); err != nil {
+					t.Errorf("%s links to %s: %v", guide, match[1], err)
+				}
+				target, _ = os.ReadFile(file)
+			}
+			titles := heading.FindAllStringSubmatch(string(target), -1)
+			if match[2] != "" && !strings.Contains(string(target), `<a id="`+match[2]+`">`) && !slices.ContainsFunc(titles, func(title []string) bool {
+				return strings.ReplaceAll(nameless.ReplaceAllString(strings.ToLower(title[1]), ""), " ", "-") == match[2]
+			}) {
+				t.Errorf("%s links to %s#%s, which is no heading", guide, match[1], match[2])
 			}
 		}
 	}

@@ -48,7 +48,8 @@ func TestSAMConfig(t *testing.T) {
 			text, _ := item.(string)
 			overrides = append(overrides, text)
 		}
-		// docs/decisions.md#payload-logging: bodies are logged whole on dev alone, and logs are kept for 30 days at most.
+		// docs/decisions/requests.md#payload-logging: bodies are logged whole on dev alone, and logs are kept for 30
+		// days at most.
 		kept := map[string]string{"dev": "7", "staging": "30", "prod": "30"}[stage]
 		for _, want := range []string{"Stage=" + stage, "LogRetentionDays=" + kept} {
 			if !slices.Contains(overrides, want) {

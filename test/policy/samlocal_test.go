@@ -62,7 +62,7 @@ func TestSAMLocalReachesTheLocalStack(t *testing.T) {
 				}
 				for variable, value := range got {
 					if function.LogicalID == rendererID && value == "" {
-						continue // docs/decisions.md#pdf-renderer
+						continue // docs/decisions/pdf.md#pdf-renderer
 					}
 					if strings.HasSuffix(variable, "_TABLE") && !hasTable(local, value) {
 						t.Errorf("%s: %s is %q, which the local stack does not make", function.LogicalID, variable, value)

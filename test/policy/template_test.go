@@ -55,7 +55,7 @@ var facts = []fact{
 	{"ApiStage", "MethodSettings", "[{DataTraceEnabled: false, HttpMethod: *, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, " +
 		"ResourcePath: /*, ThrottlingBurstLimit: ${ApiBurst}, ThrottlingRateLimit: ${ApiRequestsPerSecond}}, " + slow + "/~1docs, " + slowly + slow + "/~1docs~1{proxy+}, " +
 		strings.TrimSuffix(slowly, ", ") + "]"},
-	// docs/decisions.md#floods: the whole account's, to the topic of the alarms.
+	// docs/decisions/operating.md#floods: the whole account's, to the topic of the alarms.
 	{"Budget", "/Condition", "HasBudget"},
 	{"Budget", "Budget", "{BudgetLimit: {Amount: ${MonthlyBudgetUsd}, Unit: USD}, BudgetName: ${AWS::StackName}-${AWS::Region}, BudgetType: COST, TimeUnit: MONTHLY}"},
 	{"Budget", "NotificationsWithSubscribers.0", "{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: ACTUAL, Threshold: 80" + toTopic},
@@ -63,7 +63,7 @@ var facts = []fact{
 	{"", "Rules.MonthlyBudgetUsd.RuleCondition", filled("MonthlyBudgetUsd")},
 	{"", "Rules.MonthlyBudgetUsd.Assertions.0.Assert", filled("AlarmTopicArn")},
 	{"AWS::Lambda::Permission", "FunctionName", "~\\$\\{\\w+FunctionAliaslive\\}"},
-	// docs/decisions.md#pdf-stream: only this route streams, and its function has the time.
+	// docs/decisions/pdf.md#pdf-stream: only this route streams, and its function has the time.
 	{"Api", "Body.paths./api/v1/utilities/pdf/stream.x-amazon-apigateway-any-method.x-amazon-apigateway-integration.timeoutInMillis", "60000"},
 	{"Api", "Body.paths./api/v1/utilities/pdf/stream.x-amazon-apigateway-any-method.x-amazon-apigateway-integration.responseTransferMode", "STREAM"},
 	// No path as sent, no header, no body. A variable without a value is a hyphen, which is JSON between quotes alone.
@@ -97,8 +97,9 @@ var facts = []fact{
 	{"PdfRenderFunction", "MemorySize", "2048"},
 	{"PdfRenderFunction", "Layers", "[${ChromiumLayer}]"},
 	{"ChromiumLayer", "CompatibleArchitectures", "[x86_64]"},
-	// docs/decisions.md#pdf-isolation: a function for each mode, because Lambda sets the mode when it creates a function. Lambda
-	// refuses provisioned concurrency and SnapStart beside tenant isolation ("Tenant isolation", AWS Lambda Developer Guide).
+	// docs/decisions/pdf.md#pdf-isolation: a function for each mode, because Lambda sets the mode when it creates a
+	// function. Lambda refuses provisioned concurrency and SnapStart beside tenant isolation ("Tenant isolation", AWS
+	// Lambda Developer Guide).
 	{"PdfRenderFunction", "FunctionName", "svc-${Stage}-pdf-render-${PdfIsolation}"},
 	{"PdfRenderFunction", "TenancyConfig", "IsolatesProjects ? {TenantIsolationMode: PER_TENANT} : -"},
 	{"PdfRenderFunction", "SnapStart", ""},
@@ -133,7 +134,7 @@ var facts = []fact{
 	{"", "Parameters.DisposableLists.Default", "on"},
 	{"SmsResolveFunctionEveryTwoMinutes", "ScheduleExpression", "rate(2 minutes)"},
 	{"AWS::Lambda::EventInvokeConfig", "Qualifier", "live"},
-	{"AWS::Lambda::EventInvokeConfig", "DestinationConfig", "{}"}, // docs/decisions.md#failed-runs
+	{"AWS::Lambda::EventInvokeConfig", "DestinationConfig", "{}"}, // docs/decisions/operating.md#failed-runs
 	{"SettleFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
 	{"SettleFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "60"},
 	{"SmsResolveFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
@@ -206,7 +207,7 @@ var facts = []fact{
 	{"SettleSilentAlarm", "watched", "[SVC/${Stage} SettleFailed SampleCount]"},
 	{"RatesSilentAlarm", "watched", "[SVC/${Stage} RatesFailed SampleCount]"},
 	{"ListsAlarm", "watched", "[SVC/${Stage} ListsAge Maximum]"},
-	{"ListsAlarm", "Threshold", "255600"}, // docs/decisions.md#fresh-lists
+	{"ListsAlarm", "Threshold", "255600"}, // docs/decisions/look-ups.md#fresh-lists
 	{"RatesAlarm", "watched", "[SVC/${Stage} RatesAge Maximum, SVC/${Stage} RatesFailed Sum, SVC/${Stage} RatesRefused Sum]"},
 
 	// A host name and a web ACL are the operator's choice; by the stage's reference they come after the stage. "Disable the
@@ -307,7 +308,7 @@ const through = ` if \{StringEquals: \{kms:ViaService: \[dynamodb\.\$\{AWS::Regi
 	`secretsmanager\.\$\{AWS::Region\}\.\$\{AWS::URLSuffix\}\]\}\}`
 
 // statements: one action on one named resource for each need. The renderer may write its log and nothing else, because
-// strangers' documents run there (docs/decisions.md#pdf-renderer).
+// strangers' documents run there (docs/decisions/pdf.md#pdf-renderer).
 func statements(s *templateFile) (f findings) {
 	for _, r := range slices.Concat(s.resources("AWS::IAM::Role"), s.resources("AWS::IAM::ManagedPolicy")) {
 		seen := map[string]bool{}
@@ -389,7 +390,7 @@ func routes(s *templateFile) (f findings) {
 		item := maps.Clone(s.doc.object("Resources", "Api", "Properties", "Body", "paths", path))
 		if get := item.text("get", "x-amazon-apigateway-integration", "uri"); strings.HasPrefix(path, "/docs") &&
 			get == item.text("x-amazon-apigateway-any-method", "x-amazon-apigateway-integration", "uri") {
-			delete(item, "get") // docs/decisions.md#floods
+			delete(item, "get") // docs/decisions/operating.md#floods
 		}
 		if methods := item.names(); !slices.Equal(methods, []string{"x-amazon-apigateway-any-method"}) {
 			f.add("%s takes %v", path, methods)
@@ -411,8 +412,9 @@ func routes(s *templateFile) (f findings) {
 // alias is the alias that the gateway and the schedules call.
 const alias = "live"
 
-// The gateway's own responses (docs/decisions.md#routes, docs/decisions.md#internal-errors): unknown routes 404, large bodies
-// 413, throttling 429 with Retry-After, and a function that dies 500. DEFAULT_4XX with a status would give it to every 4xx.
+// The gateway's own responses (docs/decisions/requests.md#routes, docs/decisions/requests.md#internal-errors): unknown
+// routes 404, large bodies 413, throttling 429 with Retry-After, and a function that dies 500. DEFAULT_4XX with a
+// status would give it to every 4xx.
 var responsesWanted = map[string]string{
 	"DEFAULT_4XX": " http_error", "DEFAULT_5XX": "500 internal_error", "INTEGRATION_FAILURE": "500 internal_error",
 	"INTEGRATION_TIMEOUT": "500 internal_error", "MISSING_AUTHENTICATION_TOKEN": "404 http_error", "INVALID_SIGNATURE": "404 http_error",
@@ -617,7 +619,7 @@ func TestTemplateFindings(t *testing.T) {
 		with any
 		want string
 	}{
-		// docs/decisions.md#operator-movements: each way to let a function write a movement.
+		// docs/decisions/money.md#operator-movements: each way to let a function write a movement.
 		{charge + "1 Resource", arn("Movements"), "SmsRole may PutItem: grant"},
 		{charge + "1 Resource", arn("Resolutions"), "PdfRole may PutItem: confirmation"},
 		{charge + "0 Resource", []any{arn("Wallets"), arn("Movements")}, "SmsRole may UpdateItem: adjustment"},
@@ -646,7 +648,8 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources SmsCanaryAlarm Properties AlarmDescription", "The new version of SMS fails: its deployment is rolled back", "SmsCanaryAlarm: AlarmDescription is"},
 		{"Resources PdfRenderCanaryAlarm Properties AlarmName", "${AWS::StackName}-pdfrender-canary-${PdfRenderFunctionVersion.Version}", "PdfRenderCanaryAlarm: AlarmName is"},
 		{"Resources PdfFunction", nil, "nothing is a PdfFunction"},
-		// docs/decisions.md#failed-runs: without a destination, the alarms have to count failed and throttled runs.
+		// docs/decisions/operating.md#failed-runs: without a destination, the alarms have to count failed and throttled
+		// runs.
 		{"Resources ErrorsAlarm Properties Metrics 6 MetricStat", nil, "ErrorsAlarm watches"},
 		{"Resources ThrottlesAlarm Properties Metrics 6 MetricStat", nil, "ThrottlesAlarm watches"},
 		{"Rules HostedZoneId Assertions", nil, ": Rules.HostedZoneId.Assertions.0.Assert is"},
@@ -759,7 +762,8 @@ func change(doc object, path []string, with any) {
 }
 
 // TestParameterPublishes: another value of a parameter of functions is another version of each function, which the alias
-// gets, also from a released package. Other parameters, and a default that is given as a value, publish nothing.
+// gets, also from a released package. Other parameters, and a default that is given as a value, publish nothing
+// (docs/decisions/operating.md#versions).
 func TestParameterPublishes(t *testing.T) {
 	t.Parallel()
 	published := func(parameters ...string) (ids []string) {

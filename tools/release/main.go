@@ -1,4 +1,4 @@
-// Command release packages the product: a zip for each function and layer, a template that points at them, svc for
+// Command release packages the product: a zip for each function, layer and client, a template that points at them, svc for
 // several systems, a bill of materials and checksums. The same source gives the same bytes, whatever folder it is in.
 //
 // Usage: go run ./tools/release VERSION FOLDER
@@ -61,41 +61,38 @@ var (
 
 // pack writes the packages of the module in root into an emptied folder.
 func pack(ctx context.Context, root, version, folder string) error {
-	folder, err := filepath.Abs(folder)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
-		return err
-	}
+	folder, noFolder := filepath.Abs(folder)
+	text, noTemplate := os.ReadFile(filepath.Join(root, "template.yaml"))
 	work, err := os.MkdirTemp("", "release")
-	if err != nil {
+	if err := errors.Join(err, noFolder, noTemplate, os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	text, err := os.ReadFile(filepath.Join(root, "template.yaml"))
-	if err != nil {
-		return err
+	build := func(id, source string) error { // a zip of what make builds
+		artifacts := filepath.Join(work, id)
+		if err := errors.Join(os.Mkdir(artifacts, 0o755),
+			run(ctx, filepath.Join(root, source), []string{"ARTIFACTS_DIR=" + artifacts, "VERSION=" + version}, "make", "--silent", "build-"+id),
+			zipFolder(artifacts, filepath.Join(folder, strings.ToLower(id)+".zip"))); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+		return nil
 	}
 	var binaries []string
 	template := global.ReplaceAllString(string(text), "")
 	for _, at := range resource.FindAllStringSubmatch(template, -1) {
 		id, property := at[1], map[string]string{"Function": "CodeUri", "LayerVersion": "ContentUri"}[at[2]]
-		artifacts := filepath.Join(work, id)
-		if err := os.Mkdir(artifacts, 0o755); err != nil {
+		if err := build(id, source(at[0])); err != nil {
 			return err
 		}
-		if err := run(ctx, filepath.Join(root, source(at[0])), []string{"ARTIFACTS_DIR=" + artifacts}, "make", "--silent", "build-"+id); err != nil {
-			return fmt.Errorf("%s: %w", id, err)
-		}
-		name := strings.ToLower(id) + ".zip"
-		if err := zipFolder(artifacts, filepath.Join(folder, name)); err != nil {
-			return fmt.Errorf("%s: %w", id, err)
-		}
 		if at[2] == "Function" {
-			binaries = append(binaries, filepath.Join(artifacts, "bootstrap"))
+			binaries = append(binaries, filepath.Join(work, id, "bootstrap"))
 		}
-		template = pointAt(template, at[0], property, name)
+		template = pointAt(template, at[0], property, strings.ToLower(id)+".zip")
+	}
+	for _, language := range []string{"php", "python", "typescript"} {
+		if err := build("client-"+language, "."); err != nil {
+			return err
+		}
 	}
 	if err := os.WriteFile(filepath.Join(folder, "template.yaml"), []byte(template), 0o644); err != nil {
 		return err

@@ -24,13 +24,19 @@ type App struct {
 
 	Local, DryRun                             bool
 	stage, region, profile, output, stackName string
+	// Values returns the values of an argument for "svc completion", by its name in a use line and the arguments before it.
+	Values map[string]func(before []string) []string
 
-	started bool // true when the arguments are valid and the command runs
+	args    []string // of the command line
+	started bool     // true when the arguments are valid and the command runs
+	drawn   bool     // true while the terminal shows a progress
 }
 
 // Run runs the command line and returns the exit code.
 func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	a.addFlags(root)
+	a.complete(root)
+	a.args = args
 	root.SetArgs(negativeNumbers(args))
 	root.SetOut(a.Out)
 	root.SetErr(a.Errs)
@@ -74,11 +80,6 @@ func (a *App) addFlags(root *cobra.Command) {
 	Complete(root, "output", outputs...)
 }
 
-// Complete registers the values of a flag for "svc completion".
-func Complete(cmd *cobra.Command, flag string, values ...string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
-}
-
 // Line returns a command line of svc for the stage of this run.
 func (a *App) Line(format string, args ...any) string {
 	words := []string{"svc", fmt.Sprintf(format, args...)}
@@ -91,6 +92,21 @@ func (a *App) Line(format string, args ...any) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// plain matches an argument that a shell takes as it is.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
+
+// Again returns the command line of this run with another flag, for a shell.
+func (a *App) Again(flag string) string {
+	words := []string{"svc"}
+	for _, arg := range a.args {
+		if !plain.MatchString(arg) {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(append(words, flag), " ")
 }
 
 // flagValues describes the values of each type of flag.
@@ -109,7 +125,17 @@ func plainFlagError(err error) error {
 			return fmt.Errorf("--%s is %s, not %q", invalid.GetFlag().Name, values, invalid.GetValue())
 		}
 	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "limit" {
+		return fmt.Errorf("%w; it is --requests", err)
+	}
 	return err
+}
+
+// Moved returns a hidden command that names the command in its place.
+func Moved(name, instead string) *cobra.Command {
+	return &cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true, RunE: func(cmd *cobra.Command, _ []string) error {
+		return Usagef("there is no %q; it is %s", cmd.CommandPath(), instead)
+	}}
 }
 
 // Group returns a command that only holds others.
@@ -133,19 +159,20 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// Command completes a command with its use line and texts. The use line names the arguments. The action opens the stage,
-// calls parse, which stores and validates the arguments and flags, and then run. A command without arguments to validate has a nil parse.
+// Command completes a command with its use line and texts. The use line names the arguments. The action calls parse, which
+// stores and validates the arguments and flags before any call of AWS, opens the stage, and then calls run. A command without
+// arguments to validate has a nil parse.
 func (a *App) Command(cmd *cobra.Command, parse func(args []string) error, run func(context.Context, *Stack) error) *cobra.Command {
 	cmd.Args = countArguments(cmd.Use)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := a.Open(cmd.Context())
-		if err != nil {
-			return err
-		}
 		if parse != nil {
 			if err := parse(args); err != nil {
 				return err
 			}
+		}
+		s, err := a.Open(cmd.Context())
+		if err != nil {
+			return err
 		}
 		return run(cmd.Context(), s)
 	}
@@ -157,7 +184,10 @@ func (a *App) Command(cmd *cobra.Command, parse func(args []string) error, run f
 func (a *App) ProjectCommand(cmd *cobra.Command, parse func(args []string) error, run func(context.Context, *Stack, *project.Record) error) *cobra.Command {
 	var id string
 	return a.Command(cmd, func(args []string) error {
-		if id = args[0]; parse == nil {
+		if id = args[0]; !project.HasIDForm(id) {
+			return errNoProject(id)
+		}
+		if parse == nil {
 			return nil
 		}
 		return parse(args[1:])
@@ -173,15 +203,13 @@ func (a *App) ProjectCommand(cmd *cobra.Command, parse func(args []string) error
 // countArguments returns the rule for the arguments that a use line names: the arguments from the first "[" on are
 // optional, and "..." repeats the last argument.
 func countArguments(use string) cobra.PositionalArgs {
-	use, _, _ = strings.Cut(use, " --")
-	required, _, _ := strings.Cut(use, "[")
-	names, most := strings.Fields(required)[1:], len(strings.Fields(use))-1
+	names, required := arguments(use)
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) < len(names) {
-			return errors.New("missing " + strings.TrimSuffix(strings.Join(names[len(args):], " and "), "..."))
+		if len(args) < required {
+			return errors.New("missing " + strings.Join(names[len(args):required], " and "))
 		}
-		if len(args) > most && !strings.HasSuffix(use, "...") {
-			return fmt.Errorf("one argument too many: %q", args[most])
+		if len(args) > len(names) && !strings.HasSuffix(use, "...") {
+			return fmt.Errorf("one argument too many: %q", args[len(names)])
 		}
 		return nil
 	}

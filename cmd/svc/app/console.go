@@ -24,13 +24,14 @@ import (
 type Console struct {
 	In        io.Reader
 	Out, Errs io.Writer
+	Terminal  bool // the output is a terminal
 	// Hidden reads a line without echo; nil where the input is no terminal.
 	Hidden func(context.Context) (string, error)
 }
 
 // SystemConsole returns the console of the process.
 func SystemConsole() Console {
-	c := Console{In: os.Stdin, Out: os.Stdout, Errs: os.Stderr}
+	c := Console{In: os.Stdin, Out: os.Stdout, Errs: os.Stderr, Terminal: term.IsTerminal(int(os.Stdout.Fd()))}
 	if fd := int(os.Stdin.Fd()); term.IsTerminal(fd) {
 		c.Hidden = func(ctx context.Context) (string, error) { return readHidden(ctx, fd) }
 	}
@@ -71,11 +72,12 @@ func await[T any](ctx context.Context, read func() (T, error)) (T, error) {
 
 var errUnconfirmed = &FailureError{Text: "Not confirmed. Run again with --yes.", Exit: ExitRefused}
 
-// Confirm asks before a step that cannot be undone. Without a terminal only yes confirms the step. A dry run ends there.
-func (a *App) Confirm(ctx context.Context, yes bool, question string) error {
+// Confirm asks before steps that cannot be undone. Without a terminal only yes confirms them. A dry run ends there, and
+// prints the steps.
+func (a *App) Confirm(ctx context.Context, yes bool, question string, steps ...string) error {
 	switch {
 	case a.DryRun:
-		return &dryRunError{[]string{"ask: " + question}}
+		return &dryRunError{append([]string{"ask: " + question}, steps...)}
 	case yes:
 		return nil
 	case a.Hidden == nil:
@@ -140,6 +142,7 @@ func (a *App) PrintJSON(value any) error {
 
 // Print prints a result: the value as JSON for programs, or the tables with an empty line between them.
 func (a *App) Print(value any, tables ...Table) error {
+	a.ClearProgress()
 	if a.JSON() {
 		return a.PrintJSON(value)
 	}
@@ -220,6 +223,14 @@ func Dollars(credits int64) string {
 	return fmt.Sprintf("%s%d.%s%s", sign, credits/1_000_000, fraction[:2], strings.TrimRight(fraction[2:], "0"))
 }
 
+// Count formats a number with its noun, of which plural is the form for all numbers but 1.
+func Count[N int | int64](n N, noun, plural string) string {
+	if n != 1 {
+		noun = plural
+	}
+	return credit.Grouped(int64(n)) + " " + noun
+}
+
 // Credits formats credits with their value in US dollars.
 func Credits(n int64) string { return credit.Grouped(n) + " credits (" + Dollars(n) + " USD)" }
 
@@ -234,8 +245,17 @@ func Cell(text string) string {
 	return text
 }
 
+// ClearProgress removes the line of a progress from the terminal, before another output.
+func (a *App) ClearProgress() {
+	if a.drawn {
+		fmt.Fprint(a.Errs, "\r\x1b[K")
+	}
+	a.drawn = false
+}
+
 // Note prints a line for people on standard error, apart from the result.
 func (a *App) Note(format string, args ...any) {
+	a.ClearProgress()
 	fmt.Fprintf(a.Errs, format+"\n", args...)
 }
 
@@ -278,14 +298,14 @@ func (a *App) Progress(what string, total int) (step func()) {
 		if a.Hidden == nil || !last && time.Since(drawn) < progressEvery {
 			return
 		}
-		drawn = time.Now()
-		if total == 0 {
-			fmt.Fprintf(a.Errs, "\r%s %d", what, done)
-			return
+		drawn, a.drawn = time.Now(), !last
+		text := fmt.Sprintf("\r%s %d", what, done)
+		if total > 0 {
+			text += fmt.Sprintf("/%d", total)
 		}
-		fmt.Fprintf(a.Errs, "\r%s %d/%d", what, done, total)
 		if last {
-			fmt.Fprintln(a.Errs)
+			text += "\n"
 		}
+		fmt.Fprint(a.Errs, text)
 	}
 }

@@ -32,13 +32,10 @@ func Usagef(format string, args ...any) error {
 
 // Problems returns an error for a number of problems above 0 that a check has found and printed.
 func Problems(n int) error {
-	switch n {
-	case 0:
+	if n == 0 {
 		return nil
-	case 1:
-		return errors.New("1 problem")
 	}
-	return fmt.Errorf("%d problems", n)
+	return errors.New(Count(n, "problem", "problems"))
 }
 
 // FailureError is an error with an exit code and a hint of its own.
@@ -75,9 +72,10 @@ var adviceByError = []struct {
 	{errNoLocalStack, ExitFailed, "Start it in another terminal with: make run"},
 	{project.ErrNotFound, ExitNotFound, `"svc project list" shows the projects, "svc project show" what is in one.`},
 	{project.ErrExists, ExitRefused, "Choose another ID."},
-	{project.ErrMixedModes, ExitRefused, `Disable the others first: "svc integration disable".`},
+	{project.ErrMixedModes, ExitRefused, ""},
 	{project.ErrBusy, ExitRefused, "Run the command again."},
 	{project.ErrRotating, ExitRefused, `The client may still use the older secret. Finish it with --finish, or give --replace, which replaces the newer secret.`},
+	{project.ErrClosed, ExitRefused, `"svc project reopen" opens it again, within 30 days of its closing.`},
 	{project.ErrInvalid, ExitUsage, ""},
 	{credit.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},
 	{credit.ErrOutOfRange, ExitRefused, `"svc credit balance" shows the balance.`},
@@ -160,9 +158,9 @@ func (a *App) Report(err error) int {
 		fmt.Fprintln(a.Errs, "\nsvc: interrupted")
 		return exit
 	}
-	fmt.Fprintf(a.Errs, "svc: %s\n", strings.TrimSpace(err.Error()))
+	a.Note("svc: %s", strings.TrimSpace(err.Error()))
 	if hint != "" {
-		fmt.Fprintf(a.Errs, "     %s\n", hint)
+		a.Note("     %s", hint)
 	}
 	return exit
 }

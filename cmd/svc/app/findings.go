@@ -59,6 +59,6 @@ func (a *App) PrintFindings(found []Finding, all bool) error {
 	if err := a.Print(shown, t); err != nil {
 		return err
 	}
-	a.Note("%d in order, %d warnings, %d broken.", count[OK], count[Warning], count[Broken])
+	a.Note("%d in order, %s, %d broken.", count[OK], Count(count[Warning], "warning", "warnings"), count[Broken])
 	return Problems(count[Broken])
 }

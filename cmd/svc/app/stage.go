@@ -229,18 +229,17 @@ func (s *Stack) HasRecovery(ctx context.Context, table string) (bool, error) {
 
 // Load reads a project, and returns an error for a project that does not exist.
 func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, error) {
-	if projectID == "" {
-		return nil, Usagef("the project's ID is empty")
+	if !project.HasIDForm(projectID) {
+		return nil, errNoProject(projectID)
 	}
 	rec, err := s.Projects.Load(ctx, projectID)
-	if err != nil {
-		return nil, err
+	if err == nil && rec == nil {
+		err = errNoProject(projectID)
 	}
-	if rec == nil {
-		return nil, fmt.Errorf("project %s: %w", projectID, project.ErrNotFound)
-	}
-	return rec, nil
+	return rec, err
 }
+
+func errNoProject(id string) error { return fmt.Errorf("project %s: %w", id, project.ErrNotFound) }
 
 // ProjectIDs returns the only project that a command concerns, which must exist, or all projects for an empty ID.
 func (s *Stack) ProjectIDs(ctx context.Context, only string) ([]string, error) {

@@ -131,7 +131,11 @@ func (o operation) command(a *app.App, parse func(args []string) ([]string, erro
 		return err
 	}, func(ctx context.Context, s *app.Stack) error {
 		if o.judgement != burner.Allowed || cmd.Flags().Changed("project") {
-			if _, err := s.Load(ctx, projectID); err != nil {
+			rec, err := s.Load(ctx, projectID)
+			if err == nil {
+				err = rec.RefuseClosed()
+			}
+			if err != nil {
 				return err
 			}
 		}

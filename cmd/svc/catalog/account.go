@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"svcapi/cmd/svc/app"
 	sms "svcapi/functions/sms/vendors"
 	lookup "svcapi/shared/iplookup/vendors"
@@ -25,14 +27,14 @@ type Account struct {
 	Environment project.Environment
 	// Stored are the fields before a change, and Fields after it.
 	Stored, Fields secret.Values
-	// Tried is the result of a test of the fields; empty where the command tests no account.
+	// Tried is the result of a test of the fields.
 	Tried string
 }
 
 // ReadAccount reads the stored fields of an owner's account.
 func ReadAccount(ctx context.Context, s *app.Stack, o Offer, owner string, env project.Environment) (Account, error) {
 	stored, err := s.Secrets.Fields(ctx, o.Kind, owner, env, o.Spec.Name)
-	return Account{o, owner, env, stored, stored, ""}, err
+	return Account{o, owner, env, stored, stored, "not tried"}, err
 }
 
 // ReadAccounts reads the stored fields of an owner's account in each environment.
@@ -79,14 +81,11 @@ func Store(ctx context.Context, s *app.Stack, accounts []Account) error {
 	var tables []app.Table
 	for _, t := range accounts {
 		name, vendor, fields := t.Name(s), t.Offer.Spec.Name, t.Fields.Names()
-		v := map[string]any{"secret": name, "environment": t.Environment, "vendor": vendor, "fields": fields}
-		rows := app.Rows("Secret", name, "Environment", string(t.Environment), "Vendor", vendor, "Fields", strings.Join(fields, ", "))
-		if t.Tried != "" {
-			v["tried"], rows = t.Tried, append(rows, []string{"Tried", t.Tried})
-		} else {
-			v["changed"] = t.Changed()
-		}
-		views, tables = append(views, v), append(tables, app.Table{Rows: rows})
+		views = append(views, map[string]any{
+			"secret": name, "environment": t.Environment, "vendor": vendor, "fields": fields, "changed": t.Changed(), "tried": t.Tried,
+		})
+		tables = append(tables, app.Table{Rows: app.Rows("Secret", name, "Environment", string(t.Environment), "Vendor", vendor,
+			"Fields", strings.Join(fields, ", "), "Tried", t.Tried)})
 	}
 	return s.Print(app.OneOrAll(views), tables...)
 }
@@ -102,17 +101,45 @@ func (s Staged) Fields(context.Context, project.Kind, string, project.Environmen
 // maxSecretFile is the largest value of Secrets Manager, in bytes.
 const maxSecretFile = 64 << 10
 
-// ReadSecrets sets new fields of accounts at one vendor from a file, from standard input ("-") or from a terminal.
-// ReadSecrets asks at the terminal when ask is set or a required field is missing. An empty value in a file removes the
-// field. No value is an argument of a command or occurs in an error.
-func ReadSecrets(ctx context.Context, s *app.Stack, accounts []Account, file string, ask bool) (err error) {
+// SecretInput reads new secret fields of accounts from a file, from standard input ("-") or from a terminal. No value is an
+// argument of a command or occurs in an error.
+type SecretInput struct {
+	File  string
+	given map[string]string // of the file; nil without one
+}
+
+// AddFlag adds the flag that names the file.
+func (in *SecretInput) AddFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&in.File, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
+}
+
+// Parse reads the file, if one is given.
+func (in *SecretInput) Parse(a *app.App, spec upstream.Spec) error {
+	if in.File == "" {
+		return nil
+	}
+	content, err := a.Read(in.File, maxSecretFile)
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(content, &in.given) != nil || in.given == nil {
+		return app.Usagef(`%s must be a JSON object of texts, such as {"api_key": "..."}`, in.File)
+	}
+	for name := range in.given {
+		if find(spec.Secrets, name) == nil {
+			return app.Usagef("%s has no secret field %q; it has %s", spec.Title, name, names(spec.Secrets))
+		}
+	}
+	return nil
+}
+
+// Read sets the new fields of accounts at one vendor. Without a file Read asks at the terminal when ask is set or a required
+// field is missing. An empty value in a file removes the field.
+func (in *SecretInput) Read(ctx context.Context, s *app.Stack, accounts []Account, ask bool) (err error) {
 	spec := accounts[0].Offer.Spec
 	missing := func(t Account) bool { return len(upstream.Missing(spec.Secrets, t.Stored)) > 0 }
-	var given map[string]string
-	switch {
-	case file != "":
-		given, err = readSecretFile(s, file)
-	case s.Hidden != nil && (ask || slices.ContainsFunc(accounts, missing)):
+	given := in.given
+	if given == nil && s.Hidden != nil && (ask || slices.ContainsFunc(accounts, missing)) {
 		given, err = askSecrets(ctx, s, spec, accounts)
 	}
 	if err != nil {
@@ -122,9 +149,6 @@ func ReadSecrets(ctx context.Context, s *app.Stack, accounts []Account, file str
 		fields := secret.Values{}
 		maps.Copy(fields, accounts[i].Stored)
 		for name, value := range given {
-			if find(spec.Secrets, name) == nil {
-				return app.Usagef("%s has no secret field %q; it has %s", spec.Title, name, names(spec.Secrets))
-			}
 			if fields[name] = value; value == "" {
 				delete(fields, name)
 			}
@@ -132,17 +156,6 @@ func ReadSecrets(ctx context.Context, s *app.Stack, accounts []Account, file str
 		accounts[i].Fields = fields
 	}
 	return nil
-}
-
-func readSecretFile(s *app.Stack, file string) (given map[string]string, err error) {
-	content, err := s.Read(file, maxSecretFile)
-	if err != nil {
-		return nil, err
-	}
-	if json.Unmarshal(content, &given) != nil || given == nil {
-		return nil, app.Usagef(`%s must be a JSON object of texts, such as {"api_key": "..."}`, file)
-	}
-	return given, nil
 }
 
 func askSecrets(ctx context.Context, s *app.Stack, spec upstream.Spec, accounts []Account) (map[string]string, error) {

@@ -49,29 +49,56 @@ func Offers() []Offer {
 
 // ValidateKind returns an error for an unknown kind.
 func ValidateKind(kind string) error {
+	if kind == "qrcode" || kind == "qr" {
+		return app.Usagef("QR codes belong to the kind barcode, and there is no kind %q", kind)
+	}
 	if kinds := project.Kinds(); !slices.Contains(kinds, project.Kind(kind)) {
 		return app.Usagef("unknown kind %q; the kinds are %s", kind, join(kinds, func(k project.Kind) string { return string(k) }))
 	}
 	return nil
 }
 
-// Find returns the vendor that the operator names.
+// Find returns the vendor that the operator names, or the only vendor of a kind without a name.
 func Find(kind, vendor string) (Offer, error) {
 	if err := ValidateKind(kind); err != nil {
 		return Offer{}, err
 	}
 	offers := slices.DeleteFunc(Offers(), func(o Offer) bool { return o.Kind != project.Kind(kind) })
+	if vendor == "" && len(offers) == 1 {
+		return offers[0], nil
+	}
 	if at := slices.IndexFunc(offers, func(o Offer) bool { return o.Spec.Name == vendor }); at >= 0 {
 		return offers[at], nil
+	}
+	if vendor == "" {
+		return Offer{}, app.Usagef("missing VENDOR; the vendors of kind %s are %s", kind, join(offers, func(o Offer) string { return o.Spec.Name }))
 	}
 	return Offer{}, app.Usagef("no vendor %q of kind %s; the vendors are %s", vendor, kind, join(offers, func(o Offer) string { return o.Spec.Name }))
 }
 
-// ParseVendor returns a parser of the arguments KIND and VENDOR, which sets the offer.
+// ParseVendor returns a parser of the arguments KIND and VENDOR, which sets the offer. VENDOR may be absent.
 func ParseVendor(o *Offer) func(args []string) error {
 	return func(args []string) (err error) {
-		*o, err = Find(args[0], args[1])
+		*o, err = Find(args[0], strings.Join(args[1:], ""))
 		return err
+	}
+}
+
+// Values returns the kinds, and the vendors of the kind before them or of SMS, for "svc completion".
+func Values() map[string]func(before []string) []string {
+	return map[string]func([]string) []string{
+		"KIND": func([]string) []string {
+			return strings.Split(join(project.Kinds(), func(k project.Kind) string { return string(k) }), ", ")
+		},
+		"VENDOR": func(before []string) (vendors []string) {
+			kind := project.Kind(before[len(before)-1])
+			for _, o := range Offers() {
+				if o.Kind == kind || o.Kind == project.SMS && ValidateKind(string(kind)) != nil {
+					vendors = append(vendors, o.Spec.Name)
+				}
+			}
+			return vendors
+		},
 	}
 }
 

@@ -133,6 +133,16 @@ func request(ctx context.Context, s *app.Stack, rec *project.Record, i Issued) s
 		fmt.Sprintf(call, deployed.BaseURL)
 }
 
+func parseClientID(into *string) func(args []string) error {
+	return func(args []string) error {
+		if _, ok := project.ParseClientID(args[0]); !ok {
+			return app.Usagef(`%q is no client ID of "svc credential list"; "svc vendor account" rotates the key of a vendor`, args[0])
+		}
+		*into = args[0]
+		return nil
+	}
+}
+
 func rotate(a *app.App) *cobra.Command {
 	var clientID string
 	var finish, replace bool
@@ -147,10 +157,12 @@ func rotate(a *app.App) *cobra.Command {
 
 A client ID has at most two live secrets. If the newer secret is lost before the
 client has it, --replace creates another in its place; the older secret stays.`,
-	}, app.Bind(&clientID), func(ctx context.Context, s *app.Stack) error {
+	}, func(args []string) error {
 		if finish && replace {
 			return app.Usagef("give --finish or --replace, not both")
 		}
+		return parseClientID(&clientID)(args)
+	}, func(ctx context.Context, s *app.Stack) error {
 		if finish {
 			return printState(s, clientID, "one live secret, the newest", s.Projects.FinishRotation(ctx, clientID))
 		}
@@ -171,7 +183,7 @@ func revoke(a *app.App) *cobra.Command {
 	var yes bool
 	cmd := a.Command(&cobra.Command{
 		Use: "revoke CLIENT_ID", Short: "End a client ID and its secrets permanently",
-	}, app.Bind(&clientID), func(ctx context.Context, s *app.Stack) error {
+	}, parseClientID(&clientID), func(ctx context.Context, s *app.Stack) error {
 		question := fmt.Sprintf("Revoke %s on stage %s? Its requests will be refused permanently.", clientID, s.Stage)
 		if err := s.Confirm(ctx, yes, question); err != nil {
 			return err

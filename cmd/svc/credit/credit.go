@@ -19,7 +19,7 @@ import (
 // Command returns "svc credit".
 func Command(a *app.App) *cobra.Command {
 	return app.Group("credit", "Grant credits, show balances and the ledger (1 USD is 1,000,000 credits)",
-		grant(a), grants(a), refund(a), adjust(a), alert(a),
+		grant(a), app.Moved("grants", `"svc credit grant --file FILE"`), refund(a), adjust(a), alert(a),
 		a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, balance),
 		ledger(a))
 }
@@ -41,6 +41,9 @@ func alert(a *app.App) *cobra.Command {
 		credits, err = app.Integer("CREDITS", args[0], 0, credit.MaxBalance)
 		return err
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if err := rec.RefuseClosed(); err != nil {
+			return err
+		}
 		if err := s.Credits.SetAlert(ctx, rec.ID, credits); err != nil {
 			return err
 		}
@@ -100,6 +103,9 @@ func (m *movement) identify() (err error) {
 
 // move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
 func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record, write func(context.Context, credit.Movement) error) (err error) {
+	if err := rec.RefuseClosed(); err != nil {
+		return err
+	}
 	m.Project = rec.ID
 	if m.Actor, err = s.Actor(ctx); err != nil {
 		return err
@@ -114,25 +120,54 @@ func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record, 
 }
 
 func grant(a *app.App) *cobra.Command {
-	m := &movement{name: "grant"}
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "grant PROJECT CREDITS",
-		Short: "Add credits to a project's wallet",
+	m, file, batch := &movement{name: "grant"}, "", ""
+	var given []bulkGrant
+	cmd := a.Command(&cobra.Command{
+		Use:   "grant [PROJECT CREDITS]",
+		Short: "Add credits to a project's wallet, or with --file to many",
 		Long: `Add credits to a project's wallet. A grant has an ID and takes effect once: if
-the result is lost, repeat the command with the --id that was printed.`,
-		Example: `  svc credit grant acme 10000000 --reason "invoice 2031"`,
+the result is lost, repeat the command with the --id that was printed.
+
+Each line of a file is PROJECT,CREDITS or PROJECT,CREDITS,REASON. The command ignores
+a first line that begins with the column "project" or "project_id", and lines that
+begin with #. "-" reads standard input. The command grants nothing unless every line
+is valid and every project is there and not closed. A grant of a file counts once for
+its batch and project, so the command may be repeated.`,
+		Example: `  svc credit grant acme 10000000 --reason "invoice 2031"
+  svc credit grant --file march.csv --batch 2026-03-31-invoices --reason invoice --dry-run`,
 	}, func(args []string) (err error) {
-		if strings.HasPrefix(args[0], "-") {
-			return app.Usagef(`a grant cannot be negative: "svc credit adjust PROJECT --by %s" removes credits`, args[0])
+		switch {
+		case file != "" && (len(args) > 0 || m.id != ""), file == "" && batch != "":
+			return app.Usagef("give PROJECT and CREDITS, or --file with --batch")
+		case file != "":
+			text, err := a.Read(file, maxFile)
+			if err == nil {
+				given, err = readGrants(string(text), batch, m.Reason)
+			}
+			return err
+		case len(args) < 2:
+			return app.Usagef("missing %s, or --file", strings.Join([]string{"PROJECT", "CREDITS"}[len(args):], " and "))
+		case strings.HasPrefix(args[1], "-"):
+			return app.Usagef(`a grant cannot be negative: "svc credit adjust PROJECT --by %s" removes credits`, args[1])
 		}
-		if m.Credits, err = app.Integer("CREDITS", args[0], 1, credit.MaxBalance); err != nil {
+		m.Project = args[0]
+		if m.Credits, err = app.Integer("CREDITS", args[1], 1, credit.MaxBalance); err != nil {
 			return err
 		}
 		return m.identify()
-	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	}, func(ctx context.Context, s *app.Stack) error {
+		if file != "" {
+			return grantAll(ctx, s, given)
+		}
+		rec, err := s.Load(ctx, m.Project)
+		if err != nil {
+			return err
+		}
 		return m.move(ctx, s, rec, func(ctx context.Context, m credit.Movement) error { return makeGrant(ctx, s, m) })
 	})
 	m.addFlags(cmd)
+	cmd.Flags().StringVar(&file, "file", "", "CSV file of grants to many projects, - for standard input")
+	cmd.Flags().StringVar(&batch, "batch", "", "name of the file's grants, beginning with their date: 2026-03-31-invoices")
 	return cmd
 }
 
@@ -200,6 +235,9 @@ the ID of the charge in "svc credit ledger". To refund an uncertain SMS, use
 		}
 		return nil
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if err := rec.RefuseClosed(); err != nil {
+			return err
+		}
 		actor, err := s.Actor(ctx)
 		if err != nil {
 			return err

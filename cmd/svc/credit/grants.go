@@ -8,12 +8,9 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/credit"
@@ -121,46 +118,24 @@ func parseGrant(fields []string, reason string, seen map[string]bool) (g bulkGra
 
 var errNotAll = errors.New("some grants failed: correct the file and run the command again; grants that were made are not repeated")
 
-func grants(a *app.App) *cobra.Command {
-	var batch, reason string
-	var given []bulkGrant
-	cmd := a.Command(&cobra.Command{
-		Use:   "grants FILE.csv",
-		Short: "Grant credits to many projects",
-		Long: `Grant credits to many projects. Each line is PROJECT,CREDITS or
-PROJECT,CREDITS,REASON. The command ignores a first line that begins with the
-column "project" or "project_id", and lines that begin with #. "-" reads standard input.
-
-The command grants nothing unless every line is valid and every project exists.
-A grant counts once for its batch and project, so the command may be repeated.`,
-		Example: `  svc credit grants march.csv --batch 2026-03-31-invoices --reason invoice --dry-run`,
-	}, func(args []string) error {
-		text, err := a.Read(args[0], maxFile)
-		if err == nil {
-			given, err = readGrants(string(text), batch, reason)
-		}
-		return err
-	}, func(ctx context.Context, s *app.Stack) error { return grantAll(ctx, s, given) })
-	cmd.Flags().StringVar(&batch, "batch", "", "name of the grants, beginning with their date: 2026-03-31-invoices")
-	cmd.Flags().StringVar(&reason, "reason", "", "reason for the ledger, for lines without one")
-	return cmd
-}
-
 // grantAll makes the grants where all projects exist.
 func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {
-	known, err := s.ProjectIDs(ctx, "")
+	known, err := s.Projects.ListProjects(ctx)
 	if err != nil {
 		return err
 	}
-	slices.Sort(known)
+	open := map[string]bool{}
+	for _, p := range known {
+		open[p.ID] = p.Closed.IsZero()
+	}
 	var absent []string
 	for _, g := range grants {
-		if _, found := slices.BinarySearch(known, g.ProjectID); !found {
+		if !open[g.ProjectID] {
 			absent = append(absent, g.ProjectID)
 		}
 	}
 	if len(absent) > 0 {
-		return app.Usagef("no such projects: %s", strings.Join(absent[:min(len(absent), maxProblems)], ", "))
+		return app.Usagef("no such projects, or closed ones: %s", strings.Join(absent[:min(len(absent), maxProblems)], ", "))
 	}
 	actor, err := s.Actor(ctx)
 	if err != nil {
@@ -187,7 +162,7 @@ func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {
 	if err := s.Print(grants, t); err != nil {
 		return err
 	}
-	s.Note("%s credits in %d grants, %d failed (%s USD).", credit.Grouped(total), len(grants)-failed, failed, app.Dollars(total))
+	s.Note("%s in %s, %d failed.", app.Credits(total), app.Count(len(grants)-failed, "grant", "grants"), failed)
 	if failed > 0 {
 		return errNotAll
 	}

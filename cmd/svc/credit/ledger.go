@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,45 +11,6 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
-
-// EntryView is a ledger entry as programs read it.
-type EntryView struct {
-	ID          credit.Key   `json:"id"`
-	State       credit.State `json:"state"`
-	Credits     int64        `json:"credits"` // the change of the balance
-	Operation   string       `json:"operation"`
-	Units       int64        `json:"units"`
-	Environment string       `json:"environment"`
-	Vendor      string       `json:"vendor"`
-	RequestID   string       `json:"request_id"`
-	At          time.Time    `json:"at"`
-	Uncertain   bool         `json:"uncertain"`
-	Actor       string       `json:"actor"`
-	Reason      string       `json:"reason"`
-	// Refunds is the ID of the refunded charge.
-	Refunds credit.Key `json:"refunds"`
-	// Resolution is set for a charge that was uncertain.
-	Resolution *ResolutionView `json:"resolution"`
-}
-
-// ResolutionView is an operator's decision about an uncertain charge.
-type ResolutionView struct {
-	Verdict credit.Verdict `json:"verdict"`
-	Reason  string         `json:"reason"`
-	Actor   string         `json:"actor"`
-	At      time.Time      `json:"at"`
-}
-
-func viewEntry(e credit.Entry) EntryView {
-	v := EntryView{
-		e.Key, e.State, effect(e), e.Price, e.Units, e.Environment, e.Vendor, e.RequestID, e.At.UTC(), e.Uncertain, e.Actor, e.Reason, e.Refunds, nil,
-	}
-	if e.Resolution.Verdict != "" {
-		r := ResolutionView(e.Resolution)
-		v.Resolution = &r
-	}
-	return v
-}
 
 // effect returns the change of the balance by the entry.
 func effect(e credit.Entry) int64 {
@@ -63,13 +23,13 @@ func effect(e credit.Entry) int64 {
 	return e.Credits
 }
 
-// note formats the reason and the actor of the entry.
-func (e EntryView) note() string {
+// Note formats the reason and the actor of an entry.
+func Note(e credit.Entry) string {
 	text, actor := e.Reason, e.Actor
 	switch {
 	case e.Uncertain:
 		text = "uncertain"
-	case e.Resolution != nil:
+	case e.Resolution.Verdict != "":
 		text, actor = fmt.Sprintf("%s: %s", e.Resolution.Verdict, e.Resolution.Reason), e.Resolution.Actor
 	case e.Refunds != "":
 		text = fmt.Sprintf("%s, for %s", e.Reason, e.Refunds)
@@ -105,6 +65,7 @@ func ledger(a *app.App) *cobra.Command {
 		}
 		return printEntries(s, entries)
 	})
+	cmd.AddCommand(app.Moved("verify", `"svc ledger verify"`))
 	days.AddFlags(cmd)
 	cmd.Flags().BoolVar(&uncertain, "uncertain", false, "show the uncertain charges of all days: a vendor may have carried out the request")
 	return cmd
@@ -112,26 +73,19 @@ func ledger(a *app.App) *cobra.Command {
 
 func printEntries(s *app.Stack, entries []credit.Entry) error {
 	header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
-	return app.PrintList(s.App, app.Table{Header: header, Empty: "No entries."}, entries, func(e credit.Entry) (EntryView, []string) {
-		v := viewEntry(e)
-		credits, dollars := s.Number(v.Credits), app.Dollars(v.Credits)
-		if v.Credits > 0 && !s.CSV() {
+	return app.PrintList(s.App, app.Table{Header: header, Empty: "No entries."}, entries, func(e credit.Entry) (credit.Entry, []string) {
+		e.Credits = effect(e)
+		credits, dollars := s.Number(e.Credits), app.Dollars(e.Credits)
+		if e.Credits > 0 && !s.CSV() {
 			credits, dollars = "+"+credits, "+"+dollars
 		}
-		return v, []string{string(v.ID), s.Time(v.At), string(v.State), credits, dollars, v.Operation, v.Environment, v.Vendor, v.RequestID, v.note()}
+		return e, []string{string(e.Key), s.Time(e.At), string(e.State), credits, dollars, e.Price, e.Environment, e.Vendor, e.RequestID, Note(e)}
 	})
 }
 
 // LedgerCommand returns "svc ledger".
 func LedgerCommand(a *app.App) *cobra.Command {
 	return app.Group("ledger", "Audit the wallets against the ledger", verify(a))
-}
-
-type damageView struct {
-	ProjectID string        `json:"project_id"`
-	Damage    credit.Damage `json:"damage"`
-	ID        credit.Key    `json:"id"`
-	Detail    string        `json:"detail"`
 }
 
 func verify(a *app.App) *cobra.Command {
@@ -154,18 +108,15 @@ says what a person may repair.`,
 func runVerify(ctx context.Context, s *app.Stack) error {
 	step := s.Progress("reading", 0)
 	verified, err := s.Credits.Verify(ctx, func(int) { step() })
-	if s.Hidden != nil {
-		s.Note("") // ends the line of the progress
-	}
 	if err != nil {
 		return err
 	}
-	views, rows := app.List(verified.Findings, func(f credit.Finding) (damageView, []string) {
-		return damageView{f.Project, f.Damage, f.Key, f.Detail}, []string{f.Project, string(f.Damage), string(f.Key), f.Detail}
+	views, rows := app.List(verified.Findings, func(f credit.Finding) (credit.Finding, []string) {
+		return f, []string{f.Project, string(f.Damage), string(f.Key), f.Detail}
 	})
 	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows, Empty: "Every wallet agrees with its ledger."}
 	err = s.Print(map[string]any{"wallets": verified.Wallets, "entries": verified.Entries, "findings": views}, t)
-	s.Note("%d wallets, %d ledger entries.", verified.Wallets, verified.Entries)
+	s.Note("%s, %s.", app.Count(verified.Wallets, "wallet", "wallets"), app.Count(verified.Entries, "ledger entry", "ledger entries"))
 	if err != nil {
 		return err
 	}

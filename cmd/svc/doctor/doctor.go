@@ -164,7 +164,7 @@ func (d *Diagnosis) gateway(ctx context.Context) {
 }
 
 const (
-	// probePause exceeds the second for which a function may refuse a new credential (docs/decisions.md#project-records).
+	// probePause exceeds the time without a new credential (docs/decisions/requests.md#project-records).
 	probePause = 1500 * time.Millisecond
 	// ProbeAttempts last longer than the ten seconds for which functions cache a record.
 	ProbeAttempts = 8

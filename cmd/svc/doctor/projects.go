@@ -44,6 +44,11 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 	}
 	d.AddIf(!project.ValidID(id), app.Broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized",
 		"Move its client: svc project export, then svc project import FILE --id ID.")
+	if !rec.Closed.IsZero() {
+		balance, err := d.Credits.Balance(ctx, id)
+		d.AddIf(balance > 0, app.Warning, "closed", id, "it is closed, and has "+app.Credits(balance), d.Line("project close %s", id))
+		return err
+	}
 	d.AddIf(rec.Paused, app.Warning, "paused", id, "every request gets 503 project_paused", d.Line("project resume %s", id))
 	d.AddIf(rec.Trial && len(rec.TrialDestinations) == 0, app.Warning, "trial", id, "it is on trial, and no destination is allowed",
 		d.Line("project trial %s on --allow 0771234567", id))

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,14 +26,14 @@ func Command(a *app.App) *cobra.Command {
 		enable(a, "disable", "Stop using an integration; its settings and secrets stay", false))
 }
 
-// show prints the integrations of a project with one vendor in some environments.
+// show prints the integrations of a project of one kind in some environments: those with the vendor, or all without a name.
 func show(ctx context.Context, s *app.Stack, projectID string, envs []project.Environment, kind project.Kind, vendor string) error {
 	rec, err := s.Load(ctx, projectID)
 	if err != nil {
 		return err
 	}
 	rec.Integrations = slices.DeleteFunc(rec.Integrations, func(i project.Integration) bool {
-		return i.Kind != kind || i.Vendor != vendor || !slices.Contains(envs, i.Environment)
+		return i.Kind != kind || vendor != "" && i.Vendor != vendor || !slices.Contains(envs, i.Environment)
 	})
 	views, err := catalog.ViewAll(ctx, s, rec)
 	if err != nil {
@@ -61,21 +63,76 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 	var envs []project.Environment
 	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
 	app.EnvironmentsFlag(cmd, &envs, "development")
-	return a.ProjectCommand(cmd, app.Bind(&kind, &vendor), func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		if err := s.Projects.EnableIntegration(ctx, rec.ID, envs, project.Kind(kind), vendor, active); err != nil {
-			return err
+	return a.ProjectCommand(cmd, func(args []string) (err error) {
+		if active { // disable also takes a vendor that only another version knows
+			_, err = catalog.Find(args[0], args[1])
 		}
-		return show(ctx, s, rec.ID, envs, project.Kind(kind), vendor)
+		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		return store(ctx, s, rec.ID, envs, project.Kind(kind), vendor, false, func(rec *project.Record) (all []project.Integration, err error) {
+			for _, env := range envs {
+				i := rec.Integration(env, project.Kind(kind), vendor)
+				if i == nil {
+					return nil, fmt.Errorf("integration %s: %w", project.IntegrationID(env, project.Kind(kind), vendor), project.ErrNotFound)
+				}
+				i.Active = active
+				all = append(all, *i)
+			}
+			return all, nil
+		})
 	})
 }
 
-// checkView is the result of the check of one integration.
-type checkView struct {
-	Environment project.Environment `json:"environment"`
-	Kind        project.Kind        `json:"kind"`
-	Vendor      string              `json:"vendor"`
-	OK          bool                `json:"ok"`
-	Detail      string              `json:"detail"`
+// store edits the integrations of a project with a vendor in some environments, in one write, and prints them.
+func store(
+	ctx context.Context, s *app.Stack, id string, envs []project.Environment, kind project.Kind, vendor string, replace bool,
+	edit func(*project.Record) ([]project.Integration, error),
+) error {
+	err := s.Projects.EditIntegrations(ctx, id, func(rec *project.Record) ([]project.Integration, error) {
+		all, err := edit(rec)
+		if err != nil {
+			return nil, err
+		}
+		return withOthers(s, rec, replace, all)
+	})
+	if err != nil {
+		return err
+	}
+	if replace {
+		vendor = ""
+	}
+	return show(ctx, s, id, envs, kind, vendor)
+}
+
+// withOthers validates integrations, and with replace makes them active and adds the other active ones of their kinds and
+// environments, inactive. The refusal of mixed modes names the commands that avoid it, for a shell; set refuses to replace
+// others by an integration that is incomplete.
+func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.Integration) ([]project.Integration, error) {
+	var others []project.Integration
+	hint := []string{
+		"Replace the others in one write, or deactivate them first:",
+		strings.Replace(s.Again("--replace"), "integration enable", "integration set", 1),
+	}
+	for n := range all {
+		i := &all[n]
+		i.Active = i.Active || replace
+		for _, other := range rec.Active(i.Kind, i.Environment) {
+			if other.Active = false; other.Vendor != i.Vendor {
+				others = append(others, other)
+				if other.Mode != i.Mode {
+					hint = append(hint, s.Line("integration disable %s %s %s --env %s", rec.ID, other.Kind, other.Vendor, other.Environment))
+				}
+			}
+		}
+	}
+	if replace {
+		all = append(others, all...) // in this order, so that no mixed modes are active in between
+	}
+	err := rec.ValidateIntegrations(all...)
+	if errors.Is(err, project.ErrMixedModes) {
+		err = &app.FailureError{Text: err.Error(), Exit: app.ExitRefused, Hint: strings.Join(hint, "\n")}
+	}
+	return all, err
 }
 
 func check(a *app.App) *cobra.Command {
@@ -87,17 +144,20 @@ func check(a *app.App) *cobra.Command {
 		Long: `Check a project's integrations. The command sends no SMS and charges no credits. A
 vendor may count a look-up of the command. Of a Managed integration without secret
 fields the command asks IAM whether the role of the function has the right to send.`,
-	}, app.Bind(&kind, &vendor), func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	}, func(args []string) (err error) {
+		switch len(args) {
+		case 1:
+			err = catalog.ValidateKind(args[0])
+		case 2:
+			_, err = catalog.Find(args[0], args[1])
+		}
+		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		integrations := slices.DeleteFunc(slices.Clone(rec.Integrations), func(i project.Integration) bool {
 			return !slices.Contains(envs, i.Environment) || kind != "" && string(i.Kind) != kind || vendor != "" && i.Vendor != vendor
 		})
 		if len(integrations) > 0 {
 			return checkAll(ctx, s, rec.ID, integrations)
-		}
-		if kind != "" { // a name that this version does not know
-			if _, err := catalog.Find(kind, vendor); err != nil && (vendor != "" || catalog.ValidateKind(kind) != nil) {
-				return err
-			}
 		}
 		return fmt.Errorf("no such integrations of project %s: %w", rec.ID, project.ErrNotFound)
 	})
@@ -106,78 +166,81 @@ fields the command asks IAM whether the role of the function has the right to se
 }
 
 func checkAll(ctx context.Context, s *app.Stack, projectID string, integrations []project.Integration) error {
-	failed := 0
-	t := app.Table{Header: []string{"ENVIRONMENT", "KIND", "VENDOR", "OK", "DETAIL"}}
-	err := app.PrintList(s.App, t, integrations, func(i project.Integration) (checkView, []string) {
-		v, ok := checkOne(ctx, s, projectID, i), "yes"
-		if !v.OK {
-			ok = "no"
-			failed++
+	var f app.Findings
+	for _, i := range integrations {
+		detail, err := checkOne(ctx, s, projectID, i)
+		if !f.Failed("integration", i.ID, err) {
+			f.Add(app.OK, "integration", i.ID, detail, "")
 		}
-		return v, []string{string(v.Environment), string(v.Kind), v.Vendor, ok, v.Detail}
-	})
-	return cmp.Or(err, app.Problems(failed))
+	}
+	return s.PrintFindings(f.Found, true)
 }
 
 // checkOne checks one integration.
-func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Integration) checkView {
-	v := checkView{Environment: i.Environment, Kind: i.Kind, Vendor: i.Vendor}
+func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Integration) (detail string, err error) {
 	account, err := catalog.Resolve(ctx, s, projectID, i)
 	if err == nil {
-		v.Detail, err = catalog.TestAccount(ctx, s, account)
-		if errors.Is(err, catalog.ErrNoTest) {
-			v.Detail, err = "complete; "+catalog.ErrNoTest.Error(), nil
-		}
-		if err == nil {
-			lacks, unchecked := catalog.CheckRight(ctx, s, i)
-			switch {
-			case unchecked != nil:
-				v.Detail += "; " + catalog.NotChecked + unchecked.Error()
-			case lacks != "":
-				err = errors.New(lacks)
-			}
-		}
+		detail, err = catalog.TestAccount(ctx, s, account)
 	}
-	if v.OK = err == nil; !v.OK {
-		v.Detail = err.Error()
+	if errors.Is(err, catalog.ErrNoTest) {
+		detail, err = "complete; "+catalog.ErrNoTest.Error(), nil
 	}
-	return v
+	if err != nil {
+		return "", err
+	}
+	switch lacks, unchecked := catalog.CheckRight(ctx, s, i); {
+	case unchecked != nil:
+		detail += "; " + catalog.NotChecked + unchecked.Error()
+	case lacks != "":
+		err = errors.New(lacks)
+	}
+	return detail, err
 }
 
 type setOptions struct {
+	*app.App
 	offer                     catalog.Offer
 	environments              []project.Environment
-	mode                      project.Mode
-	file                      string
+	mode                      string
+	secrets                   catalog.SecretInput
 	settings                  []string
 	priority                  int
 	hasPriority               func() bool
 	inactive, incomplete, ask bool
+	replace                   bool
 	noted                     bool // that the endpoint is the sandbox
 }
 
 func set(a *app.App) *cobra.Command {
 	o := &setOptions{}
 	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "set PROJECT KIND VENDOR",
+		Use:   "set PROJECT KIND [VENDOR]",
 		Short: "Create or change the integration of a project with a vendor",
 		Long: `Create or change the integration of a project with a vendor. Omitted settings stay
-unchanged; an empty value removes a setting. A new integration is active.
+unchanged; an empty value removes a setting. A new integration is active. --replace
+activates it and deactivates the others of its kind and environment in the same write,
+so that a move to another vendor or mode has no gap.
 
-A byok integration uses the project's own vendor account. At a terminal the command
-asks for the secret fields while one is missing, or with --ask (Enter keeps the
-stored value). Programs pass the fields as a JSON object in a file, or on standard
+A byok integration (--mode byok, or manual) uses the project's own vendor account. At
+a terminal the command asks for the secret fields while one is missing, or with --ask
+(Enter keeps the stored value). Programs pass the fields as a JSON object in a file, or on standard
 input with --secrets -. A managed integration uses the service's own account, see
 "svc vendor account".`,
 		Example: `  svc integration set acme sms quicksend --mode byok --setting sender_id=Acme
-  svc integration set acme sms twilio --mode managed --env production --priority 2`,
-	}, catalog.ParseVendor(&o.offer), o.run)
+  svc integration set acme sms quicksend --mode managed --setting sender_id=Acme
+  svc integration set acme sms twilio --mode managed --env production --priority 2
+  svc integration set acme barcode --mode managed --env both
+  svc integration set acme sms textlk --mode manual --setting sender_id=Acme --secrets - --replace < textlk.json`,
+	}, o.parse, o.run)
+	o.App = a
 	app.EnvironmentsFlag(cmd, &o.environments, "development")
 	flags := cmd.Flags()
-	flags.StringVar((*string)(&o.mode), "mode", "", "managed: the service's account, the project pays credits; byok: the project's own account")
-	app.Complete(cmd, "mode", string(project.Managed), string(project.BYOK))
+	flags.StringVar(&o.mode, "mode", "", "managed: the service's account, the project pays credits; byok or manual: the project's own account")
+	app.Complete(cmd, "mode", slices.Sorted(maps.Keys(modes))...)
 	flags.StringArrayVar(&o.settings, "setting", nil, "NAME=VALUE, a setting of the vendor (repeat for more)")
-	flags.StringVar(&o.file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
+	_ = cmd.RegisterFlagCompletionFunc("setting", completeSettings) // the flag exists
+	o.secrets.AddFlag(cmd)
+	flags.BoolVar(&o.replace, "replace", false, "activate it and deactivate the others of its kind and environment, in one write")
 	flags.BoolVar(&o.ask, "ask", false, "ask for secret fields that are already stored")
 	flags.IntVar(&o.priority, "priority", 0, "order of the active integrations, the lowest first")
 	flags.BoolVar(&o.inactive, "inactive", false, "do not use the integration yet")
@@ -185,6 +248,40 @@ input with --secrets -. A managed integration uses the service's own account, se
 	o.hasPriority = func() bool { return flags.Changed("priority") }
 	return cmd
 }
+
+// modes are the values of --mode: Manual is the contract's word for BYOK.
+var modes = map[string]project.Mode{"managed": project.Managed, "byok": project.BYOK, "manual": project.BYOK}
+
+func completeSettings(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	var offer catalog.Offer
+	if len(args) > 1 && catalog.ParseVendor(&offer)(args[1:]) == nil {
+		for _, f := range offer.Settings() {
+			names = append(names, f.Name+"=")
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+func (o *setOptions) parse(args []string) error {
+	if err := catalog.ParseVendor(&o.offer)(args); err != nil {
+		return err
+	}
+	if _, err := o.offer.Apply(nil, o.settings); err != nil {
+		return err
+	}
+	mode, known := modes[o.mode]
+	switch {
+	case o.mode != "" && !known:
+		return app.Usagef(`--mode is "managed", "byok" or "manual", not %q`, o.mode)
+	case o.replace && o.inactive:
+		return app.Usagef("give --replace or --inactive, not both")
+	case o.secrets.File != "" && mode == project.Managed:
+		return errSecretsOfManaged
+	}
+	return o.secrets.Parse(o.App, o.offer.Spec)
+}
+
+var errSecretsOfManaged = app.Usagef(`--secrets is for byok integrations; "svc vendor account" sets the account that managed ones use`)
 
 func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	var accounts []catalog.Account // with the new secret fields; nil before the first edit
@@ -205,7 +302,8 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 			}
 			all = append(all, i)
 		}
-		return all, rec.ValidateIntegrations(all...)
+		_, err = withOthers(s, rec, o.replace, slices.Clone(all))
+		return all, err
 	}
 	integrations, err := edit(rec)
 	if err != nil {
@@ -231,13 +329,10 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 	if err == nil {
 		err = catalog.Put(ctx, s, accounts)
 	}
-	if err == nil {
-		err = s.Projects.EditIntegrations(ctx, rec.ID, edit)
-	}
 	if err != nil {
 		return err
 	}
-	return show(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name)
+	return store(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name, o.replace, edit)
 }
 
 // integration returns the project's integration with the changes of the options, or a new integration.
@@ -248,12 +343,7 @@ func (o *setOptions) integration(s *app.Stack, rec *project.Record, env project.
 	} else if o.mode == "" {
 		return i, app.Usagef(`a new integration needs --mode, "managed" or "byok"`)
 	}
-	if o.mode != "" {
-		i.Mode = o.mode
-	}
-	if i.Mode != project.Managed && i.Mode != project.BYOK {
-		return i, app.Usagef(`--mode is "managed" or "byok", not %q`, string(o.mode))
-	}
+	i.Mode = cmp.Or(modes[o.mode], i.Mode)
 	if o.hasPriority() {
 		i.Priority = o.priority
 	}
@@ -275,10 +365,10 @@ func (o *setOptions) integration(s *app.Stack, rec *project.Record, env project.
 func (o *setOptions) readSecrets(ctx context.Context, s *app.Stack, integrations []project.Integration, accounts []catalog.Account) error {
 	managed := slices.ContainsFunc(integrations, func(i project.Integration) bool { return i.Mode == project.Managed })
 	if !managed && len(o.offer.Spec.Secrets) > 0 {
-		return catalog.ReadSecrets(ctx, s, accounts, o.file, o.ask)
+		return o.secrets.Read(ctx, s, accounts, o.ask)
 	}
-	if o.file != "" {
-		return app.Usagef(`--secrets is for byok integrations; "svc vendor account" sets the account that managed ones use`)
+	if o.secrets.File != "" {
+		return errSecretsOfManaged
 	}
 	return nil
 }

@@ -2,171 +2,158 @@
 package logs
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
-	"strings"
-	"sync"
+	"strconv"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"svcapi/cmd/svc/app"
 )
 
-type options struct {
-	id    string
-	since time.Duration
-}
-
 // Command returns "svc logs".
 func Command(a *app.App) *cobra.Command {
-	o := &options{}
+	f := &Filter{Time: time.Minute}
 	cmd := a.Command(&cobra.Command{
-		Use:   "logs REQUEST_ID",
-		Short: "Show the log lines of one request",
-		Long: `Show the log lines of one request, from the logs of the local stack or from the log
-groups of the stage's functions in CloudWatch. REQUEST_ID is "request_id" of the
-response, which is also its header X-SVC-Request-ID.`,
-		Example: `  svc logs 9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11 --since 72h`,
-	}, o.parse, o.run)
-	cmd.Flags().DurationVar(&o.since, "since", 24*time.Hour, "age of the oldest line in CloudWatch; a longer time takes longer")
+		Use:   "logs [REQUEST_ID]",
+		Short: "Show the log lines of a request, or of the requests of a project, an operation or an error",
+		Long: `Show the log lines of a request, or the newest lines that all flags select, from the
+logs of the local stack or from the log groups of the stage's functions in CloudWatch.
+REQUEST_ID is "request_id" of the response, which is also its header X-SVC-Request-ID.
+
+A terminal shows tables. Into a file or a pipe the command writes each log line as a line
+of JSON. The search ends after a minute, and says so.`,
+		Example: `  svc logs --project acme --failed --last 1h
+  svc logs --operation sms_send --status 502
+  svc logs --project acme --reason vendor_unreachable --last 24h --lines 1000
+  svc logs 9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11 --last 72h`,
+	}, f.parse, f.run)
+	flags := cmd.Flags()
+	flags.StringVar(&f.Project, "project", "", "requests of this project")
+	flags.StringVar(&f.operation, "operation", "", "requests of this operation, such as sms_send")
+	flags.BoolVar(&f.Failed, "failed", false, "requests with an HTTP status of 400 or more")
+	flags.IntVar(&f.status, "status", 0, "requests with this HTTP status, such as 502")
+	flags.StringVar(&f.reason, "reason", "", "requests with this code or reason of their error, such as vendor_unreachable")
+	flags.DurationVar(&f.Last, "last", 24*time.Hour, "age of the oldest line")
+	flags.IntVar(&f.Lines, "lines", 100, "the largest number of lines; the newest ones are shown")
 	return cmd
 }
 
-func (o *options) parse(args []string) error {
-	id, err := uuid.Parse(args[0])
-	if err != nil {
-		return app.Usagef("REQUEST_ID is the request_id of a response, such as 9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11, not %q", args[0])
+// Filter selects the log lines of requests. An empty field selects all of them.
+type Filter struct {
+	Project               string
+	Failed                bool
+	Last                  time.Duration // the age of the oldest line
+	Lines                 int           // the largest number of lines, the newest ones
+	Time                  time.Duration // of the search
+	id, operation, reason string
+	status                int
+}
+
+// plain matches the values that a filter pattern does not interpret.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
+
+func (f *Filter) parse(args []string) error {
+	if len(args) > 0 {
+		id, err := uuid.Parse(args[0])
+		if err != nil {
+			return app.Usagef("REQUEST_ID is the request_id of a response, such as 9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11, not %q", args[0])
+		}
+		f.id = id.String()
 	}
-	if o.id = id.String(); o.since <= 0 {
-		return app.Usagef("--since is a time above 0, such as 72h")
+	if f.Last <= 0 || f.Lines <= 0 || !plain.MatchString(f.Project+f.operation+f.reason) {
+		return app.Usagef("--last is a time above 0, such as 72h, --lines is 1 or more, and the other flags have letters, digits, - and _")
 	}
 	return nil
 }
 
-// view is one log line in the format for programs.
-type view struct {
-	Function string          `json:"function"`
-	Line     json.RawMessage `json:"line"`
-}
-
-func (o *options) run(ctx context.Context, s *app.Stack) error {
-	search, hint := o.cloud, "--since looks back further than "+o.since.String()+". Functions log no requests at a LogLevel above INFO."
-	if s.Local {
-		search, hint = o.local, "Functions log no requests at a LogLevel above INFO, and the local stack removes its logs when it starts."
+func (f *Filter) run(ctx context.Context, s *app.Stack) error {
+	if f.Project != "" {
+		if _, err := s.Load(ctx, f.Project); err != nil {
+			return err
+		}
 	}
-	found, err := search(ctx, s)
+	found, more, err := f.Search(ctx, s)
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
-		return &app.FailureError{Text: "no log lines of request " + o.id, Exit: app.ExitNotFound, Hint: hint}
+	if len(found) == 0 && f.id != "" {
+		return &app.FailureError{
+			Text: "no log lines of request " + f.id, Exit: app.ExitNotFound,
+			Hint: cmp.Or(more, "--last looks back further than "+f.Last.String()+". Functions log no requests at a LogLevel above INFO."),
+		}
 	}
-	slices.SortStableFunc(found, func(a, b view) int { return strings.Compare(a.Function, b.Function) })
+	if more != "" {
+		s.Note("%s", more)
+	}
+	if s.Terminal || s.JSON() || s.CSV() {
+		return f.print(s, found)
+	}
+	for _, l := range found {
+		fmt.Fprintf(s.Out, "%s\n", l.Text)
+	}
+	return nil
+}
+
+// print prints a table for each line of one request, or one table for those of many requests.
+func (f *Filter) print(s *app.Stack, found []Line) error {
 	tables := make([]app.Table, len(found))
-	for i, v := range found {
-		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(v.Line, &fields); err != nil {
-			return fmt.Errorf("log line of %s: %w", v.Function, err)
+	all := app.Table{Empty: "No log lines. Functions log no requests at a LogLevel above INFO."}
+	all.Header = []string{"TIME", "OPERATION", "STATUS", "REASON", "VENDOR", "ENVIRONMENT", "REQUEST", "ERROR"}
+	for i, l := range found {
+		tables[i].Rows = app.Rows("function", l.Function)
+		for _, name := range slices.Sorted(maps.Keys(l.fields)) {
+			tables[i].Rows = append(tables[i].Rows, []string{name, l.Field(name)})
 		}
-		delete(fields, "_aws") // the declaration of the line's metrics
-		tables[i].Rows = app.Rows("function", v.Function)
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			tables[i].Rows = append(tables[i].Rows, []string{name, strings.Trim(string(fields[name]), `"`)})
-		}
+		row := []string{s.Time(l.At), l.Field("operation"), l.Field("status"), l.Reason()}
+		all.Rows = append(all.Rows, append(row, l.Field("vendor"), l.Field("environment"), l.Field("request_id"), l.Field("error")))
 	}
-	return s.Print(found, tables...)
+	if f.id == "" || s.CSV() {
+		tables = []app.Table{all}
+	}
+	return s.Print(append([]Line{}, found...), tables...)
 }
 
-// about reports whether a log line is about the request. Lines that are not JSON are the platform's.
-func (o *options) about(line []byte) bool {
-	var fields struct {
-		RequestID string `json:"request_id"`
-	}
-	return bytes.Contains(line, []byte(o.id)) && json.Unmarshal(line, &fields) == nil && fields.RequestID == o.id
+// Failure counts the requests of a project that failed alike.
+type Failure struct {
+	Operation string    `json:"operation"`
+	Status    int       `json:"status"`
+	Reason    string    `json:"reason"` // or the code of an error without reasons
+	Requests  int       `json:"requests"`
+	Last      time.Time `json:"last"`
 }
 
-// local searches the log of each function of the local stack.
-func (o *options) local(_ context.Context, s *app.Stack) (found []view, err error) {
-	files, err := filepath.Glob(filepath.Join(s.LogDir, "*.log"))
+// Failures returns the failures of a project in the last hour, the newest first, and their table. Failures notes where it
+// cannot read the logs, or not all of them.
+func Failures(ctx context.Context, s *app.Stack, projectID string) ([]Failure, app.Table) {
+	f := &Filter{Project: projectID, Failed: true, Last: time.Hour, Lines: 1000, Time: 10 * time.Second}
+	found, missing, err := f.Search(ctx, s)
 	if err != nil {
-		return nil, err
+		s.Note("The failures of the last hour are not known: %v", err)
+	} else if missing != "" {
+		s.Note("There may be more failures: %s", s.Line("logs --project %s --failed --last 1h", projectID))
 	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
+	failures, at := []Failure{}, map[Failure]int{}
+	for _, l := range slices.Backward(found) {
+		status, _ := strconv.Atoi(l.Field("status"))
+		kind := Failure{Operation: l.Field("operation"), Status: status, Reason: l.Reason()}
+		i, known := at[kind]
+		if !known {
+			i, at[kind] = len(failures), len(failures)
+			failures = append(failures, kind)
+			failures[i].Last = l.At
 		}
-		for line := range bytes.Lines(content) {
-			if o.about(line) {
-				found = append(found, view{strings.TrimSuffix(filepath.Base(file), ".log"), bytes.TrimSpace(line)})
-			}
-		}
+		failures[i].Requests++
 	}
-	return found, nil
-}
-
-// searches is the number of log groups that svc searches at the same time.
-const searches = 4
-
-// cloud searches the log group of each function of the stack.
-func (o *options) cloud(ctx context.Context, s *app.Stack) (found []view, err error) {
-	logs := cloudwatchlogs.NewFromConfig(s.AWS)
-	prefix := "/aws/lambda/" + s.StackName() + "-"
-	pages := cloudwatchlogs.NewDescribeLogGroupsPaginator(logs, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &prefix})
-	var names []string
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("list the log groups %s*: %w", prefix, err)
-		}
-		for _, g := range page.LogGroups {
-			names = append(names, aws.ToString(g.LogGroupName))
-		}
-	}
-	var lock sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(searches)
-	for _, name := range names {
-		group.Go(func() error {
-			lines, err := o.search(ctx, logs, name)
-			lock.Lock()
-			defer lock.Unlock()
-			for _, line := range lines {
-				found = append(found, view{strings.TrimPrefix(name, prefix), json.RawMessage(line)})
-			}
-			return err
-		})
-	}
-	return found, group.Wait()
-}
-
-// search returns the lines of a log group that are about the request.
-func (o *options) search(ctx context.Context, logs *cloudwatchlogs.Client, name string) (lines []string, err error) {
-	pages := cloudwatchlogs.NewFilterLogEventsPaginator(logs, &cloudwatchlogs.FilterLogEventsInput{
-		LogGroupName: &name, FilterPattern: aws.String(fmt.Sprintf(`{ $.request_id = %q }`, o.id)),
-		StartTime: aws.Int64(time.Now().Add(-o.since).UnixMilli()),
+	t := app.Table{Header: []string{"FAILED IN THE LAST HOUR", "STATUS", "REASON", "REQUESTS", "LAST"}, Empty: "No failures in the last hour."}
+	_, t.Rows = app.List(failures, func(f Failure) (Failure, []string) {
+		return f, []string{f.Operation, strconv.Itoa(f.Status), f.Reason, s.Number(int64(f.Requests)), s.Time(f.Last)}
 	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("search %s: %w", name, err)
-		}
-		for _, e := range page.Events {
-			if line := aws.ToString(e.Message); o.about([]byte(line)) {
-				lines = append(lines, line)
-			}
-		}
-	}
-	return lines, nil
+	return failures, t
 }

@@ -288,8 +288,8 @@ func (f *flight) leftovers(ctx context.Context, p parameters) {
 	}
 }
 
-// isolation names what a change of PdfIsolation costs (docs/decisions.md#pdf-isolation). The stack is nil before its
-// creation. A deployment keeps the stack's value where nothing sets the parameter.
+// isolation names what a change of PdfIsolation costs (docs/decisions/pdf.md#pdf-isolation). The stack is nil before
+// its creation. A deployment keeps the stack's value where nothing sets the parameter.
 func (f *flight) isolation(stack *types.Stack, p parameters) {
 	const name = "PdfIsolation"
 	before, after, costs := p.defined[name].Default, p.set[name], []string(nil)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,17 +22,7 @@ import (
 const none = "none"
 
 func limits(a *app.App) *cobra.Command {
-	var requests project.RateLimit
-	var others project.Limits
 	var given limitFlags
-	type edit = func(*project.RateLimit, *project.Limits)
-	edits := map[string]edit{ // by flag
-		"requests":      func(r *project.RateLimit, _ *project.Limits) { r.Requests = requests.Requests },
-		"window":        func(r *project.RateLimit, _ *project.Limits) { r.Window = requests.Window },
-		"per-recipient": func(_ *project.RateLimit, l *project.Limits) { l.Recipients = others.Recipients },
-		"daily-credits": func(_ *project.RateLimit, l *project.Limits) { l.DailyCredits = others.DailyCredits },
-		"daily-units":   func(_ *project.RateLimit, l *project.Limits) { l.DailyUnits = others.DailyUnits },
-	}
 	cmd := &cobra.Command{
 		Use:   "limits PROJECT",
 		Short: "Show, set and remove the limits of a project: requests, messages to one number, a day's credits and SMS units",
@@ -47,23 +36,12 @@ docs/limits.md says what each limit stops and what to do when it fires.`,
   svc project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000000
   svc project limits acme --per-recipient none --daily-units 2000`,
 	}
-	flags := cmd.Flags()
-	flags.IntVar(&requests.Requests, "requests", 0, "requests per window, in each environment")
-	flags.DurationVar(&requests.Window, "window", time.Minute, "window of the requests, in whole seconds")
-	given.add(flags)
-	return a.ProjectCommand(cmd, func([]string) (err error) {
-		others, err = given.parse()
-		return err
-	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		maps.DeleteFunc(edits, func(flag string, _ edit) bool { return !flags.Changed(flag) })
-		if len(edits) == 0 {
+	given.add(cmd.Flags(), 0)
+	return a.ProjectCommand(cmd, func([]string) error { return given.parse() }, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if !given.apply(&project.RateLimit{}, &project.Limits{}, false) {
 			return showLimits(ctx, s, rec)
 		}
-		p, err := s.Projects.SetLimits(ctx, rec.ID, func(r *project.RateLimit, l *project.Limits) {
-			for _, edit := range edits {
-				edit(r, l)
-			}
-		})
+		p, err := s.Projects.SetLimits(ctx, rec.ID, func(r *project.RateLimit, l *project.Limits) { given.apply(r, l, false) })
 		if err != nil {
 			return err
 		}
@@ -73,22 +51,49 @@ docs/limits.md says what each limit stops and what to do when it fires.`,
 	})
 }
 
-// limitFlags are the values of the flags that set the limits against abuse.
-type limitFlags struct{ perRecipient, dailyCredits, dailyUnits string }
+// limitFlags are the flags that set the limits of a project.
+type limitFlags struct {
+	flags                                  *pflag.FlagSet
+	requests                               project.RateLimit
+	perRecipient, dailyCredits, dailyUnits string
 
-func (f *limitFlags) add(flags *pflag.FlagSet) {
+	limits project.Limits // after parse
+}
+
+// add adds the flags, with a default for the requests of a window.
+func (f *limitFlags) add(flags *pflag.FlagSet, requests int) {
+	f.flags = flags
+	flags.IntVar(&f.requests.Requests, "requests", requests, "requests per window, in each environment")
+	flags.DurationVar(&f.requests.Window, "window", time.Minute, "window of the requests, in whole seconds")
 	flags.StringVar(&f.perRecipient, "per-recipient", "", `messages to one number in windows, such as 5/10m,20/24h, or "none"`)
 	flags.StringVar(&f.dailyCredits, "daily-credits", "", `credits of a UTC day, or "none"`)
 	flags.StringVar(&f.dailyUnits, "daily-units", "", `SMS units of a UTC day through Manual (BYOK) integrations, or "none"`)
-	*f = limitFlags{none, none, none} // until they are given; an empty text is an error
+	f.perRecipient, f.dailyCredits, f.dailyUnits = none, none, none // until they are given; an empty text is an error
 }
 
-func (f *limitFlags) parse() (l project.Limits, err error) {
+func (f *limitFlags) parse() error {
 	var errs [3]error
-	l.Recipients, errs[0] = parseRecipients(f.perRecipient)
-	l.DailyCredits, errs[1] = parseDaily("daily-credits", f.dailyCredits)
-	l.DailyUnits, errs[2] = parseDaily("daily-units", f.dailyUnits)
-	return l, cmp.Or(errs[:]...)
+	f.limits.Recipients, errs[0] = parseRecipients(f.perRecipient)
+	f.limits.DailyCredits, errs[1] = parseDaily("daily-credits", f.dailyCredits)
+	f.limits.DailyUnits, errs[2] = parseDaily("daily-units", f.dailyUnits)
+	return cmp.Or(errs[:]...)
+}
+
+// apply sets the limits whose flags are given, or all, and reports whether it has set one.
+func (f *limitFlags) apply(r *project.RateLimit, l *project.Limits, all bool) (changed bool) {
+	for flag, set := range map[string]func(){
+		"requests":      func() { r.Requests = f.requests.Requests },
+		"window":        func() { r.Window = f.requests.Window },
+		"per-recipient": func() { l.Recipients = f.limits.Recipients },
+		"daily-credits": func() { l.DailyCredits = f.limits.DailyCredits },
+		"daily-units":   func() { l.DailyUnits = f.limits.DailyUnits },
+	} {
+		if all || f.flags.Changed(flag) {
+			set()
+			changed = true
+		}
+	}
+	return changed
 }
 
 // noteUnlimited prints which limits against abuse a project lacks, with the command that sets them.

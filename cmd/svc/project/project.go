@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,17 +14,23 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/cmd/svc/credential"
+	"svcapi/cmd/svc/logs"
+	"svcapi/shared/burner"
 	"svcapi/shared/project"
 )
 
 // Command returns "svc project".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("project", "Create, show, change, pause, export and import projects",
+	return app.Group("project", "Create, show, change, pause, close, export and import projects",
 		create(a),
 		a.Command(&cobra.Command{Use: "list", Short: "List all projects"}, nil, list),
-		a.ProjectCommand(&cobra.Command{Use: "show PROJECT", Short: "Show a project with its balance, credentials and integrations"}, nil, show),
+		a.ProjectCommand(&cobra.Command{
+			Use: "show PROJECT", Short: "Show a project with its balance, credentials, integrations and failures of the last hour",
+			Example: "  svc project show acme",
+		}, nil, show),
 		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
-		limits(a), trial(a), export(a), importFile(a))
+		limits(a), trial(a), export(a), importFile(a), closeProject(a), reopen(a),
+		app.Moved("delete", `"svc project close PROJECT"`), app.Moved("limit", `"svc project limits PROJECT"`))
 }
 
 // Settings are the properties of a project that an operator sets.
@@ -62,13 +69,23 @@ func (p Settings) project() (project.Project, error) {
 // View is a project in the format for programs.
 type View struct {
 	Settings
-	Created time.Time `json:"created"`
+	Created time.Time  `json:"created"`
+	Closed  *time.Time `json:"closed,omitempty"`
 }
 
-func viewOf(p project.Project) View { return View{settingsOf(p), p.Created} }
+func viewOf(p project.Project) View {
+	view := View{Settings: settingsOf(p), Created: p.Created}
+	if !p.Closed.IsZero() {
+		view.Closed = &p.Closed
+	}
+	return view
+}
 
 func (p View) state() string {
-	if p.Paused {
+	switch {
+	case p.Closed != nil:
+		return "closed"
+	case p.Paused:
 		return "paused"
 	}
 	return "running"
@@ -115,14 +132,16 @@ func show(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		return err
 	}
 	credentials, credentialTable := credential.ViewAll(rec)
+	failures, failureTable := logs.Failures(ctx, s, rec.ID)
 	view := struct {
 		View
 		Balance      int64             `json:"balance"`
 		Credentials  []credential.View `json:"credentials"`
 		Integrations []catalog.View    `json:"integrations"`
-	}{viewOf(rec.Project), balance, credentials, integrations}
+		Failures     []logs.Failure    `json:"failures"` // of the last hour
+	}{viewOf(rec.Project), balance, credentials, integrations, failures}
 	rows := append(view.rows(), []string{"Balance", app.Credits(balance)})
-	return s.Print(view, app.Table{Rows: rows}, credentialTable, catalog.Table(integrations))
+	return s.Print(view, app.Table{Rows: rows}, credentialTable, catalog.Table(integrations), failureTable)
 }
 
 func pause(a *app.App, name, short string, paused bool) *cobra.Command {
@@ -177,20 +196,18 @@ func create(a *app.App) *cobra.Command {
 		Short: "Create a project and its empty wallet",
 		Long: `Create a project and its empty wallet. The command prints which limits the project
 lacks, and the command that sets them; docs/limits.md says what each limit stops.`,
-		Example: `  svc project create "Acme Ltd" --limit 600 --window 1m
+		Example: `  svc project create "Acme Ltd" --requests 600 --window 1m
   svc project create "Initech" --per-recipient 5/10m,20/24h --daily-credits 5000000
   svc project create "Acme Trial" --id acme-trial --trial --allow 0771234567 --allow 0717654321
   svc project create "Globex" --like acme`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&p.ID, "id", "", "project ID, 3 to 32 of a-z, 0-9 and - (default: a random one)")
-	flags.IntVar(&p.Limit.Requests, "limit", 600, "requests per window, in each environment")
-	flags.DurationVar(&p.Limit.Window, "window", time.Minute, "window of the limit, in whole seconds")
 	flags.StringVar(&like, "like", "", "the project whose limits, trial and integrations the new project gets; other flags come first")
 	flags.BoolVar(&p.Trial, "trial", false, "send SMS to the allowed destinations only")
 	flags.StringArrayVar(&p.TrialDestinations, "allow", nil, "a destination that the trial allows (repeat for more)")
-	given.add(flags)
-	return a.Command(cmd, func(args []string) (err error) {
+	given.add(flags, 600)
+	return a.Command(cmd, func(args []string) error {
 		p.Name = args[0]
 		if len(p.TrialDestinations) > 0 && !p.Trial {
 			return app.Usagef("--allow goes with --trial")
@@ -198,58 +215,66 @@ lacks, and the command that sets them; docs/limits.md says what each limit stops
 		if p.Trial && len(p.TrialDestinations) == 0 {
 			return app.Usagef("--trial needs --allow: a trial without destinations can send nothing")
 		}
-		p.Limits, err = given.parse()
-		return err
+		return given.parse()
 	}, func(ctx context.Context, s *app.Stack) error {
+		rec, judged := &project.Record{}, burner.Domains{}
 		if like != "" {
-			return createLike(ctx, s, p, like, flags.Changed)
+			var err error
+			if rec, err = s.Load(ctx, like); err == nil {
+				judged, err = s.Burners.List(ctx, like)
+			}
+			if err != nil {
+				return err
+			}
+			if p.Limit, p.Limits = rec.Limit, rec.Limits; !flags.Changed("trial") {
+				p.Trial, p.TrialDestinations = rec.Trial, rec.TrialDestinations
+			}
 		}
-		created, err := createProject(ctx, s, p)
-		if err != nil {
-			return err
-		}
-		view := viewOf(created)
-		return s.Print(view, app.Table{Rows: view.rows()})
+		given.apply(&p.Limit, &p.Limits, like == "")
+		return createProject(ctx, s, p, rec.Integrations, judged)
 	})
 }
 
-// createLike creates a project with the settings and integrations of another one. Secrets, credentials and credits are not
-// copied: a byok integration is inactive until "svc integration set" stores the project's own secret.
-func createLike(ctx context.Context, s *app.Stack, p project.Project, like string, changed func(flag string) bool) error {
-	rec, err := s.Load(ctx, like)
-	if err != nil {
-		return err
-	}
-	t, err := transferOf(ctx, s, rec)
-	if err != nil {
-		return err
-	}
-	given := settingsOf(p)
-	t.ID, t.Name, t.Paused = given.ID, given.Name, false
-	for flag, set := range map[string]func(){
-		"limit":         func() { t.LimitRequests = given.LimitRequests },
-		"window":        func() { t.LimitSeconds = given.LimitSeconds },
-		"trial":         func() { t.Trial, t.TrialDestinations = given.Trial, given.TrialDestinations },
-		"per-recipient": func() { t.PerRecipient = given.PerRecipient },
-		"daily-credits": func() { t.DailyCredits = given.DailyCredits },
-		"daily-units":   func() { t.DailyUnits = given.DailyUnits },
-	} {
-		if changed(flag) {
-			set()
+// createProject creates a project with its integrations, all or nothing, then its empty wallet and its judgements about
+// domains, and prints the project. Secrets, credentials and credits are not copied: an integration without a stored secret is
+// inactive until "svc integration set" stores the secret.
+func createProject(ctx context.Context, s *app.Stack, p project.Project, all []project.Integration, judged burner.Domains) error {
+	p.ID = cmp.Or(p.ID, project.NewID())
+	for n := range all {
+		i := &all[n]
+		view, err := catalog.ViewOf(ctx, s, p.ID, *i)
+		if err != nil {
+			return err
+		}
+		if i.Active && view.Incomplete != "" {
+			i.Active = false
+			s.Note("%s is imported inactive: %s", project.IntegrationID(i.Environment, i.Kind, i.Vendor), view.Incomplete)
 		}
 	}
-	return t.create(ctx, s)
-}
-
-// createProject creates a project with its integrations and its empty wallet, and prints which limits it lacks.
-func createProject(ctx context.Context, s *app.Stack, p project.Project, all ...project.Integration) (project.Project, error) {
 	created, err := s.Projects.CreateProject(ctx, p, all...)
 	if err != nil {
-		return created, err
+		return err
 	}
 	if err := s.Credits.CreateWallet(ctx, created.ID); err != nil {
-		return created, fmt.Errorf("the project %s exists, its wallet does not (a grant creates the wallet): %w", created.ID, err)
+		return fmt.Errorf("the project %s exists, its wallet does not (a grant creates the wallet): %w", created.ID, err)
+	}
+	for _, j := range []burner.Judgement{burner.Disposable, burner.Allowed} {
+		if err := s.Burners.Put(ctx, created.ID, j, judged.Of(j)...); err != nil {
+			return fmt.Errorf("the project %s exists, and lacks own domains: %w", created.ID, err)
+		}
 	}
 	noteUnlimited(s, created)
-	return created, nil
+	rec, err := s.Load(ctx, created.ID)
+	if err != nil {
+		return err
+	}
+	views, err := catalog.ViewAll(ctx, s, rec)
+	if err != nil {
+		return err
+	}
+	view := struct {
+		View
+		Integrations []catalog.View `json:"integrations"`
+	}{viewOf(created), views}
+	return s.Print(view, app.Table{Rows: append(view.rows(), []string{"Integrations", strconv.Itoa(len(views))})})
 }

@@ -5,9 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -38,22 +36,18 @@ func export(a *app.App) *cobra.Command {
 		Example: `  svc project export acme --stage staging > acme.json
   svc project import acme.json --stage prod`,
 	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		t, err := transferOf(ctx, s, rec)
+		judged, err := s.Burners.List(ctx, rec.ID)
 		if err != nil {
 			return err
 		}
-		return s.PrintJSON(t)
+		return s.PrintJSON(transfer{transferFormat, settingsOf(rec.Project), append([]project.Integration{}, rec.Integrations...), judged})
 	})
-}
-
-func transferOf(ctx context.Context, s *app.Stack, rec *project.Record) (transfer, error) {
-	judged, err := s.Burners.List(ctx, rec.ID)
-	return transfer{transferFormat, settingsOf(rec.Project), append([]project.Integration{}, rec.Integrations...), judged}, err
 }
 
 func importFile(a *app.App) *cobra.Command {
 	var id string
 	var t transfer
+	var p project.Project
 	cmd := a.Command(&cobra.Command{
 		Use:   "import FILE",
 		Short: "Create a project from an export; secrets, credentials and credits are new",
@@ -61,10 +55,15 @@ func importFile(a *app.App) *cobra.Command {
 integration without a stored secret as inactive: "svc integration set" stores the
 secret and activates the integration. Issue new credentials. "-" reads standard input.`,
 	}, func(args []string) (err error) {
-		t, err = readTransfer(a, args[0])
+		if t, err = readTransfer(a, args[0]); err != nil {
+			return err
+		}
 		t.ID = cmp.Or(id, t.ID)
+		p, err = t.project()
 		return err
-	}, t.create)
+	}, func(ctx context.Context, s *app.Stack) error {
+		return createProject(ctx, s, p, t.Integrations, t.Burner)
+	})
 	cmd.Flags().StringVar(&id, "id", "", "project ID in place of the exported one")
 	return cmd
 }
@@ -99,47 +98,4 @@ func readTransfer(a *app.App, file string) (t transfer, err error) {
 		}
 	}
 	return t, nil
-}
-
-// create creates the project with its integrations, all or nothing, and then stores its judgements about domains. An
-// integration without a stored secret is inactive.
-func (t *transfer) create(ctx context.Context, s *app.Stack) error {
-	t.ID = cmp.Or(t.ID, project.NewID())
-	p, err := t.project()
-	if err != nil {
-		return err
-	}
-	for n := range t.Integrations {
-		i := &t.Integrations[n]
-		view, err := catalog.ViewOf(ctx, s, t.ID, *i)
-		if err != nil {
-			return err
-		}
-		if i.Active && view.Incomplete != "" {
-			i.Active = false
-			s.Note("%s is imported inactive: %s", project.IntegrationID(i.Environment, i.Kind, i.Vendor), view.Incomplete)
-		}
-	}
-	created, err := createProject(ctx, s, p, t.Integrations...)
-	if err != nil {
-		return err
-	}
-	for _, j := range []burner.Judgement{burner.Disposable, burner.Allowed} {
-		if err := s.Burners.Put(ctx, created.ID, j, t.Burner.Of(j)...); err != nil {
-			return fmt.Errorf("the project %s exists, and lacks own domains: %w", created.ID, err)
-		}
-	}
-	rec, err := s.Load(ctx, created.ID)
-	if err != nil {
-		return err
-	}
-	views, err := catalog.ViewAll(ctx, s, rec)
-	if err != nil {
-		return err
-	}
-	view := struct {
-		View
-		Integrations []catalog.View `json:"integrations"`
-	}{viewOf(created), views}
-	return s.Print(view, app.Table{Rows: append(view.rows(), []string{"Integrations", strconv.Itoa(len(views))})})
 }

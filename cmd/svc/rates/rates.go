@@ -77,11 +77,9 @@ func setRows(s *rates.Set) [][]string {
 
 // sourceView is the stored state of a source in the format for programs.
 type sourceView struct {
-	Source  string    `json:"source"`
-	Fetched time.Time `json:"fetched"`
-	Date    time.Time `json:"date"`
-	Tried   time.Time `json:"tried"`
-	Failure string    `json:"failure"`
+	Name string `json:"source"`
+	rates.Source
+	Date time.Time `json:"date"`
 }
 
 func pinText(p *rates.Pin) string {
@@ -170,10 +168,9 @@ func readSet(ctx context.Context, s *app.Stack, projectID string, env project.En
 // viewSources returns the state of each source in the order of the fetches.
 func viewSources(stored *rates.Stored) ([]sourceView, app.Table) {
 	views, rows := app.List(append(sources.Names(), rates.BankSource), func(name string) (sourceView, []string) {
-		source := stored.Sources[name]
-		v := sourceView{Source: name, Fetched: source.Fetched, Tried: source.Tried, Failure: source.Failure}
-		if source.Table != nil {
-			v.Date = source.Table.Date
+		v := sourceView{Name: name, Source: stored.Sources[name]}
+		if v.Table != nil {
+			v.Date = v.Table.Date
 		}
 		return v, []string{name, app.Second(v.Fetched), app.Second(v.Date), app.Second(v.Tried), v.Failure}
 	})
@@ -239,12 +236,8 @@ refused. The requests go out from this machine, with the service's accounts.`,
 
 // eventView is an entry of the history in the format for programs.
 type eventView struct {
-	At      time.Time `json:"at"`
-	Source  string    `json:"source"`
-	Outcome string    `json:"outcome"`
-	Detail  string    `json:"detail"`
-	Actor   string    `json:"actor"`
-	Pair    *pairView `json:"pair,omitempty"`
+	rates.Event
+	Pair *pairView `json:"pair,omitempty"`
 }
 
 func history(a *app.App) *cobra.Command {
@@ -257,10 +250,12 @@ func history(a *app.App) *cobra.Command {
 changed the rates in use, refused and failed fetches with their reasons, and the
 choices of operators. With two codes the command also shows their rate after each
 event.`,
-	}, c.parse, func(ctx context.Context, s *app.Stack) error {
+	}, func(args []string) error {
 		if limit < 1 {
 			return app.Usagef("--limit is at least 1")
 		}
+		return c.parse(args)
+	}, func(ctx context.Context, s *app.Stack) error {
 		events, err := s.Rates.History(ctx, limit)
 		if err != nil {
 			return err
@@ -270,7 +265,7 @@ event.`,
 			t.Header = append(t.Header, "RATE", "FROM")
 		}
 		return app.PrintList(s.App, t, events, func(e rates.Event) (eventView, []string) {
-			v := eventView{e.At, e.Source, e.Outcome, e.Detail, e.Actor, nil}
+			v := eventView{e, nil}
 			row := []string{s.Time(e.At), e.Source, e.Outcome, e.Actor, e.Detail}
 			if c.base == "" {
 				return v, row

@@ -1,3 +1,4 @@
+// Package secrets holds the command "svc secrets".
 package secrets
 
 import (
@@ -14,6 +15,12 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/secret"
 )
+
+// Command returns "svc secrets".
+func Command(a *app.App) *cobra.Command {
+	return app.Group("secrets", "Encrypt the secrets of the stage with another KMS key", rekey(a),
+		app.Moved("rotate", `"svc vendor account KIND VENDOR" for a vendor's key, "svc credential rotate CLIENT_ID" for a client's secret`))
+}
 
 func rekey(a *app.App) *cobra.Command {
 	return a.Command(&cobra.Command{

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,15 +27,8 @@ func Command(a *app.App) *cobra.Command {
 
 // Uncertain is an uncertain charge in the format for programs.
 type Uncertain struct {
-	ProjectID   string     `json:"project_id"`
-	ID          credit.Key `json:"id"`
-	Began       time.Time  `json:"began"` // when the request began
-	Credits     int64      `json:"credits"`
-	Environment string     `json:"environment"`
-	Vendor      string     `json:"vendor"`
-	RequestID   string     `json:"request_id"`
-
-	Resolution *command.ResolutionView `json:"resolution,omitzero"` // nil: none yet
+	ProjectID string `json:"project_id"`
+	credit.Entry
 }
 
 func list(a *app.App) *cobra.Command {
@@ -64,21 +56,18 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 				return err
 			}
 			for _, e := range entries {
-				v := Uncertain{id, e.Key, e.Key.Time(), e.Credits, e.Environment, e.Vendor, e.RequestID, nil}
-				if r := command.ResolutionView(e.Resolution); r.Verdict != "" {
-					v.Resolution = &r
-				}
-				all = append(all, v)
+				all = append(all, Uncertain{id, e})
 			}
 		}
 		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST", "RESOLUTION"}
 		return app.PrintList(s.App, app.Table{Header: header, Empty: "No SMS is uncertain."}, all, func(v Uncertain) (Uncertain, []string) {
-			credits, dollars := s.Number(v.Credits), app.Dollars(v.Credits)
 			resolution := ""
-			if r := v.Resolution; r != nil {
-				resolution = fmt.Sprintf("%s: %s, by %s", r.Verdict, r.Reason, r.Actor)
+			if v.Resolution.Verdict != "" {
+				resolution = command.Note(v.Entry)
 			}
-			return v, []string{v.ProjectID, string(v.ID), s.Time(v.Began), credits, dollars, v.Environment, v.Vendor, v.RequestID, resolution}
+			return v, []string{
+				v.ProjectID, string(v.Key), s.Time(v.Key.Time()), s.Number(v.Credits), app.Dollars(v.Credits), v.Environment, v.Vendor, v.RequestID, resolution,
+			}
 		})
 	})
 	cmd.Flags().BoolVar(&resolved, "all", false, "also those that are resolved")
@@ -124,7 +113,7 @@ is lost, repeat the command: it counts once. A resolution is final.`,
 		}
 		r := entry.Resolution
 		return s.PrintRows(map[string]any{
-			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": command.ResolutionView(r), "balance": balance,
+			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": r, "balance": balance,
 		}, "Project", rec.ID, "SMS", string(entry.Key), "Credits", app.Credits(entry.Credits), "Resolution", string(r.Verdict),
 			"Reason", r.Reason, "By", r.Actor, "Balance", app.Credits(balance))
 	})
@@ -183,6 +172,9 @@ right "svc integration check" checks.`,
 		Example: `  svc sms test acme quicksend --env production --to 0771234567`,
 	}, func(args []string) error {
 		name = args[0]
+		if _, err := catalog.Find(string(project.SMS), name); err != nil {
+			return err
+		}
 		number, ok := project.NormalNumber(message.To)
 		if !ok {
 			return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", message.To)
@@ -193,9 +185,6 @@ right "svc integration check" checks.`,
 		}
 		return nil
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		if _, err := catalog.Find(string(project.SMS), name); err != nil {
-			return err
-		}
 		i := rec.Integration(env[0], project.SMS, name)
 		if i == nil {
 			return fmt.Errorf("integration %s: %w", project.IntegrationID(env[0], project.SMS, name), project.ErrNotFound)

@@ -2,9 +2,13 @@
 package usage
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,12 +43,6 @@ type Row struct {
 	Sums
 }
 
-// Report is the result of "svc usage".
-type Report struct {
-	Rows   []Row `json:"rows"`
-	Totals Sums  `json:"totals"`
-}
-
 // Command returns "svc usage".
 func Command(a *app.App) *cobra.Command {
 	var days app.Days
@@ -56,8 +54,10 @@ func Command(a *app.App) *cobra.Command {
 units (SMS; 1 for other operations) and credits, the credits refunded on that day,
 and the value of the credits less the refunds in US dollars.
 
-The command reads the ledger of these days, and prints what the reads cost. Manual
-(BYOK) requests charge nothing: docs/operate.md counts them in the logs.`,
+The command reads the ledger of these days, prints the rows as it reads, and in the
+end what the reads cost. An entry that cannot be read is named; the rest is reported,
+and the exit code is 1. Manual (BYOK) requests charge nothing: docs/operate.md counts
+them in the logs.`,
 		Example: `  svc usage --day yesterday --output csv
   svc usage --month 2026-03
   svc usage --project acme --from 2026-03-01 --to 2026-03-07 --output json`,
@@ -74,10 +74,19 @@ The command reads the ledger of these days, and prints what the reads cost. Manu
 	return cmd
 }
 
+// report prints the usage of one project after another, and names entries that cannot be read, which then are an error.
 func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) error {
-	result, read, step := Report{Rows: []Row{}}, credit.Reading{}, s.Progress("reading entry", 0)
+	total, unreadable, step, list := Sums{}, 0, s.Progress("reading entry", 0), &list{Stack: s, before: "{\n  \"rows\": ["}
+	list.table = app.Table{Header: []string{"PROJECT", "DAY", "OPERATION", "REQUESTS", "UNITS", "CREDITS", "REFUNDS", "USD"}, Empty: "No usage."}
+	longest := slices.MaxFunc(append(slices.Clip(ids), "PROJECT"), func(a, b string) int { return len(a) - len(b) })
+	list.widths = []int{len(longest), 10, 19, 9, 9, 14, 13, 0}
+	read := credit.Reading{}
 	for _, id := range ids {
 		rows := map[[2]string]Sums{} // by day and operation
+		read.Skip = func(err error) {
+			unreadable++
+			s.Note("%s: %v: the sums lack this entry", id, err)
+		}
 		err := s.Credits.Visit(ctx, &read, id, days.First, days.Last, func(e credit.Entry) {
 			step()
 			switch at := [2]string{e.Key.Day(), e.Price}; e.State {
@@ -91,30 +100,64 @@ func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) erro
 			return err
 		}
 		for _, at := range slices.SortedFunc(maps.Keys(rows), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-			result.Rows = append(result.Rows, Row{id, at[0], at[1], rows[at].valued()})
-			result.Totals = result.Totals.plus(rows[at])
+			if err := list.print(Row{id, at[0], at[1], rows[at].valued()}); err != nil {
+				return err
+			}
+			total = total.plus(rows[at])
 		}
 	}
 	noteCost(s, read)
-	result.Totals = result.Totals.valued()
-	lines := result.Rows
-	if len(lines) > 0 && !s.CSV() { // the lines of a CSV file are all of one kind
-		lines = append(slices.Clip(lines), Row{"total", "", "", result.Totals})
+	return cmp.Or(list.end(total.valued()), app.Problems(unreadable))
+}
+
+// list prints rows as they come and keeps none: 1,000 projects have 300,000 rows in a month.
+type list struct {
+	*app.Stack
+	table  app.Table // with the header until the first row
+	widths []int     // of the columns
+	before string    // the text before the next row of JSON
+}
+
+func (l *list) print(r Row) error {
+	if l.ClearProgress(); l.JSON() {
+		text, err := json.Marshal(r)
+		fmt.Fprintf(l.Out, "%s\n    %s", l.before, text)
+		l.before = ","
+		return err
 	}
-	table := app.Table{Header: []string{"PROJECT", "DAY", "OPERATION", "REQUESTS", "UNITS", "CREDITS", "REFUNDS", "USD"}, Empty: "No usage."}
-	_, table.Rows = app.List(lines, func(r Row) (Row, []string) {
-		return r, []string{r.ProjectID, r.Day, r.Operation, s.Number(r.Requests), s.Number(r.Units), s.Number(r.Credits), s.Number(r.Refunds), r.USD}
-	})
-	return s.Print(result, table)
+	row := []string{
+		r.ProjectID, r.Day, r.Operation, l.Number(r.Requests), l.Number(r.Units), l.Number(r.Credits), l.Number(r.Refunds), r.USD,
+	}
+	for i := range row {
+		if !l.CSV() {
+			row[i] = fmt.Sprintf("%-*s", l.widths[i], app.Cell(row[i]))
+		}
+	}
+	l.table.Rows = [][]string{row}
+	err := l.Print(nil, l.table)
+	l.table.Header = nil
+	return err
+}
+
+// end prints the totals, which a CSV file lacks: its lines are all of one kind.
+func (l *list) end(total Sums) error {
+	switch {
+	case l.JSON():
+		text, err := json.Marshal(total)
+		fmt.Fprintf(l.Out, "%s],\n  \"totals\": %s\n}\n", strings.Replace(l.before, ",", "\n  ", 1), text)
+		return err
+	case l.table.Header != nil: // no project has rows
+		return l.Print(nil, l.table)
+	case l.CSV():
+		return nil
+	}
+	return l.print(Row{"total", "", "", total})
 }
 
 // noteCost prints what the reads cost. A read unit costs 0.125 USD a million in us-east-1 (docs/units.json).
 func noteCost(s *app.Stack, read credit.Reading) {
-	if s.Hidden != nil {
-		s.Note("") // ends the line of the progress
-	}
-	s.Note("%s entries read, %s read units (%s USD in us-east-1).",
-		credit.Grouped(int64(read.Entries)), credit.Grouped(int64(read.Units)), app.Dollars(int64(read.Units*0.125)))
+	s.Note("%s read, %s (%s USD in us-east-1).", app.Count(read.Entries, "entry", "entries"),
+		app.Count(int64(read.Units), "read unit", "read units"), app.Dollars(int64(read.Units*0.125)))
 }
 
 func statement(a *app.App) *cobra.Command {

@@ -2,7 +2,9 @@
 package vendor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,30 +19,13 @@ import (
 
 // Command returns "svc vendor".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("vendor", "List vendors, and set the service's own accounts at them", list(a), account(a))
-}
-
-type fieldView struct {
-	Name        string `json:"name"`
-	Required    bool   `json:"required"`
-	Description string `json:"description"`
+	return app.Group("vendor", "List vendors; set and rotate the keys of accounts at them", list(a), account(a))
 }
 
 // View is a vendor in the format for programs.
 type View struct {
-	Kind     project.Kind `json:"kind"`
-	Name     string       `json:"name"`
-	Title    string       `json:"title"`
-	Endpoint string       `json:"endpoint"`
-	Settings []fieldView  `json:"settings"`
-	Secrets  []fieldView  `json:"secrets"`
-	// ManagedAction is the IAM action of the function's role that replaces the secret fields of managed integrations.
-	ManagedAction string `json:"managed_action"`
-}
-
-func viewFields(fields []upstream.Field) []fieldView {
-	views, _ := app.List(fields, func(f upstream.Field) (fieldView, []string) { return fieldView{f.Name, f.Required, f.Description}, nil })
-	return views
+	Kind project.Kind `json:"kind"`
+	upstream.Spec
 }
 
 // list opens no stage, because the vendors are the tables of this version.
@@ -64,7 +49,8 @@ func list(a *app.App) *cobra.Command {
 				if len(views) == 0 || o.Kind != views[len(views)-1].Kind {
 					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}})
 				}
-				v := View{o.Kind, o.Spec.Name, o.Spec.Title, o.Spec.Endpoint, viewFields(o.Settings()), viewFields(o.Spec.Secrets), o.Spec.ManagedAction}
+				v := View{o.Kind, o.Spec}
+				v.Settings, v.Secrets = append([]upstream.Field{}, o.Settings()...), append([]upstream.Field{}, v.Secrets...)
 				t := &tables[len(tables)-1]
 				views, t.Rows = append(views, v), append(t.Rows, v.rows()...)
 			}
@@ -95,43 +81,112 @@ func (v View) rows() (rows [][]string) {
 	return rows
 }
 
+type accountOptions struct {
+	offer        catalog.Offer
+	environments []project.Environment
+	projectID    string
+	secrets      catalog.SecretInput
+	untried      bool
+}
+
 func account(a *app.App) *cobra.Command {
-	var offer catalog.Offer
-	var envs []project.Environment
-	var file string
+	o := &accountOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "account KIND VENDOR",
-		Short: "Set the service's own account at a vendor, for Managed integrations",
-		Long: `Set the service's own account at a vendor. Every Managed integration of the
-kind and environment uses this account.
+		Short: "Set or rotate the key of the service's own account at a vendor, or of a project's",
+		Long: `Set or rotate the key of the service's own account at a vendor, which every Managed
+integration of the kind and environment uses, or with --project of the project's own.
 
 At a terminal the command asks for the secret fields. Programs pass the fields as a
-JSON object in a file, or on standard input with --secrets -.`,
+JSON object in a file, or on standard input with --secrets -.
+
+A key that replaces another is first tested, where the vendor has a call for that.
+Functions use the new key when the vendor refuses the old one, and after five minutes
+at the latest: end the old key at the vendor then.`,
 		Example: `  svc vendor account sms quicksend --env production
-  svc vendor account sms quicksend --env both --secrets - < quicksend.json`,
-	}, catalog.ParseVendor(&offer), func(ctx context.Context, s *app.Stack) error {
-		spec := offer.Spec
+  svc vendor account sms quicksend --env both --secrets - < quicksend.json
+  svc vendor account sms twilio --env production --project acme`,
+	}, func(args []string) error {
+		if err := catalog.ParseVendor(&o.offer)(args); err != nil {
+			return err
+		}
+		spec := o.offer.Spec
 		if len(spec.Secrets) == 0 {
 			return app.Usagef("%s needs no account", spec.Title)
 		}
-		if spec.ManagedAction != "" {
+		if spec.ManagedAction != "" && o.projectID == "" {
 			return app.Usagef("%s needs no account: Managed integrations use the function's own role", spec.Title)
 		}
-		accounts, err := catalog.ReadAccounts(ctx, s, offer, secret.Managed, envs)
+		return o.secrets.Parse(a, spec)
+	}, o.run)
+	app.EnvironmentsFlag(cmd, &o.environments, "development")
+	o.secrets.AddFlag(cmd)
+	cmd.Flags().StringVar(&o.projectID, "project", "", "the project that owns the account")
+	cmd.Flags().BoolVar(&o.untried, "untried", false, "do not test the new key first")
+	return cmd
+}
+
+func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
+	rec := &project.Record{}
+	if o.projectID != "" {
+		var err error
+		if rec, err = s.Load(ctx, o.projectID); err != nil {
+			return err
+		}
+	}
+	var integrations []project.Integration
+	for _, env := range o.environments {
+		i, err := o.integration(s, rec, env)
 		if err != nil {
 			return err
 		}
-		if err := catalog.ReadSecrets(ctx, s, accounts, file, true); err != nil {
-			return err
+		integrations = append(integrations, i)
+	}
+	accounts, err := catalog.ReadAccounts(ctx, s, o.offer, cmp.Or(o.projectID, secret.Managed), o.environments)
+	if err == nil {
+		err = o.secrets.Read(ctx, s, accounts, true)
+	}
+	if err != nil {
+		return err
+	}
+	for n := range accounts {
+		t := &accounts[n]
+		if missing := upstream.Missing(o.offer.Spec.Secrets, t.Fields); len(missing) > 0 {
+			return fmt.Errorf("%w: %s needs %s", app.ErrRefused, o.offer.Spec.Title, strings.Join(missing, ", "))
 		}
-		for _, t := range accounts {
-			if missing := upstream.Missing(spec.Secrets, t.Fields); len(missing) > 0 {
-				return fmt.Errorf("%w: %s needs %s", app.ErrRefused, spec.Title, strings.Join(missing, ", "))
-			}
+		if o.untried || len(t.Stored) == 0 || !t.Changed() {
+			continue
 		}
-		return catalog.Store(ctx, s, accounts)
-	})
-	app.EnvironmentsFlag(cmd, &envs, "development")
-	cmd.Flags().StringVar(&file, "secrets", "", "file with a JSON object of the secret fields, - for standard input")
-	return cmd
+		account, err := s.Vendors.Resolve(ctx, t.Owner, integrations[n], &o.offer.Spec, catalog.Staged(t.Fields))
+		if err == nil {
+			t.Tried, err = catalog.TestAccount(ctx, s, account)
+		}
+		if errors.Is(err, catalog.ErrNoTest) {
+			t.Tried, err = err.Error(), nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: the new key does not work, and the old key stays (--untried skips the test): %w", app.ErrRefused, err)
+		}
+	}
+	return catalog.Store(ctx, s, accounts)
+}
+
+// integration returns an integration with the account: the project's, or a temporary one for the service's own account.
+func (o *accountOptions) integration(s *app.Stack, rec *project.Record, env project.Environment) (i project.Integration, err error) {
+	kind, spec := o.offer.Kind, o.offer.Spec
+	i = project.Integration{Kind: kind, Environment: env, Vendor: spec.Name, Mode: project.Managed, Settings: map[string]string{}}
+	for _, f := range spec.Settings {
+		if f.Name != upstream.EndpointSetting {
+			i.Settings[f.Name] = "any" // the test concerns the account, not the settings
+		}
+	}
+	if o.projectID != "" {
+		own := rec.Integration(env, kind, spec.Name)
+		if own == nil || own.Mode != project.BYOK {
+			return i, fmt.Errorf("byok integration %s: %w", project.IntegrationID(env, kind, spec.Name), project.ErrNotFound)
+		}
+		i = *own
+	}
+	i.Settings, _ = o.offer.WithSandbox(s, i.Settings)
+	return i, nil
 }

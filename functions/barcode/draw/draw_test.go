@@ -111,8 +111,8 @@ func samePixels(t *testing.T, p *Picture, want func(x, y int) bool) {
 	}
 }
 
-// docs/decisions.md#barcode-pictures: width is modules times width_factor, height is exact, PNG and SVG show the same;
-// the quiet zone is the symbology's. Short bars of POSTNET have 0.4 of the height and begin at the bottom.
+// docs/decisions/pictures.md#barcode-pictures: width is modules times width_factor, height is exact, PNG and SVG show
+// the same; the quiet zone is the symbology's. Short bars of POSTNET have 0.4 of the height and begin at the bottom.
 func TestLinear(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	heights := []int{20, 21, 80, 300}
@@ -153,7 +153,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#qr-codes: size is exact, modules are whole pixels, what is left over widens the margin.
+// docs/decisions/pictures.md#qr-codes: the size is exact, a module has whole pixels, and the remaining pixels widen the margin.
 func TestSquare(t *testing.T) {
 	for _, c := range []struct {
 		bytes, size, margin int
@@ -189,7 +189,7 @@ func TestSquare(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#qr-codes: a symbol that does not fit the size is an error that says what would.
+// docs/decisions/pictures.md#qr-codes: a symbol that does not fit the size is an error that says what would.
 func TestSquareTooSmall(t *testing.T) {
 	code, err := qrcode.Encode(strings.Repeat("a", 2953), qrcode.L)
 	if err != nil {
@@ -227,7 +227,7 @@ func TestDPI(t *testing.T) {
 	}
 }
 
-// The contrast ratios of WCAG 2.2, with values of its understanding documents' examples.
+// The contrast ratios of WCAG 2.2, with its documents' examples (docs/decisions/pictures.md#low-contrast).
 func TestContrast(t *testing.T) {
 	for colors, want := range map[[2]string]float64{
 		{"000000", "ffffff"}: 21, {"ffffff", "000000"}: 21, {"777777", "777777"}: 1, {"777777", "ffffff"}: 4.48, {"949494", "ffffff"}: 3.03,
@@ -242,7 +242,7 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#barcode-pictures: the text in <desc>, escaped, with control characters dropped.
+// docs/decisions/pictures.md#barcode-pictures: the text in <desc>, escaped, with control characters dropped.
 func TestSVGText(t *testing.T) {
 	for data, want := range map[string]string{
 		`<b>&"Tom's" ]]>`:            `<b>&"Tom's" ]]>`,

@@ -67,8 +67,8 @@ var long = map[string]func(column int) bool{
 	"UPCE":  func(c int) bool { return c < 3 || c >= 45 },
 }
 
-// docs/decisions.md#barcode-text: the picture grows by the line and by bearer bars of ITF-14, and the bars are those of the
-// picture without text. Guard bars are longer by five modules.
+// docs/decisions/pictures.md#barcode-text: the picture grows by the line and by bearer bars of ITF-14, and the bars are
+// those of the picture without text. Guard bars are longer by five modules.
 func TestTextLeavesTheBars(t *testing.T) {
 	everyType(t, func(t *testing.T, p printed) {
 		t.Helper()

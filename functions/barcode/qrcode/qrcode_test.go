@@ -91,7 +91,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#qr-codes: data that does not fit the level is an error that names what would.
+// docs/decisions/pictures.md#qr-codes: data that does not fit the level is an error that names what would.
 func TestTooMuch(t *testing.T) {
 	for _, c := range []struct {
 		bytes   int

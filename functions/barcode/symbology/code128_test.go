@@ -110,8 +110,8 @@ func canSay(data string, limit int) bool {
 	return reachable(data, 0, 'A', limit) || reachable(data, 0, 'B', limit) || reachable(data, 0, 'C', limit)
 }
 
-// docs/decisions.md#code-128: the shortest symbol there is, shown by exhaustive search over all strings of up to 5
-// characters. The alphabet has the classes that the sets distinguish, with their limits: only A, only B, A and B, digits.
+// docs/decisions/pictures.md#code-128: the shortest symbol there is, shown by exhaustive search over all strings of up
+// to 5 characters. The alphabet has the sets' classes with their limits: only A, only B, A and B, digits.
 func TestCode128IsShortest(t *testing.T) {
 	count := 0
 	var try func(data string)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// docs/decisions.md#barcode-text: EAN and UPC in the groups of their standard, all other types as one text. No label
-// overlaps another, and all are within the picture.
+// docs/decisions/pictures.md#barcode-text: EAN and UPC in the groups of their standard, all other types as one text. No
+// label overlaps another, and all are within the picture.
 func TestLabels(t *testing.T) {
 	for _, c := range []struct{ kind, data, want string }{
 		{"EAN13", "590123412345", "[5 901234 123457]"},

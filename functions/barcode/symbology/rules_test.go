@@ -10,8 +10,8 @@ import (
 	"svcapi/functions/barcode/internal/samples"
 )
 
-// docs/decisions.md#drawn-first: 400 where the renderer rejects the data for the type. The message names the type, the
-// rule and the offending character with its position or the expected check digit.
+// docs/decisions/pictures.md#drawn-first: 400 where the renderer rejects the data for the type. The message names the
+// type, the rule and the offending character with its position or the expected check digit.
 func TestRejections(t *testing.T) {
 	for _, c := range []struct{ name, data, message string }{
 		{"C128", "", "C128: takes ASCII characters 0 to 127 only; the data is empty"},
@@ -108,7 +108,7 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// Every wrong check digit is rejected, and the right check digit is added.
+// Every wrong check digit is rejected, and the right check digit is added (docs/decisions/pictures.md#ean-upc).
 func TestCheckDigits(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for name, length := range map[string]int{"EAN13": 13, "EAN8": 8, "UPCA": 12, "ITF14": 14} {

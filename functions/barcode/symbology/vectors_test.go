@@ -147,7 +147,7 @@ func TestWorkedExamples(t *testing.T) {
 		{"UPCE", "06510000432", "06543217", "the same without check digit"},
 		{"UPCE", "06543217", "06543217", "the same with check digit"},
 		{"ITF14", "1540014128876", "15400141288763", "Wikipedia, ITF-14"},
-		{"I25", "123", "0123", "docs/decisions.md#other-barcodes: an odd count gets a leading 0"},
+		{"I25", "123", "0123", "docs/decisions/pictures.md#other-barcodes: an odd count gets a leading 0"},
 		{"POSTNET", "55555-1237", "55555-1237", "ZIP+4 with check digit 2"},
 		{"C39+", "+A123BJC5D6E71", "+A123BJC5D6E71", "HIBC supplier label, check character G"},
 	} {

@@ -30,14 +30,8 @@ type Sample struct {
 // Header is a header of a request.
 type Header struct{ Name, Value string }
 
-// languages are listed in the order of the page. Each has a template, which receives a Request.
-var languages = []struct{ lang, label, template string }{
-	{"Shell", "curl", "curl.tmpl"},
-	{"JavaScript", "JavaScript", "javascript.tmpl"},
-	{"Python", "Python", "python.tmpl"},
-	{"Go", "Go", "go.tmpl"},
-	{"PHP", "PHP", "php.tmpl"},
-}
+// labels are listed in the order of the page. Each has a template of its name in lower case, which receives a Request.
+var labels = []string{"curl", "JavaScript", "Python", "Go", "PHP"}
 
 //go:embed templates
 var files embed.FS
@@ -53,12 +47,13 @@ var templates = sync.OnceValue(func() *template.Template {
 // All returns the request in every language.
 func All(r Request) ([]Sample, error) {
 	var list []Sample
-	for _, l := range languages {
+	for _, label := range labels {
 		var source bytes.Buffer
-		if err := templates().ExecuteTemplate(&source, l.template, r); err != nil {
+		if err := templates().ExecuteTemplate(&source, strings.ToLower(label)+".tmpl", r); err != nil {
 			return nil, fmt.Errorf("code sample: %w", err)
 		}
-		list = append(list, Sample{l.lang, l.label, strings.TrimRight(source.String(), "\n")})
+		lang := strings.Replace(label, "curl", "Shell", 1)
+		list = append(list, Sample{lang, label, strings.TrimRight(source.String(), "\n")})
 	}
 	return list, nil
 }
@@ -74,8 +69,7 @@ func (r Request) Headers() []Header {
 
 // File returns the file into which a sample saves the response, or nothing for JSON.
 func (r Request) File() string {
-	names := map[string]string{"image/png": "code.png", "image/svg+xml": "code.svg", "application/pdf": "document.pdf"}
-	return names[r.MediaType]
+	return map[string]string{"image/png": "code.png", "image/svg+xml": "code.svg", "application/pdf": "document.pdf"}[r.MediaType]
 }
 
 // shell returns a literal in single quotes, where a shell replaces nothing.

@@ -51,8 +51,8 @@ type received struct {
 	body         any
 }
 
-// docs/decisions.md#documentation-page: code samples for every operation. The test runs each sample and compares the
-// request that it sends. Of PHP the test checks the grammar alone.
+// docs/decisions/operating.md#documentation-page: code samples for every operation. The test runs each sample and
+// compares the request that it sends. Of PHP the test checks the grammar alone.
 func TestSamples(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,8 +152,11 @@ func document(t *testing.T, text string) *yaml.Node {
 func run(t *testing.T, dir string, s Sample) string {
 	t.Helper()
 	python, err := filepath.Abs("../../../.local/venv/bin/python")
+	if err == nil {
+		_, err = os.Stat(python)
+	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\nrun make policy first: it installs the Python that runs the samples", err)
 	}
 	languages := map[string]struct {
 		file    string

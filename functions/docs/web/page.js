@@ -19,8 +19,8 @@ function land() {
 }
 
 async function start() {
-  const response = await fetch("docs/openapi.json");
-  if (!response.ok) throw new Error(`openapi.json: ${response.status}`);
+  const response = await fetch("docs/page.json");
+  if (!response.ok) throw new Error(`page.json: ${response.status}`);
   const spec = await response.json();
   const places = new Map([...document.querySelectorAll(".try")].map((place) => [place.dataset.operation, place]));
   for (const [path, item] of Object.entries(spec.paths)) {

@@ -210,6 +210,7 @@ function facts(response, operation, envelope, elapsed) {
   add("Time", `${grouped(elapsed)} ms`);
   add("Credits", charged(response, operation, envelope));
   add("Message", envelope?.error?.message);
+  for (const [name, value] of Object.entries(envelope?.error?.details ?? {})) add(`details.${name}`, [value].flat().join(" "));
   add("Request ID", response.headers.get("X-SVC-Request-ID"), "id");
   add("Warnings", response.headers.get("X-SVC-Warnings"));
   add("Retry after", response.headers.get("Retry-After") && `${response.headers.get("Retry-After")} s`);

@@ -64,5 +64,7 @@ export function codeSamples(operation, baseURL) {
     known = current;
     draw();
   });
-  return element("section", { className: "samples", "aria-label": `Code samples: ${operation.summary}` }, title, element("div", { className: "tabs" }, list, copyButton("Copy", () => code.textContent)), panel);
+  // The inner element follows the reader, and the section is where it may: beside the description alone.
+  const follows = element("div", {}, title, element("div", { className: "tabs" }, list, copyButton("Copy", () => code.textContent)), panel);
+  return element("section", { className: "samples", "aria-label": `Code samples: ${operation.summary}` }, follows);
 }

@@ -19,11 +19,8 @@ import (
 
 // encrypt returns the PDF, encrypted with AES-256 in revision 6 (ISO 32000-2, 7.6.4), which belongs to PDF 2.0. The password
 // opens the PDF for reading, printing and copying. Nothing knows the owner's password.
-func encrypt(ctx context.Context, pdf []byte, password event.Password, maxBytes int64) (encrypted []byte, err error) {
+func encrypt(pdf []byte, password event.Password, maxBytes int64) (encrypted []byte, err error) {
 	defer func() {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("encrypt: %w", event.Exceeded("time", "encrypting the PDF took too long"))
-		}
 		if err != nil && !errors.As(err, new(*event.RejectionError)) {
 			err = errors.New("encrypt: the library failed") // its errors may quote the password
 		}
@@ -38,7 +35,7 @@ func encrypt(ctx context.Context, pdf []byte, password event.Password, maxBytes 
 		Permissions: model.PermissionsPrint | model.PermissionExtract | model.PermissionExtractRev3,
 		Limits:      model.DefaultResourceLimits(),
 	}
-	document, err := pdfcpu.ReadWithContext(ctx, bytes.NewReader(append([]byte(version), pdf[len(version):]...)), conf)
+	document, err := pdfcpu.ReadWithContext(context.Background(), bytes.NewReader(append([]byte(version), pdf[len(version):]...)), conf)
 	if err != nil {
 		return nil, err
 	}

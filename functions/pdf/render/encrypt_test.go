@@ -18,8 +18,8 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// docs/decisions.md#pdf-password: a reader that is not the product's opens the PDF with its password alone, and finds text,
-// title, bookmarks and tags. No error has the password.
+// docs/decisions/pdf.md#pdf-password: a reader that is not the product's opens the PDF with its password alone, and
+// finds text, title, bookmarks and tags. No error has the password.
 func TestPassword(t *testing.T) {
 	r := started(t, configuration(t, serveFiles(t)))
 	for _, password := range []string{"1234", "pässwörd ශ්\u200dරී", strings.Repeat("x", 32)} {
@@ -53,14 +53,14 @@ func TestPassword(t *testing.T) {
 			}
 		}
 		if err != nil || textErr != nil || !strings.Contains(string(shown), "Salary") || !strings.Contains(string(result.PDF), "/R 6") {
-			t.Errorf("%v, %v: %s", err, textErr, shown)
+			t.Errorf("%v, %v (make poppler installs both tools): %s", err, textErr, shown)
 		}
 		for _, wrong := range []string{"", password[1:]} {
 			if out, err := exec.Command("pdfinfo", "-upw", wrong, path).CombinedOutput(); err == nil {
 				t.Errorf("%q opens the PDF: %s", wrong, out)
 			}
 		}
-		if _, err := encrypt(t.Context(), result.PDF, event.Password(password), e.MaxBytes); err == nil || strings.Contains(err.Error(), password) {
+		if _, err := encrypt(result.PDF, event.Password(password), e.MaxBytes); err == nil || strings.Contains(err.Error(), password) {
 			t.Errorf("a PDF that is encrypted: %v", err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("x", event.MaxPassword) // poppler's programs take 32 bytes at most
-	whole, err := encrypt(t.Context(), pdf, event.Password(long), 1<<20)
+	whole, err := encrypt(pdf, event.Password(long), 1<<20)
 	for user, opens := range map[string]bool{long: true, long[1:]: false} {
 		conf := &model.Configuration{Cmd: model.LISTINFO, Reader15: true, UserPW: user, ValidationMode: model.ValidationRelaxed, Limits: model.DefaultResourceLimits()}
 		if _, readErr := pdfcpu.ReadWithContext(t.Context(), bytes.NewReader(whole), conf); err != nil || (readErr == nil) != opens {
@@ -78,13 +78,13 @@ func TestPassword(t *testing.T) {
 		}
 	}
 	var rejected *event.RejectionError
-	if _, err := encrypt(t.Context(), pdf, "1234", int64(len(pdf))); !errors.As(err, &rejected) || !rejected.TooLarge {
+	if _, err := encrypt(pdf, "1234", int64(len(pdf))); !errors.As(err, &rejected) || !rejected.TooLarge {
 		t.Errorf("an encrypted PDF over the limit: %v", err)
 	}
 }
 
-// docs/decisions.md#pdf-fields: bookmarks of the headings, sheets in millimetres, and the size of the document's page rule,
-// which has a limit and leaves the margins to the request.
+// docs/decisions/pdf.md#pdf-fields: bookmarks of the headings, sheets in millimetres, and the size of the document's
+// page rule, which has a limit and leaves the margins to the request.
 func TestSheets(t *testing.T) {
 	r := started(t, configuration(t, serveFiles(t)))
 	for _, c := range []struct {

@@ -23,8 +23,8 @@ func serveFiles(t *testing.T) *httptest.Server {
 
 func fileName(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
-// docs/decisions.md#pdf-images: the browser draws an image by its address as the same image in a data URL. Only an image
-// that the browser cannot draw at all, and one that is too large, is an error.
+// docs/decisions/pdf.md#pdf-images: the browser draws an image by its address as the same image in a data URL. Only an
+// image that the browser cannot draw at all, and one that is too large, is an error.
 func TestImages(t *testing.T) {
 	server := serveFiles(t)
 	r := started(t, configuration(t, server))

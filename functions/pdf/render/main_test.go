@@ -93,7 +93,7 @@ func page(html string) browser.Document {
 }
 
 // TestRenewsPage checks that a document that reached the browser has the browser's next page awaited after the response
-// (docs/decisions.md#after-response).
+// (docs/decisions/requests.md#after-response).
 func TestRenewsPage(t *testing.T) {
 	r := started(t, configuration(t, nil))
 	for html, want := range map[string]int{"<p>x": 1, strings.Repeat("<p>", 1_000_000): 0} {

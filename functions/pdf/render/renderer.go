@@ -91,17 +91,18 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 	if !named {
 		size = browser.Size{Width: e.PageWidth, Height: e.PageHeight}
 	}
+	finish := func(pdf []byte) ([]byte, error) {
+		pdf, err := browser.Describe(pdf, e.Metadata)
+		if err == nil && e.Password != "" {
+			pdf, err = encrypt(pdf, e.Password, e.MaxBytes)
+		}
+		return pdf, err
+	}
 	pdf, warnings, err := r.render(ctx, e.RequestID, browser.Document{
 		HTML: string(e.HTML), Header: string(e.Header), Footer: string(e.Footer), Bytes: e.MaxBytes,
 		Geometry: browser.Geometry{Size: size, Landscape: e.Landscape, CSSSize: e.CSSSize, Margins: e.Margins, Scale: e.Scale},
-		Ranges:   e.PageRanges, Title: e.Metadata.Title, Tagged: e.Tagged, Outline: e.Outline, Strict: e.Strict,
+		Ranges:   e.PageRanges, Title: e.Metadata.Title, Tagged: e.Tagged, Outline: e.Outline, Strict: e.Strict, Finish: finish,
 	})
-	if err == nil {
-		pdf, err = browser.Describe(pdf, e.Metadata)
-	}
-	if err == nil && e.Password != "" {
-		pdf, err = encrypt(ctx, pdf, e.Password, e.MaxBytes)
-	}
 	if rejection, ok := errors.AsType[*event.RejectionError](err); ok {
 		return event.Result{Rejection: rejection}.Response()
 	}

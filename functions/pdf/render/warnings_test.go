@@ -27,6 +27,7 @@ func BenchmarkBlocked(b *testing.B) {
 		{"style-sheets", "<link rel=stylesheet href=https://a.example/NUMBER>", "<link rel=stylesheet>"},
 		{"scripts", "<script src=https://a.example/NUMBER></script>", "<script></script>"},
 		{"backgrounds", "<p style='background:url(http://a.example/NUMBER)'>", "<p style='background:none'>"},
+		{"imports", "<style>@import url(http://a.example/NUMBER);</style>", "<style>@import url(data:,);</style>"},
 	} {
 		b.Run(c.kind, func(b *testing.B) {
 			var took [2]time.Duration
@@ -44,8 +45,8 @@ func BenchmarkBlocked(b *testing.B) {
 	}
 }
 
-// docs/decisions.md#pdf-warnings: a warning names each loss of a PDF, and the message of a strict document has its selectors and
-// pages. An element that the document does not display causes no warning.
+// docs/decisions/pdf.md#pdf-warnings: a warning names each loss of a PDF, and the message of a strict document has its
+// selectors and pages. An element that the document does not display causes no warning.
 func TestWarnings(t *testing.T) {
 	files := serveFiles(t)
 	r := started(t, configuration(t, files))
@@ -58,7 +59,7 @@ func TestWarnings(t *testing.T) {
 		"<link rel=stylesheet href=https://a.example/a><link rel=stylesheet media=screen href=https://a.example/b>":                                       {"resources-blocked;n=1", "resources-blocked;n=1 (head > link:nth-of-type(1))"},
 		"<img src=http://a.example/a><i>x</i>" + next + "<img id=b src=http://a.example/a><img src=c.png><img hidden src=http://a.example/d>":             {"resources-blocked;n=2", "resources-blocked;n=2 (body > img:nth-of-type(1) on page 1, #b on page 2, img:nth-of-type(2) on page 2)"},
 		"<style>@font-face{font-family:f;src:url(https://a.example/f)}@font-face{font-family:g;src:url(https://a.example/g)}p{font-family:f}</style><p>A": {"resources-blocked;n=1", "resources-blocked;n=1 (head > style:nth-of-type(1))"},
-		"<style>@import'https://a.example/i';p{background:url(http://a.example/p)}i{background:url(http://a.example/i2)}</style><p>A":                     {"resources-blocked;n=2", "resources-blocked;n=2 (head > style:nth-of-type(1))"},
+		"<style>@import'https://a.example/i';p{background:url(http://a.example/p)}i{background:url(http://a.example/i2)}</style><p>A":                     {"resources-blocked;n=2", "resources-blocked;n=2 (head > style:nth-of-type(1), p on page 1)"},
 		"<noscript><iframe style='display:none' src=https://a.example/></iframe></noscript><iframe src=https://a.example/f></iframe>":                     {"resources-blocked;n=1", "resources-blocked;n=1 (iframe:nth-of-type(2) on page 1)"},
 		"<style>@media print{.no{display:none}}</style><div class=no><img src=http://a.example/a><canvas></canvas></div>":                                 {},
 		"<script src=https://a.example/a.js></script><script type=application/ld+json>{}</script>":                                                        {"resources-blocked;n=1, scripts-ignored", "resources-blocked;n=1 (head > script:nth-of-type(1)), scripts-ignored (head > script:nth-of-type(1))"},
@@ -66,6 +67,8 @@ func TestWarnings(t *testing.T) {
 		"<style>@font-face{font-family:f;src:url(\"data:font/woff2;base64,AA==\")}p{font-family:f;fill:url('#a')}</style><p>A":                            {},
 		"<style>@font-face{font-family:f;src:url(data:,)}p{background:url(" + files.URL + "/PNG)}</style><p>A":                                            {},
 		"<style>@font-face{font-family:f;src:url('data:,')}</style><p style='background:url(http://a.example/p)'>A":                                       {"resources-blocked;n=1", "resources-blocked;n=1 (p on page 1)"},
+		"<style>@import url(http://a.example/s) screen;p{background:none!important}</style><p style='background:url(http://a.example/p)'>A":               {},
+		"<style>p::after{content:url(http://a.example/a)}p::before{background:url(http://a.example/b)}</style><p>A":                                       {"resources-blocked;n=1", "resources-blocked;n=1 (p on page 1)"},
 		"<style>@media screen{p{background:url(http://a.example/p)}}</style><p>A":                                                                         {},
 		"<style>i::before{content:'\\f015';display:none}b::after{content:'\\f015';font-size:0}</style><i></i><b></b>A":                                    {},
 		"<style>i::before{content:'\\f015';visibility:hidden}</style><i></i>A<b style='font-size:0'>\uf015</b>":                                           {},
@@ -93,10 +96,20 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 	d := page("<p>A")
-	d.Header, d.Footer = "<img src=http://a.example/h><img src=data:,>", "<img src=logo.png>"
-	if _, got, err := r.render(t.Context(), "", d); err != nil || got != "resources-blocked;n=2" {
-		t.Errorf("images of a header and a footer: %q, %v", got, err)
+	for html, want := range map[string]string{
+		"<img src=http://a.example/h><img src=data:,>": "resources-blocked;n=2",
+		"<script>1</script>":                           "resources-blocked;n=1, scripts-ignored",
+		"<script src=https://a.example/s></script><canvas></canvas><iframe src=https://a.example/f></iframe>":          "resources-blocked;n=3, scripts-ignored",
+		"<svg><path /></svg><link rel=stylesheet href=https://a.example/l><link rel=icon href=https://a.example/i>":    "resources-blocked;n=3",
+		"<p style='background:url(http://a.example/b)'><style>@import \"https://a.example/c\";</style>":                "resources-blocked;n=3",
+		"<script type=application/ld+json>{}</script><!--a--><p style='background:url(data:,)'><template>a</template>": "resources-blocked;n=1",
+	} {
+		d.Header, d.Footer = html, "<img src=logo.png>" // one of each count
+		if _, got, err := r.render(t.Context(), "", d); err != nil || got != want {
+			t.Errorf("%s in a header: %q, %v, want %q", html, got, err, want)
+		}
 	}
+	d.Header = "<img src=http://a.example/h>"
 	d.Strict = true
 	if _, _, err := r.render(t.Context(), "", d); err == nil || !strings.HasSuffix(err.Error(), ": resources-blocked;n=2") {
 		t.Errorf("strict, images of a header and a footer: %v", err)

@@ -189,8 +189,8 @@ func changes(n int) (added, removed []string) {
 	return added, removed
 }
 
-// docs/decisions.md#fresh-lists: with a difference the look-ups agree with a map of the changed list, and allocate nothing. The
-// difference to another table is none, and a damaged one an error.
+// docs/decisions/look-ups.md#fresh-lists: with a difference the look-ups agree with a map of the changed list, and
+// allocate nothing. The difference to another table is none, and a damaged one an error.
 func TestDifference(t *testing.T) {
 	added, removed := changes(7)
 	packed := Pack(added, removed)

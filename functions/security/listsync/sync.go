@@ -19,7 +19,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// The bounds of docs/decisions.md#fresh-lists.
+// The bounds of docs/decisions/look-ups.md#fresh-lists.
 const (
 	maxBytes   = 8 << 20 // of one file
 	minDomains = 100     // of one file

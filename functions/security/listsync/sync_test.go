@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// docs/decisions.md#fresh-lists: a good fetch replaces the difference, and any other changes nothing but the age.
+// docs/decisions/look-ups.md#fresh-lists: a good fetch replaces the difference, and any other changes only the age.
 func TestSync(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	server, err := sandbox.Start()

@@ -1,4 +1,4 @@
-// Package reference seals and opens the references of sends (docs/decisions.md#references).
+// Package reference seals and opens the references of sends (docs/decisions/extensions.md#references).
 package reference
 
 import (

@@ -10,7 +10,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// docs/decisions.md#references: a reference opens in its project and environment alone, unchanged, and reveals nothing.
+// docs/decisions/extensions.md#references: a reference opens in its project and environment alone, and reveals nothing.
 func TestReferences(t *testing.T) {
 	of := func(id string, env project.Environment) Sealer {
 		return New(&project.Project{ID: id}, env)

@@ -29,7 +29,7 @@ func (a Ages) due(age time.Duration) bool {
 	return since(a.First) || since(a.Absent) || hour > 0 && since(hour)
 }
 
-// Resolver asks the vendors about uncertain sends, and resolves those about which a vendor is certain (docs/decisions.md#resolver).
+// Resolver asks vendors about uncertain sends and resolves those (docs/decisions/extensions.md#resolver).
 type Resolver struct {
 	Credits  *credit.Store
 	Projects *project.Store

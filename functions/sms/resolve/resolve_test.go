@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 
 var testAges = Ages{Period: 2 * time.Minute, First: 2 * time.Minute, Absent: 10 * time.Minute}
 
-// docs/decisions.md#resolver: questions after 2, 10 and 60 minutes, then hourly for a day, whenever the runs begin.
+// docs/decisions/extensions.md#resolver: questions after 2, 10 and 60 minutes, then hourly for a day.
 func TestDue(t *testing.T) {
 	for offset := time.Duration(0); offset < testAges.Period; offset += 7 * time.Second {
 		var asked []time.Duration
@@ -43,7 +43,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#resolver: what a vendor's certain response resolves, with the evidence, and what stays for the operator.
+// docs/decisions/extensions.md#resolver: what a vendor's certain response resolves, and what stays for the operator.
 func TestResolve(t *testing.T) {
 	const dialog, twilio = "dialogv2", "twilio"
 	rotated := func(_ *project.Integration, a *upstream.Account) {

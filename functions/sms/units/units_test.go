@@ -93,7 +93,7 @@ var unitCases = []struct {
 	{"empty", "", 0, false},
 }
 
-// docs/decisions.md#units
+// docs/decisions/sms.md#units
 func TestUnits(t *testing.T) {
 	if len(unitCases) < 60 {
 		t.Fatalf("only %d cases", len(unitCases))

@@ -7,7 +7,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// docs/decisions.md#error-reasons: the vendor's own code of a failure, without text of the vendor and without secrets.
+// docs/decisions/requests.md#error-reasons: the vendor's own code of a failure, without its text and secrets.
 func TestVendorCodes(t *testing.T) {
 	for _, c := range []struct {
 		vendor string

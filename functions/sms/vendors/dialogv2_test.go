@@ -139,7 +139,7 @@ func TestDialogV2Freeze(t *testing.T) {
 	}
 }
 
-// A refused login is not repeated for minutes, also by calls at once, but a changed password is tried at once.
+// A refused login waits for minutes, a changed password does not (docs/decisions/sms.md#refused-logins).
 func TestDialogV2RefusedLogin(t *testing.T) {
 	s, logins := session{tokens: newTokens()}, atomic.Int32{}
 	frozen := clocktest.New()

@@ -10,6 +10,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
+// docs/decisions/sms.md#acceptance.
 func TestQuickSend(t *testing.T) {
 	testResponses(t, "quicksend", []recorded{
 		{"accepted", "T", 200, `{"status":"success","id":"98765"}`, "", Receipt{Status: "success", ID: "98765"}},

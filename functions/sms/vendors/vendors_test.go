@@ -129,7 +129,7 @@ func checkOutcome(t *testing.T, a recorded, receipt Receipt, err error) {
 }
 
 // commonResponses are responses with one meaning for all vendors: a malformed response and an HTTP 5xx are uncertain
-// (docs/decisions.md#vendor-outcomes).
+// (docs/decisions/sms.md#vendor-outcomes).
 var commonResponses = []recorded{
 	{"server error", "made", 500, `{"status":"error"}`, upstream.Unusable, Receipt{}},
 	{"bad gateway", "made", 502, `<html>Bad Gateway</html>`, upstream.Unusable, Receipt{}},
@@ -154,7 +154,7 @@ func TestCommonResponses(t *testing.T) {
 }
 
 // TestRefusalsByWords checks that a refusal of one recipient is the message's, and that a refusal which words alone show to be
-// the account's is marked (docs/decisions.md#vendor-outcomes). No vendor documents these texts.
+// the account's is marked (docs/decisions/sms.md#vendor-outcomes). No vendor documents these texts.
 func TestRefusalsByWords(t *testing.T) {
 	bodies := map[string]string{"smslenz": `{"success":false,"message":%q}`}
 	for _, vendor := range []string{"notifylk", "textlk", "ultimatesms", "smslenz", "quicksend", "hutch"} {

@@ -53,12 +53,12 @@ func (c Caller) get(ctx context.Context, path string, query url.Values, header h
 // laxJSON accepts duplicate names and invalid UTF-8.
 var laxJSON = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// decode parses a JSON response, also with duplicate names and invalid UTF-8.
-func (c Caller) decode(body []byte, into any) error {
-	if err := json.Unmarshal(body, into, laxJSON); err != nil {
-		return c.fail(unusable, "invalid JSON: "+string(body))
+// decode parses a JSON object, also with duplicate names and invalid UTF-8.
+func (c Caller) decode(body []byte) (d document, err error) {
+	if err := json.Unmarshal(body, &d, laxJSON); err != nil || d == nil {
+		return nil, c.fail(unusable, "invalid JSON: "+string(body))
 	}
-	return nil
+	return d, nil
 }
 
 // byStatus returns the error of a response by its HTTP status, or nil for 200. The vendor's own meanings take precedence.
@@ -80,8 +80,8 @@ func (c Caller) byStatus(r *upstream.Response, own map[int]meaning) error {
 	return c.fail(meaning, http.StatusText(r.Status)+": "+string(r.Body))
 }
 
-// getJSON makes a GET request and parses the JSON response of a status 200.
-func (c Caller) getJSON(ctx context.Context, path string, query url.Values, header http.Header, own map[int]meaning, into any) (*upstream.Response, error) {
+// getJSON makes a GET request and parses the JSON object of a response with status 200.
+func (c Caller) getJSON(ctx context.Context, path string, query url.Values, header http.Header, own map[int]meaning) (document, error) {
 	r, err := c.get(ctx, path, query, header)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (c Caller) getJSON(ctx context.Context, path string, query url.Values, head
 	if err := c.byStatus(r, own); err != nil {
 		return nil, err
 	}
-	return r, c.decode(r.Body, into)
+	return c.decode(r.Body)
 }
 
 // fail returns the error of a meaning, with a detail for the operator.

@@ -1,11 +1,5 @@
 package vendors
 
-import (
-	"strings"
-
-	"github.com/go-json-experiment/json"
-)
-
 // Mark is what a vendor's flag sets in openapi.yaml#VpnResult.
 type Mark string
 
@@ -30,31 +24,15 @@ type Flag struct {
 	Text string
 }
 
-// flagged returns the risk that the flags of a JSON object set. An absent object has no flags. A flag that is absent or null
+// flagged returns the risk that the flags of an object set. An absent object has no flags. A flag that is absent or null
 // is not set, and a flag that is an object is set where the object has members.
-func (c Caller) flagged(table []Flag, object []byte) (Risk, error) {
-	var response any
-	if err := json.Unmarshal(object, &response, laxJSON); len(object) > 0 && err != nil {
-		return Risk{}, c.fail(unusable, "invalid JSON: "+string(object))
-	}
-	return c.marked(table, func(path string) any {
-		value := response
-		for name := range strings.SplitSeq(path, ".") {
-			members, _ := value.(map[string]any)
-			value = members[name]
-		}
-		return value
-	})
-}
-
-// marked returns the risk that flags set, with the function that returns the value of a path, nil for an absent flag.
-func (c Caller) marked(table []Flag, value func(path string) any) (Risk, error) {
+func (c Caller) flagged(table []Flag, object document) (Risk, error) {
 	marks := map[Mark]bool{}
 	for _, f := range table {
 		if f.Sets == Ignored {
 			continue
 		}
-		switch v := value(f.Path).(type) {
+		switch v := object.at(f.Path).(type) {
 		case nil:
 		case bool:
 			marks[f.Sets] = marks[f.Sets] || v

@@ -1,7 +1,6 @@
 package vendors
 
 import (
-	"cmp"
 	"context"
 	"net/netip"
 	"net/url"
@@ -16,24 +15,8 @@ var ip2LocationSpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "api_key", Description: "API key of a Security plan", Required: true}},
 }
 
-// ip2LocationResponse is the used part of a response. Absent texts are "-".
-type ip2LocationResponse struct {
-	IP          text `json:"ip"`
-	CountryCode text `json:"country_code"`
-	City        text `json:"city_name"`
-	ASN         text `json:"asn"`
-	AS          text `json:"as"`
-	ISP         text `json:"isp"`
-	IsProxy     bool `json:"is_proxy"`
-	Proxy       *struct {
-		VPN   *bool `json:"is_vpn"`
-		Tor   *bool `json:"is_tor"`
-		Bogon bool  `json:"is_bogon"`
-	} `json:"proxy"`
-	Error *struct {
-		Message text `json:"error_message"`
-	} `json:"error"`
-}
+// ip2LocationFields are the used fields of a response. Absent texts are "-".
+var ip2LocationFields = fields{countryCode: "country_code", city: "city_name", asn: "asn", network: []string{"as", "isp"}}
 
 // ip2LocationFlags are the flags of ip2location-io-go, where is_proxy is true for each kind but a data center and a crawler. A
 // consumer privacy network is a relay.
@@ -54,28 +37,27 @@ var ip2LocationFlags = []Flag{
 }
 
 // ip2Location makes a look-up at IP2Location.io.
-func ip2Location(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	var a ip2LocationResponse
+func ip2Location(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}, "format": {"json"}}
-	r, err := c.getJSON(ctx, "/", query, nil, nil, &a)
-	if err != nil {
-		return Risk{}, err
+	if d, err = c.getJSON(ctx, "/", query, nil, nil); err != nil {
+		return nil, nil, err
 	}
-	p := a.Proxy
+	_, vpn := d.flag("proxy.is_vpn")
+	_, tor := d.flag("proxy.is_tor")
+	proxy, _ := d.flag("is_proxy")
+	bogon, _ := d.flag("proxy.is_bogon")
+	message := string(d.text("error.error_message"))
 	switch {
-	case a.Error != nil && strings.Contains(strings.ToLower(string(a.Error.Message)), "key"):
-		return Risk{}, c.fail(credentials, string(a.Error.Message))
-	case a.Error != nil:
-		return Risk{}, c.fail(rejected, string(a.Error.Message))
-	case a.IP == "":
-		return Risk{}, c.fail(unusable, "response without ip")
-	case p == nil || p.VPN == nil || p.Tor == nil:
-		return Risk{}, c.fail(credentials, "response without the kinds of proxy: not in the key's plan")
-	case p.Bogon || a.CountryCode.country() == nil && a.ASN.asn() == nil && !a.IsProxy:
-		return Risk{}, ErrUnknown
+	case d.object("error") != nil && strings.Contains(strings.ToLower(message), "key"):
+		return nil, nil, c.fail(credentials, message)
+	case d.object("error") != nil:
+		return nil, nil, c.fail(rejected, message)
+	case d.text("ip") == "":
+		return nil, nil, c.fail(unusable, "response without ip")
+	case !vpn || !tor:
+		return nil, nil, c.fail(credentials, "response without the kinds of proxy: not in the key's plan")
+	case bogon || d.text("country_code").country() == nil && d.text("asn").asn() == nil && !proxy:
+		return nil, nil, ErrUnknown
 	}
-	risk, err := c.flagged(ip2LocationFlags, r.Body)
-	risk.CountryCode, risk.City = a.CountryCode.country(), a.City.pointer()
-	risk.ASN, risk.Network = a.ASN.asn(), cmp.Or(a.AS.pointer(), a.ISP.pointer())
-	return risk, err
+	return d, d, nil
 }

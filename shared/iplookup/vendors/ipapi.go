@@ -1,7 +1,6 @@
 package vendors
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -17,22 +16,14 @@ var ipAPISpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "api_key", Description: "key of a pro subscription", Required: true}},
 }
 
-// ipAPIResponse holds the used fields of a response. The vendor sends the fields that the request names.
-type ipAPIResponse struct {
-	Status      text   `json:"status"` // success or fail
-	Message     text   `json:"message"`
-	Country     text   `json:"country"`
-	CountryCode text   `json:"countryCode"`
-	City        text   `json:"city"`
-	ISP         text   `json:"isp"`
-	Latitude    number `json:"lat"`
-	Longitude   number `json:"lon"`
-	Timezone    text   `json:"timezone"`
-	AS          text   `json:"as"` // the number and the name, such as "AS9329 Sri Lanka Telecom"
-	ASName      text   `json:"asname"`
-	Proxy       *bool  `json:"proxy"`
-	Hosting     *bool  `json:"hosting"`
+// ipAPIFields are the used fields of a response. The vendor sends the fields that the request names.
+var ipAPIFields = fields{
+	country: "country", countryCode: "countryCode", city: "city", isp: []string{"isp"},
+	latitude: "lat", longitude: "lon", timezone: "timezone", asn: asNumber, network: []string{asName, "asname", "isp"},
 }
+
+// The field "as" has a number and a name, such as "AS9329 Sri Lanka Telecom".
+const asNumber, asName = "as number", "as name"
 
 // ipAPIFlags are the flags of ip-api.com/docs/api:json, where "proxy" is a proxy, a VPN or a Tor exit.
 var ipAPIFlags = []Flag{
@@ -42,56 +33,43 @@ var ipAPIFlags = []Flag{
 }
 
 // ipAPI makes a look-up of some fields at ip-api.com. The status in the body decides, because failures have HTTP status 200.
-func (c Caller) ipAPI(ctx context.Context, addr netip.Addr, fields string) (a ipAPIResponse, body []byte, err error) {
-	query := url.Values{"key": {c.Account.Secrets["api_key"]}, "fields": {"status,message," + fields + ",query"}}
-	r, err := c.get(ctx, "/json/"+url.PathEscape(addr.String()), query, nil)
-	if err != nil {
-		return a, nil, err
+func ipAPI(fields string) lookup {
+	return func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+		query := url.Values{"key": {c.Account.Secrets["api_key"]}, "fields": {"status,message," + fields + ",query"}}
+		r, err := c.get(ctx, "/json/"+url.PathEscape(addr.String()), query, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		// The response to an invalid key is plain text, with an undocumented status.
+		if r.Status < http.StatusInternalServerError && strings.Contains(strings.ToLower(string(r.Body)), "invalid key") {
+			return nil, nil, c.fail(credentials, "invalid key")
+		}
+		if err := c.byStatus(r, nil); err != nil {
+			return nil, nil, err
+		}
+		if d, err = c.decode(r.Body); err != nil {
+			return nil, nil, err
+		}
+		switch status, message := d.text("status"), d.text("message"); {
+		case status == "success":
+			d[asNumber], d[asName], _ = strings.Cut(string(d.text("as")), " ")
+			return d, d, nil
+		case status == "fail" && (message == "private range" || message == "reserved range"):
+			return nil, nil, ErrUnknown
+		case status == "fail":
+			return nil, nil, c.fail(rejected, string(message))
+		}
+		return nil, nil, c.fail(unusable, "response without a known status")
 	}
-	// The response to an invalid key is plain text, with an undocumented status.
-	if r.Status < http.StatusInternalServerError && strings.Contains(strings.ToLower(string(r.Body)), "invalid key") {
-		return a, nil, c.fail(credentials, "invalid key")
-	}
-	if err := c.byStatus(r, nil); err != nil {
-		return a, nil, err
-	}
-	if err := c.decode(r.Body, &a); err != nil {
-		return a, nil, err
-	}
-	switch {
-	case a.Status == "success":
-		return a, r.Body, nil
-	case a.Status == "fail" && (a.Message == "private range" || a.Message == "reserved range"):
-		return a, nil, ErrUnknown
-	case a.Status == "fail":
-		return a, nil, c.fail(rejected, string(a.Message))
-	}
-	return a, nil, c.fail(unusable, "response without a known status")
 }
 
 // ipAPIRisk makes a look-up of the risk.
-func ipAPIRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	a, body, err := c.ipAPI(ctx, addr, "countryCode,city,isp,as,asname,proxy,hosting")
-	if err != nil {
-		return Risk{}, err
+func ipAPIRisk(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, flags, err = ipAPI("countryCode,city,isp,as,asname,proxy,hosting")(ctx, c, addr)
+	_, proxy := d.flag("proxy")
+	_, hosting := d.flag("hosting")
+	if err == nil && (!proxy || !hosting) {
+		err = c.fail(unusable, "response without proxy or hosting")
 	}
-	if a.Proxy == nil || a.Hosting == nil {
-		return Risk{}, c.fail(unusable, "response without proxy or hosting")
-	}
-	number, name, _ := strings.Cut(string(a.AS), " ")
-	risk, err := c.flagged(ipAPIFlags, body)
-	risk.CountryCode, risk.City = a.CountryCode.country(), a.City.pointer()
-	risk.ASN, risk.Network = text(number).asn(), cmp.Or(text(name).pointer(), a.ASName.pointer(), a.ISP.pointer())
-	return risk, err
-}
-
-func ipAPIPlace(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-	a, _, err := c.ipAPI(ctx, addr, "country,countryCode,city,isp,lat,lon,timezone")
-	if err != nil {
-		return Place{}, err
-	}
-	return Place{
-		Country: a.Country.pointer(), CountryCode: a.CountryCode.country(), City: a.City.pointer(),
-		ISP: a.ISP.pointer(), Timezone: a.Timezone.pointer(),
-	}.at(a.Latitude, a.Longitude), nil
+	return d, flags, err
 }

@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"net/url"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"svcapi/shared/upstream"
 )
 
@@ -17,25 +15,11 @@ var ipGeolocationSpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "api_key", Description: "API key; IP risk needs a plan with the security module", Required: true}},
 }
 
-// ipGeolocationResponse holds the used fields of a response of /v3/ipgeo.
-type ipGeolocationResponse struct {
-	IP       text `json:"ip"`
-	Message  text `json:"message"` // of an error
-	Location *struct {
-		Country     text   `json:"country_name"`
-		CountryCode text   `json:"country_code2"`
-		City        text   `json:"city"`
-		Latitude    number `json:"latitude"`
-		Longitude   number `json:"longitude"`
-	} `json:"location"`
-	ASN struct {
-		Number       text `json:"as_number"`
-		Organization text `json:"organization"`
-	} `json:"asn"`
-	Timezone struct {
-		Name text `json:"name"`
-	} `json:"time_zone"`
-	Security jsontext.Value `json:"security"` // with include=security
+// ipGeolocationFields are the used fields of a response of /v3/ipgeo. The vendor has no field for the ISP.
+var ipGeolocationFields = fields{
+	country: "location.country_name", countryCode: "location.country_code2", city: "location.city",
+	latitude: "location.latitude", longitude: "location.longitude", timezone: "time_zone.name",
+	asn: "asn.as_number", network: []string{"asn.organization"}, isp: []string{"asn.organization"},
 }
 
 // ipGeolocationFlags are the flags of the module security (IPGeolocation/openapi of 2026-04-30).
@@ -58,46 +42,30 @@ var ipGeolocationStatuses = map[int]meaning{
 }
 
 // ipGeolocation makes a look-up at ipgeolocation.io. A non-empty include names additional modules.
-func (c Caller) ipGeolocation(ctx context.Context, addr netip.Addr, include string) (a ipGeolocationResponse, err error) {
-	query := url.Values{"apiKey": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}}
-	if include != "" {
-		query.Set("include", include)
+func ipGeolocation(include string) lookup {
+	return func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+		query := url.Values{"apiKey": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}}
+		if include != "" {
+			query.Set("include", include)
+		}
+		if d, err = c.getJSON(ctx, "/v3/ipgeo", query, nil, ipGeolocationStatuses); err != nil {
+			return nil, nil, err
+		}
+		switch message := string(d.text("message")); {
+		case d.object("location") != nil:
+			return d, d.object("security"), nil
+		case message != "":
+			return nil, nil, c.fail(rejected, message)
+		}
+		return nil, nil, c.fail(unusable, "response without location")
 	}
-	if _, err := c.getJSON(ctx, "/v3/ipgeo", query, nil, ipGeolocationStatuses, &a); err != nil {
-		return a, err
-	}
-	if a.Message != "" && a.Location == nil {
-		return a, c.fail(rejected, string(a.Message))
-	}
-	if a.Location == nil {
-		return a, c.fail(unusable, "response without location")
-	}
-	return a, nil
 }
 
 // ipGeolocationRisk returns all five flags. The vendor calls hosting a cloud provider.
-func ipGeolocationRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	a, err := c.ipGeolocation(ctx, addr, "security")
-	if err != nil {
-		return Risk{}, err
+func ipGeolocationRisk(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, flags, err = ipGeolocation("security")(ctx, c, addr)
+	if err == nil && flags == nil {
+		err = c.fail(credentials, "response without security: not in the key's plan")
 	}
-	if a.Security.Kind() != '{' {
-		return Risk{}, c.fail(credentials, "response without security: not in the key's plan")
-	}
-	risk, err := c.flagged(ipGeolocationFlags, a.Security)
-	risk.CountryCode, risk.City = a.Location.CountryCode.country(), a.Location.City.pointer()
-	risk.ASN, risk.Network = a.ASN.Number.asn(), a.ASN.Organization.pointer()
-	return risk, err
-}
-
-// ipGeolocationPlace returns the organization of the network as the ISP, because the vendor has no field for the ISP.
-func ipGeolocationPlace(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-	a, err := c.ipGeolocation(ctx, addr, "")
-	if err != nil {
-		return Place{}, err
-	}
-	return Place{
-		Country: a.Location.Country.pointer(), CountryCode: a.Location.CountryCode.country(), City: a.Location.City.pointer(),
-		ISP: a.ASN.Organization.pointer(), Timezone: a.Timezone.Name.pointer(),
-	}.at(a.Location.Latitude, a.Location.Longitude), nil
+	return d, flags, err
 }

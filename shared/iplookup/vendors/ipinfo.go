@@ -2,11 +2,10 @@ package vendors
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/upstream"
 )
@@ -17,32 +16,10 @@ var ipInfoSpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "token", Description: "access token of a Core plan, for IP risk of a Plus plan", Required: true}},
 }
 
-// ipInfoStatus holds the fields of every response that show its meaning.
-type ipInfoStatus struct {
-	IP    text           `json:"ip"`
-	Bogon bool           `json:"bogon"`
-	Title text           `json:"title"` // of an error
-	Error jsontext.Value `json:"error"` // of an error: an object or a text
-
-	body []byte
-}
-
-// ipInfoResponse holds the used fields of a response of /lookup.
-type ipInfoResponse struct {
-	ipInfoStatus
-	Geo *struct {
-		Country     text   `json:"country"`
-		CountryCode text   `json:"country_code"`
-		City        text   `json:"city"`
-		Latitude    number `json:"latitude"`
-		Longitude   number `json:"longitude"`
-		Timezone    text   `json:"timezone"`
-	} `json:"geo"`
-	AS struct {
-		ASN  text `json:"asn"`
-		Name text `json:"name"`
-	} `json:"as"`
-	Anonymous jsontext.Value `json:"anonymous"` // Plus
+// ipInfoFields are the used fields of a response of /lookup.
+var ipInfoFields = fields{
+	country: "geo.country", countryCode: "geo.country_code", city: "geo.city", timezone: "geo.timezone",
+	latitude: "geo.latitude", longitude: "geo.longitude", asn: "as.asn", network: []string{"as.name"}, isp: []string{"as.name"},
 }
 
 // ipInfoFlags are the flags of the Plus API (the vendor's OpenAPI document, and the example of its page, where
@@ -62,61 +39,42 @@ var ipInfoFlags = []Flag{
 
 var ipInfoStatuses = map[int]meaning{http.StatusNotFound: unknown}
 
-// ipInfoGet makes a look-up at ipinfo.io and parses the response, whose fields include the status.
-func (c Caller) ipInfoGet(ctx context.Context, path string, into any, status *ipInfoStatus) error {
+// ipInfoGet makes a look-up at ipinfo.io. An error is an object or a text.
+func (c Caller) ipInfoGet(ctx context.Context, path string) (document, error) {
 	header := http.Header{"Authorization": {"Bearer " + c.Account.Secrets["token"]}}
-	r, err := c.getJSON(ctx, path, nil, header, ipInfoStatuses, into)
+	d, err := c.getJSON(ctx, path, nil, header, ipInfoStatuses)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	status.body = r.Body
-	switch {
-	case status.Bogon:
-		return ErrUnknown
-	case status.Title != "" || len(status.Error) > 0 && status.Error.Kind() != 'n':
-		return c.fail(rejected, string(r.Body))
-	case status.IP == "":
-		return c.fail(unusable, "response without ip")
+	switch bogon, _ := d.flag("bogon"); {
+	case bogon:
+		return nil, ErrUnknown
+	case d.text("title") != "" || d.at("error") != nil:
+		return nil, c.fail(rejected, fmt.Sprint(d))
+	case d.text("ip") == "":
+		return nil, c.fail(unusable, "response without ip")
 	}
-	return nil
+	return d, nil
 }
 
 // ipInfo makes a look-up at ipinfo.io's Core and Plus API.
-func (c Caller) ipInfo(ctx context.Context, addr netip.Addr) (a ipInfoResponse, err error) {
-	if err := c.ipInfoGet(ctx, "/lookup/"+url.PathEscape(addr.String()), &a, &a.ipInfoStatus); err != nil {
-		return a, err
-	}
+func ipInfo(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, err = c.ipInfoGet(ctx, "/lookup/"+url.PathEscape(addr.String()))
 	switch {
-	case a.Geo == nil:
-		return a, c.fail(unusable, "response without geo")
-	case a.Geo.CountryCode.country() == nil && a.AS.ASN.asn() == nil:
-		return a, ErrUnknown
+	case err != nil:
+	case d.object("geo") == nil:
+		err = c.fail(unusable, "response without geo")
+	case d.text("geo.country_code").country() == nil && d.text("as.asn").asn() == nil:
+		err = ErrUnknown
 	}
-	return a, nil
+	return d, d, err
 }
 
 // ipInfoRisk returns all five flags, on a Plus plan.
-func ipInfoRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	a, err := c.ipInfo(ctx, addr)
-	if err != nil {
-		return Risk{}, err
+func ipInfoRisk(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, flags, err = ipInfo(ctx, c, addr)
+	if err == nil && d.object("anonymous") == nil {
+		err = c.fail(credentials, "response without anonymous: not in the token's plan")
 	}
-	if a.Anonymous.Kind() != '{' {
-		return Risk{}, c.fail(credentials, "response without anonymous: not in the token's plan")
-	}
-	risk, err := c.flagged(ipInfoFlags, a.body)
-	risk.CountryCode, risk.City = a.Geo.CountryCode.country(), a.Geo.City.pointer()
-	risk.ASN, risk.Network = a.AS.ASN.asn(), a.AS.Name.pointer()
-	return risk, err
-}
-
-func ipInfoPlace(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-	a, err := c.ipInfo(ctx, addr)
-	if err != nil {
-		return Place{}, err
-	}
-	return Place{
-		Country: a.Geo.Country.pointer(), CountryCode: a.Geo.CountryCode.country(), City: a.Geo.City.pointer(),
-		ISP: a.AS.Name.pointer(), Timezone: a.Geo.Timezone.pointer(),
-	}.at(a.Geo.Latitude, a.Geo.Longitude), nil
+	return d, flags, err
 }

@@ -14,23 +14,13 @@ var ipInfoLiteSpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "token", Description: "access token of any plan, also the free one", Required: true}},
 }
 
-// ipInfoLiteResponse holds the used fields of a response of /lite.
-type ipInfoLiteResponse struct {
-	ipInfoStatus
-	ASN         text `json:"asn"`
-	Network     text `json:"as_name"`
-	Country     text `json:"country"`
-	CountryCode text `json:"country_code"`
-}
+// ipInfoLiteFields are the used fields of a response of /lite.
+var ipInfoLiteFields = fields{country: "country", countryCode: "country_code", isp: []string{"as_name"}}
 
-func ipInfoLite(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-	var a ipInfoLiteResponse
-	if err := c.ipInfoGet(ctx, "/lite/"+url.PathEscape(addr.String()), &a, &a.ipInfoStatus); err != nil {
-		return Place{}, err
+func ipInfoLite(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, err = c.ipInfoGet(ctx, "/lite/"+url.PathEscape(addr.String()))
+	if err == nil && d.place(ipInfoLiteFields) == (Place{}) && d.text("asn").asn() == nil {
+		err = ErrUnknown
 	}
-	p := Place{Country: a.Country.pointer(), CountryCode: a.CountryCode.country(), ISP: a.Network.pointer()}
-	if p == (Place{}) && a.ASN.asn() == nil {
-		return Place{}, ErrUnknown
-	}
-	return p, nil
+	return d, nil, err
 }

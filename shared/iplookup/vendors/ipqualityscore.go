@@ -1,7 +1,6 @@
 package vendors
 
 import (
-	"cmp"
 	"context"
 	"net/netip"
 	"net/url"
@@ -16,19 +15,8 @@ var ipQualityScoreSpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "api_key", Description: "private key", Required: true}},
 }
 
-// ipQualityScoreResponse is the used part of a response.
-type ipQualityScoreResponse struct {
-	Success      *bool `json:"success"`
-	Message      text  `json:"message"`
-	VPN          *bool `json:"vpn"`
-	Proxy        *bool `json:"proxy"`
-	Tor          *bool `json:"tor"`
-	CountryCode  text  `json:"country_code"`
-	City         text  `json:"city"`
-	ASN          text  `json:"ASN"`
-	ISP          text  `json:"ISP"`
-	Organization text  `json:"organization"`
-}
+// ipQualityScoreFields are the used fields of a response.
+var ipQualityScoreFields = fields{countryCode: "country_code", city: "city", asn: "ASN", network: []string{"organization", "ISP"}}
 
 // ipQualityScoreFlags are the flags of the recorded responses of geocoder, where "proxy" is also true for a VPN and a Tor
 // exit. The vendor has no flag for relays. A field of a higher plan may hold a text about the plan.
@@ -53,24 +41,22 @@ var ipQualityScorePhrases = []phrase{
 
 // ipQualityScore makes a look-up at IPQualityScore. The body decides, because failures have HTTP status 200. The strictness is the least, and
 // public access points are not proxies, as the vendor recommends for a start.
-func ipQualityScore(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	var a ipQualityScoreResponse
+func ipQualityScore(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	path := "/api/json/ip/" + url.PathEscape(c.Account.Secrets["api_key"]) + "/" + url.PathEscape(addr.String())
 	query := url.Values{"strictness": {"0"}, "allow_public_access_points": {"true"}}
-	r, err := c.getJSON(ctx, path, query, nil, nil, &a)
-	if err != nil {
-		return Risk{}, err
+	if d, err = c.getJSON(ctx, path, query, nil, nil); err != nil {
+		return nil, nil, err
 	}
-	switch {
-	case a.Success == nil:
-		return Risk{}, c.fail(unusable, "response without success")
-	case !*a.Success:
-		return Risk{}, c.byMessage(string(a.Message), ipQualityScorePhrases)
-	case a.VPN == nil || a.Proxy == nil || a.Tor == nil:
-		return Risk{}, c.fail(unusable, "response without vpn, proxy or tor")
+	switch success, known := d.flag("success"); {
+	case !known:
+		return nil, nil, c.fail(unusable, "response without success")
+	case !success:
+		return nil, nil, c.byMessage(string(d.text("message")), ipQualityScorePhrases)
 	}
-	risk, err := c.flagged(ipQualityScoreFlags, r.Body)
-	risk.CountryCode, risk.City = a.CountryCode.country(), a.City.pointer()
-	risk.ASN, risk.Network = a.ASN.asn(), cmp.Or(a.Organization.pointer(), a.ISP.pointer())
-	return risk, err
+	for _, flag := range []string{"vpn", "proxy", "tor"} {
+		if _, known := d.flag(flag); !known {
+			return nil, nil, c.fail(unusable, "response without "+flag)
+		}
+	}
+	return d, d, nil
 }

@@ -1,14 +1,11 @@
 package vendors
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"net/http"
 	"net/netip"
 	"net/url"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/upstream"
 )
@@ -22,18 +19,12 @@ var maxMindSpec = upstream.Spec{
 	},
 }
 
-// maxMindResponse holds the used fields of a response of City and Insights, which omit booleans that are false.
-type maxMindResponse struct {
-	cityRecord
-	Traits *struct {
-		IP           text `json:"ip_address"`
-		ASN          text `json:"autonomous_system_number"`
-		Organization text `json:"autonomous_system_organization"`
-		ISP          text `json:"isp"`
-	} `json:"traits"`
-	Anonymizer jsontext.Value `json:"anonymizer"` // Insights
-	Code       text           `json:"code"`       // of an error
-	Error      text           `json:"error"`      // of an error
+// maxMindFields are the used fields of a response of City and Insights, which omit booleans that are false.
+var maxMindFields = fields{
+	country: "country.names.en", countryCode: "country.iso_code", city: "city.names.en", timezone: "location.time_zone",
+	latitude: "location.latitude", longitude: "location.longitude", asn: "traits.autonomous_system_number",
+	network: []string{"traits.autonomous_system_organization", "traits.isp"},
+	isp:     []string{"traits.isp", "traits.autonomous_system_organization"},
 }
 
 // maxMindFlags are the flags of Insights' anonymizer, which the databases Anonymous Plus and Anonymous IP share (dev.maxmind.com).
@@ -62,51 +53,34 @@ var maxMindCodes = map[text]meaning{
 	"INSUFFICIENT_FUNDS":    quota,
 }
 
-// maxMind makes a look-up with a product of MaxMind's web service: city or insights.
-func (c Caller) maxMind(ctx context.Context, product string, addr netip.Addr) (a maxMindResponse, err error) {
-	user := c.Account.Secrets["account_id"] + ":" + c.Account.Secrets["license_key"]
-	r, err := c.get(ctx, "/geoip/v2.1/"+product+"/"+url.PathEscape(addr.String()), nil, http.Header{
-		"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user))},
-		"Accept":        {"application/json"},
-	})
-	if err != nil {
-		return a, err
+// maxMind makes a look-up with a product of MaxMind's web service: city for a place, insights for a risk.
+func maxMind(product string) lookup {
+	return func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+		user := c.Account.Secrets["account_id"] + ":" + c.Account.Secrets["license_key"]
+		r, err := c.get(ctx, "/geoip/v2.1/"+product+"/"+url.PathEscape(addr.String()), nil, http.Header{
+			"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user))},
+			"Accept":        {"application/json"},
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		d, decoded := c.decode(r.Body)
+		code := d.text("code")
+		detail := string(code + ": " + d.text("error"))
+		if meaning, ok := maxMindCodes[code]; ok {
+			return nil, nil, c.fail(meaning, detail)
+		}
+		if err := c.byStatus(r, nil); err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case decoded != nil:
+			return nil, nil, decoded
+		case code != "":
+			return nil, nil, c.fail(rejected, detail)
+		case d.object("traits") == nil:
+			return nil, nil, c.fail(unusable, "response without traits")
+		}
+		return d, d.object("anonymizer"), nil
 	}
-	decoded := c.decode(r.Body, &a)
-	if meaning, ok := maxMindCodes[a.Code]; ok && decoded == nil {
-		return a, c.fail(meaning, string(a.Code+": "+a.Error))
-	}
-	if err := c.byStatus(r, nil); err != nil {
-		return a, err
-	}
-	switch {
-	case decoded != nil:
-		return a, decoded
-	case a.Code != "":
-		return a, c.fail(rejected, string(a.Code+": "+a.Error))
-	case a.Traits == nil:
-		return a, c.fail(unusable, "response without traits")
-	}
-	return a, nil
-}
-
-// maxMindRisk calls GeoIP Insights.
-func maxMindRisk(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	a, err := c.maxMind(ctx, "insights", addr)
-	if err != nil {
-		return Risk{}, err
-	}
-	risk, err := c.flagged(maxMindFlags, a.Anonymizer)
-	risk.CountryCode, risk.City = a.Country.Code.country(), text(a.City.Names.English).pointer()
-	risk.ASN, risk.Network = a.Traits.ASN.asn(), cmp.Or(a.Traits.Organization.pointer(), a.Traits.ISP.pointer())
-	return risk, err
-}
-
-// maxMindPlace calls GeoIP City.
-func maxMindPlace(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-	a, err := c.maxMind(ctx, "city", addr)
-	if err != nil {
-		return Place{}, err
-	}
-	return cityPlace(a.cityRecord, a.Traits.ISP, a.Traits.Organization), nil
 }

@@ -1,14 +1,12 @@
 package vendors
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -75,37 +73,6 @@ func (d *Databases) first(files []string) (*maxminddb.Reader, error) {
 // databaseSpec is the specification of MaxMind's database files.
 var databaseSpec = upstream.Spec{Name: "maxmind-mmdb", Title: "MaxMind database files (.mmdb), in the function's MMDB_DIRECTORY"}
 
-// Names holds the English name of a record.
-type Names struct {
-	English string `maxminddb:"en" json:"en"`
-}
-
-// cityRecord holds the used fields of the City databases (MaxMind, GeoIP2 City), and of the web service's responses.
-type cityRecord struct {
-	City struct {
-		Names Names `maxminddb:"names" json:"names"`
-	} `maxminddb:"city" json:"city"`
-	Country struct {
-		Code  text  `maxminddb:"iso_code" json:"iso_code"`
-		Names Names `maxminddb:"names" json:"names"`
-	} `maxminddb:"country" json:"country"`
-	Location struct {
-		Latitude  number `maxminddb:"latitude" json:"latitude"`
-		Longitude number `maxminddb:"longitude" json:"longitude"`
-		Timezone  text   `maxminddb:"time_zone" json:"time_zone"`
-	} `maxminddb:"location" json:"location"`
-}
-
-// networkRecord holds the used fields of the ASN and ISP databases.
-type networkRecord struct {
-	Number       uint32 `maxminddb:"autonomous_system_number"`
-	Organization text   `maxminddb:"autonomous_system_organization"`
-	ISP          text   `maxminddb:"isp"`
-}
-
-// asn returns the number as text, or nil for a record without a number.
-func (r *networkRecord) asn() *string { return text(strconv.FormatUint(uint64(r.Number), 10)).asn() }
-
 // optional decodes a record of files that need not exist.
 func (d *Databases) optional(files []string, addr netip.Addr, into any) (found bool, err error) {
 	found, err = d.record(files, addr, into)
@@ -125,50 +92,46 @@ func (d *Databases) has(groups ...[]string) bool {
 	return false
 }
 
+// location returns the record of the City database, with that of the ISP or ASN database as its traits: the fields of the web
+// service. The function record reads the City database.
+func (c Caller) location(record func([]string, netip.Addr, any) (bool, error), addr netip.Addr) (found document, known bool, err error) {
+	found = document{}
+	inCity, err := record(cityFiles, addr, &found)
+	var network map[string]any
+	inNetwork, networkErr := c.Databases.optional(networkFiles, addr, &network)
+	found["traits"] = network
+	return found, inCity || inNetwork, errors.Join(err, networkErr)
+}
+
 // databaseRisk reads the Anonymous Plus or the Anonymous IP database, and the Residential Proxy, City and ASN databases
 // where they exist. The databases of anonymous addresses list those alone, so an address that is in none of several databases
 // is unknown.
-func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	var anonymous map[string]any // only true flags are there
+func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	flags = document{} // only true flags are there
 	var residential struct{}
-	var city cityRecord
-	var network networkRecord
-	inAnonymous, err := c.Databases.record(anonymousFiles, addr, &anonymous)
+	inAnonymous, err := c.Databases.record(anonymousFiles, addr, &flags)
 	inResidential, residentialErr := c.Databases.optional(residentialFiles, addr, &residential)
-	inCity, cityErr := c.Databases.optional(cityFiles, addr, &city)
-	inNetwork, networkErr := c.Databases.optional(networkFiles, addr, &network)
-	if err := errors.Join(err, residentialErr, cityErr, networkErr); err != nil {
-		return Risk{}, c.fail(unusable, err.Error())
+	d, known, locationErr := c.location(c.Databases.optional, addr)
+	if err := errors.Join(err, residentialErr, locationErr); err != nil {
+		return nil, nil, c.fail(unusable, err.Error())
 	}
-	if !inAnonymous && !inResidential && !inCity && !inNetwork && c.Databases.has(cityFiles, networkFiles) {
-		return Risk{}, ErrUnknown
+	if inResidential {
+		flags["is_residential_proxy"] = true
 	}
-	risk, err := c.marked(maxMindFlags, func(path string) any { return anonymous[path] })
-	risk.Proxy = risk.Proxy || inResidential
-	risk.CountryCode, risk.City = city.Country.Code.country(), text(city.City.Names.English).pointer()
-	risk.ASN, risk.Network = network.asn(), network.Organization.pointer()
-	return risk, err
+	if !inAnonymous && !inResidential && !known && c.Databases.has(cityFiles, networkFiles) {
+		return nil, nil, ErrUnknown
+	}
+	return d, flags, nil
 }
 
 // databasePlace reads the City database, and the ISP or ASN database where one exists.
-func databasePlace(_ context.Context, c Caller, addr netip.Addr) (Place, error) {
-	var city cityRecord
-	var network networkRecord
-	inCity, err := c.Databases.record(cityFiles, addr, &city)
-	inNetwork, networkErr := c.Databases.optional(networkFiles, addr, &network)
-	if err := errors.Join(err, networkErr); err != nil {
-		return Place{}, c.fail(unusable, err.Error())
+func databasePlace(_ context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, known, err := c.location(c.Databases.record, addr)
+	if err != nil {
+		return nil, nil, c.fail(unusable, err.Error())
 	}
-	if !inCity && !inNetwork {
-		return Place{}, ErrUnknown
+	if !known {
+		return nil, nil, ErrUnknown
 	}
-	return cityPlace(city, network.ISP, network.Organization), nil
-}
-
-func cityPlace(r cityRecord, isp, organization text) Place {
-	return Place{
-		Country: text(r.Country.Names.English).pointer(), CountryCode: r.Country.Code.country(),
-		City: text(r.City.Names.English).pointer(), Timezone: r.Location.Timezone.pointer(),
-		ISP: cmp.Or(isp.pointer(), organization.pointer()),
-	}.at(r.Location.Latitude, r.Location.Longitude)
+	return d, nil, nil
 }

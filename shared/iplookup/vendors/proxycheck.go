@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"svcapi/shared/upstream"
 )
 
@@ -22,18 +20,10 @@ var proxyCheckSpec = upstream.Spec{
 // proxyCheckVersion pins the format of the responses (proxycheck.io/api: a query without ver has the newest version).
 const proxyCheckVersion = "10-October-2025"
 
-// proxyCheckAddress is the used part of a response's member for the address.
-type proxyCheckAddress struct {
-	Network struct {
-		ASN          text `json:"asn"`
-		Provider     text `json:"provider"`
-		Organisation text `json:"organisation"`
-	} `json:"network"`
-	Location struct {
-		CountryCode text `json:"country_code"`
-		City        text `json:"city_name"`
-	} `json:"location"`
-	Detections jsontext.Value `json:"detections"`
+// proxyCheckFields are the used fields of a response's member for the address.
+var proxyCheckFields = fields{
+	countryCode: "location.country_code", city: "location.city_name", asn: "network.asn",
+	network: []string{"network.provider", "network.organisation"},
 }
 
 // proxyCheckFlags are the detections (proxycheck.io/api, version 3). The vendor has no flag for relays. An address that is
@@ -48,53 +38,33 @@ var proxyCheckFlags = []Flag{
 	{Path: "scraper", Sets: Ignored},
 }
 
-// proxyCheckResponse is a response. A member is named by the address in any of its spellings.
-type proxyCheckResponse struct {
-	Status  text                      `json:"status"`
-	Message text                      `json:"message"`
-	Members map[string]jsontext.Value `json:",embed"`
-}
-
-// proxyCheck makes a look-up at proxycheck.io.
-func proxyCheck(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+// proxyCheck makes a look-up at proxycheck.io. A member of the response is named by the address in any of its spellings.
+func proxyCheck(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	r, err := c.get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}, "ver": {proxyCheckVersion}}, nil)
 	if err != nil {
-		return Risk{}, err
+		return nil, nil, err
 	}
-	var a proxyCheckResponse
-	if err := c.decode(r.Body, &a); err != nil {
-		if failed := c.byStatus(r, nil); failed != nil {
-			return Risk{}, failed
-		}
-		return Risk{}, err
+	if d, err = c.decode(r.Body); err != nil {
+		return nil, nil, cmp.Or(c.byStatus(r, nil), err)
 	}
-	if err := a.failure(c, r); err != nil {
-		return Risk{}, err
+	if err := c.proxyCheckFailure(d, r); err != nil {
+		return nil, nil, err
 	}
-	var found *proxyCheckAddress
-	for name, value := range a.Members {
-		if named, err := netip.ParseAddr(name); err == nil && named.Unmap() == addr && value.Kind() == '{' {
-			found = new(proxyCheckAddress)
-			if err := c.decode(value, found); err != nil {
-				return Risk{}, err
-			}
+	for name, value := range d {
+		member, _ := value.(map[string]any)
+		found := document(member)
+		if named, err := netip.ParseAddr(name); err == nil && named.Unmap() == addr && found.object("detections") != nil {
+			return found, found.object("detections"), nil
 		}
 	}
-	if found == nil || found.Detections.Kind() != '{' {
-		return Risk{}, ErrUnknown
-	}
-	risk, err := c.flagged(proxyCheckFlags, found.Detections)
-	risk.CountryCode, risk.City = found.Location.CountryCode.country(), found.Location.City.pointer()
-	risk.ASN = found.Network.ASN.asn()
-	risk.Network = cmp.Or(found.Network.Provider.pointer(), found.Network.Organisation.pointer())
-	return risk, err
+	return nil, nil, ErrUnknown
 }
 
-// failure returns the error of the response. The body decides before the HTTP status: ok and warning are successes,
+// proxyCheckFailure returns the error of the response. The body decides before the HTTP status: ok and warning are successes,
 // denied is about the account, error about the request.
-func (a *proxyCheckResponse) failure(c Caller, r *upstream.Response) error {
-	detail := string(a.Status + ": " + a.Message)
-	switch a.Status {
+func (c Caller) proxyCheckFailure(d document, r *upstream.Response) error {
+	detail := string(d.text("status") + ": " + d.text("message"))
+	switch d.text("status") {
 	case "ok", "warning":
 		return nil
 	case "denied":

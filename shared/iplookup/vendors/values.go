@@ -1,37 +1,92 @@
 package vendors
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-	"github.com/oschwald/maxminddb-golang/v2/mmdbdata"
-
 	"svcapi/shared/pattern"
 )
 
-// text is a vendor's text of any JSON type, because vendors change the types of fields.
-type text string
+// document is a JSON object of a vendor, or a record of a database.
+type document map[string]any
 
-// UnmarshalJSONFrom accepts strings, numbers and booleans. Any other value is an empty text.
-func (t *text) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	v, err := d.ReadValue()
-	if err != nil {
-		return err
+// at returns the value at a path of names with dots between them, nil where there is none.
+func (d document) at(path string) any {
+	if path == "" {
+		return nil
 	}
-	*t = ""
-	switch v.Kind() {
-	case '"':
-		b, err := jsontext.AppendUnquote(nil, v)
-		if err != nil {
-			return err
+	value := any(map[string]any(d))
+	for name := range strings.SplitSeq(path, ".") {
+		members, _ := value.(map[string]any)
+		value = members[name]
+	}
+	return value
+}
+
+// object returns the object at a path, nil where there is none.
+func (d document) object(path string) document {
+	members, _ := d.at(path).(map[string]any)
+	return members
+}
+
+// text returns the text of the value at a path.
+func (d document) text(path string) text { return textOf(d.at(path)) }
+
+// flag reports whether the value at a path is true, and whether it is a boolean.
+func (d document) flag(path string) (set, known bool) {
+	set, known = d.at(path).(bool)
+	return set, known
+}
+
+// fields are the paths of a vendor's fields; an empty path has no value. The first path of network and isp with a value
+// counts.
+type fields struct {
+	country, countryCode, city, latitude, longitude, timezone, asn string
+
+	network, isp []string
+}
+
+// risk returns the risk that the flags of an object set, with the fields of the document.
+func (c Caller) risk(d document, f fields, table []Flag, object document) (Risk, error) {
+	risk, err := c.flagged(table, object)
+	risk.CountryCode, risk.City = d.text(f.countryCode).country(), d.text(f.city).pointer()
+	risk.ASN, risk.Network = d.text(f.asn).asn(), d.first(f.network)
+	return risk, err
+}
+
+// place returns the place in the fields of the document.
+func (d document) place(f fields) Place {
+	return Place{
+		Country: d.text(f.country).pointer(), CountryCode: d.text(f.countryCode).country(), City: d.text(f.city).pointer(),
+		ISP: d.first(f.isp), Timezone: d.text(f.timezone).pointer(),
+	}.at(d.text(f.latitude), d.text(f.longitude))
+}
+
+// first returns the first text of the paths that is not absent, or nil.
+func (d document) first(paths []string) *string {
+	for _, path := range paths {
+		if p := d.text(path).pointer(); p != nil {
+			return p
 		}
-		*t = text(b)
-	case '0', 't', 'f':
-		*t = text(v)
 	}
 	return nil
+}
+
+// text is a vendor's text.
+type text string
+
+// textOf returns the text of a value of any type, because vendors change the types of fields. The text of an object, a list
+// and null is empty.
+func textOf(value any) text {
+	switch v := value.(type) {
+	case nil, map[string]any, []any:
+		return ""
+	case float64:
+		return text(strconv.FormatFloat(v, 'f', -1, 64))
+	}
+	return text(fmt.Sprint(value))
 }
 
 // absentTexts are the texts of vendors for an absent value.
@@ -69,22 +124,9 @@ func (t text) asn() *string {
 	return &s
 }
 
-// number is a vendor's number in a JSON number or string, or in a database.
-type number struct{ text text }
-
-// UnmarshalJSONFrom accepts the values of text.
-func (n *number) UnmarshalJSONFrom(d *jsontext.Decoder) error { return n.text.UnmarshalJSONFrom(d) }
-
-// UnmarshalMaxMindDBCursor accepts a floating-point number.
-func (n *number) UnmarshalMaxMindDBCursor(c mmdbdata.Cursor) (mmdbdata.Cursor, error) {
-	f, next, err := c.ReadFloat()
-	n.text = text(strconv.FormatFloat(f, 'g', -1, 64))
-	return next, err
-}
-
 // within returns the number, or nil for an absent number or an absolute value above most.
-func (n *number) within(most float64) *float64 {
-	f, err := strconv.ParseFloat(strings.TrimSpace(string(n.text)), 64)
+func (t text) within(most float64) *float64 {
+	f, err := strconv.ParseFloat(strings.TrimSpace(string(t)), 64)
 	if err != nil || math.IsNaN(f) || math.Abs(f) > most {
 		return nil
 	}
@@ -99,7 +141,7 @@ const (
 )
 
 // at returns the place with its coordinates in degrees, or without both where one is absent.
-func (p Place) at(latitude, longitude number) Place {
+func (p Place) at(latitude, longitude text) Place {
 	if lat, lon := latitude.within(maxLatitude), longitude.within(maxLongitude); lat != nil && lon != nil {
 		p.Latitude, p.Longitude = lat, lon
 	}

@@ -50,15 +50,12 @@ func TestValues(t *testing.T) {
 		{`{}`, nil, nil, nil, nil},
 		{`["Colombo"]`, nil, nil, nil, nil},
 	} {
-		var parsed text
-		var value number
-		if err := json.Unmarshal([]byte(c.in), &parsed); err != nil {
-			t.Errorf("%s: %v", c.in, err)
-		}
+		var value any
 		if err := json.Unmarshal([]byte(c.in), &value); err != nil {
 			t.Errorf("%s: %v", c.in, err)
 		}
-		got := []any{deref(parsed.pointer()), deref(parsed.country()), deref(parsed.asn()), deref(value.within(maxLatitude))}
+		parsed := textOf(value)
+		got := []any{deref(parsed.pointer()), deref(parsed.country()), deref(parsed.asn()), deref(parsed.within(maxLatitude))}
 		for i, want := range []any{c.text, c.country, c.asn, c.number} {
 			if got[i] != want {
 				t.Errorf("%s: reading %d is %v, wants %v", c.in, i, got[i], want)

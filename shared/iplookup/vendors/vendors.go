@@ -21,31 +21,62 @@ type Vendor[T any] struct {
 	Flags []Flag
 }
 
+// lookup makes one look-up. It returns the vendor's response, and the object in it that has the flags.
+type lookup func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error)
+
+// risk is the row of a vendor that reports the risk.
+func risk(spec upstream.Spec, f fields, flags []Flag, ask lookup) Vendor[Risk] {
+	return Vendor[Risk]{Spec: spec, Flags: flags, Ask: func(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+		d, object, err := ask(ctx, c, addr)
+		if err != nil {
+			return Risk{}, err
+		}
+		return c.risk(d, f, flags, object)
+	}}
+}
+
+// place is the row of a vendor that reports the location.
+func place(spec upstream.Spec, f fields, ask lookup) Vendor[Place] {
+	return Vendor[Place]{Spec: spec, Ask: func(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
+		d, _, err := ask(ctx, c, addr)
+		if err != nil {
+			return Place{}, err
+		}
+		return d.place(f), nil
+	}}
+}
+
+// uncached returns the row of a vendor whose results are not cached.
+func uncached[T any](v Vendor[T]) Vendor[T] {
+	v.Uncached = true
+	return v
+}
+
 // Risks returns the vendors that report the risk of an address. Responses of ipinfo, proxycheck and ip-api are cached: their
 // published terms do not forbid caching, but no contract was read. A database file is as quick as the cache.
 func Risks() []Vendor[Risk] {
 	return []Vendor[Risk]{
-		{Spec: ipGeolocationSpec, Ask: ipGeolocationRisk, Flags: ipGeolocationFlags, Uncached: true},
-		{Spec: ipInfoSpec, Ask: ipInfoRisk, Flags: ipInfoFlags},
-		{Spec: proxyCheckSpec, Ask: proxyCheck, Flags: proxyCheckFlags},
-		{Spec: vpnAPISpec, Ask: vpnAPI, Flags: vpnAPIFlags, Uncached: true},
-		{Spec: ipAPISpec, Ask: ipAPIRisk, Flags: ipAPIFlags},
-		{Spec: ipQualityScoreSpec, Ask: ipQualityScore, Flags: ipQualityScoreFlags, Uncached: true},
-		{Spec: ip2LocationSpec, Ask: ip2Location, Flags: ip2LocationFlags, Uncached: true},
-		{Spec: maxMindSpec, Ask: maxMindRisk, Flags: maxMindFlags, Uncached: true},
-		{Spec: databaseSpec, Ask: databaseRisk, Flags: maxMindFlags, Uncached: true},
+		uncached(risk(ipGeolocationSpec, ipGeolocationFields, ipGeolocationFlags, ipGeolocationRisk)),
+		risk(ipInfoSpec, ipInfoFields, ipInfoFlags, ipInfoRisk),
+		risk(proxyCheckSpec, proxyCheckFields, proxyCheckFlags, proxyCheck),
+		uncached(risk(vpnAPISpec, vpnAPIFields, vpnAPIFlags, vpnAPI)),
+		risk(ipAPISpec, ipAPIFields, ipAPIFlags, ipAPIRisk),
+		uncached(risk(ipQualityScoreSpec, ipQualityScoreFields, ipQualityScoreFlags, ipQualityScore)),
+		uncached(risk(ip2LocationSpec, ip2LocationFields, ip2LocationFlags, ip2Location)),
+		uncached(risk(maxMindSpec, maxMindFields, maxMindFlags, maxMind("insights"))),
+		uncached(risk(databaseSpec, maxMindFields, maxMindFlags, databaseRisk)),
 	}
 }
 
 // Places returns the vendors that report the location of an address.
 func Places() []Vendor[Place] {
 	return []Vendor[Place]{
-		{Spec: ipAPISpec, Ask: ipAPIPlace},
-		{Spec: ipInfoSpec, Ask: ipInfoPlace},
-		{Spec: ipInfoLiteSpec, Ask: ipInfoLite},
-		{Spec: ipGeolocationSpec, Ask: ipGeolocationPlace, Uncached: true},
-		{Spec: maxMindSpec, Ask: maxMindPlace, Uncached: true},
-		{Spec: databaseSpec, Ask: databasePlace, Uncached: true},
+		place(ipAPISpec, ipAPIFields, ipAPI("country,countryCode,city,isp,lat,lon,timezone")),
+		place(ipInfoSpec, ipInfoFields, ipInfo),
+		place(ipInfoLiteSpec, ipInfoLiteFields, ipInfoLite),
+		uncached(place(ipGeolocationSpec, ipGeolocationFields, ipGeolocation(""))),
+		uncached(place(maxMindSpec, maxMindFields, maxMind("city"))),
+		uncached(place(databaseSpec, maxMindFields, databasePlace)),
 	}
 }
 

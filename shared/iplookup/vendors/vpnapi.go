@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"net/url"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"svcapi/shared/pattern"
 	"svcapi/shared/upstream"
 )
@@ -18,19 +16,10 @@ var vpnAPISpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
 }
 
-// vpnAPIResponse is the used part of a response.
-type vpnAPIResponse struct {
-	Message  text           `json:"message"` // of an error, or about an address that the vendor does not serve
-	Error    text           `json:"error"`   // of an error
-	Security jsontext.Value `json:"security"`
-	Location struct {
-		CountryCode text `json:"country_code"`
-		City        text `json:"city"`
-	} `json:"location"`
-	Network struct {
-		ASN          text `json:"autonomous_system_number"`
-		Organization text `json:"autonomous_system_organization"`
-	} `json:"network"`
+// vpnAPIFields are the used fields of a response.
+var vpnAPIFields = fields{
+	countryCode: "location.country_code", city: "location.city", asn: "network.autonomous_system_number",
+	network: []string{"network.autonomous_system_organization"},
 }
 
 // vpnAPIFlags are the flags of the object security (vpnapi.io/api-documentation). The vendor has no flag for hosting.
@@ -50,20 +39,17 @@ var vpnAPIPhrases = []phrase{
 
 // vpnAPI makes a look-up at vpnapi.io. A response without security is about an address that the vendor does not serve, unless the
 // response names an error.
-func vpnAPI(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-	var a vpnAPIResponse
+func vpnAPI(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}}
-	if _, err := c.getJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil, nil, &a); err != nil {
-		return Risk{}, err
+	if d, err = c.getJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil, nil); err != nil {
+		return nil, nil, err
 	}
-	if message := string(cmp.Or(a.Message, a.Error)); a.Security.Kind() != '{' && message != "" {
-		return Risk{}, c.byMessage(message, vpnAPIPhrases)
+	security, message := d.object("security"), cmp.Or(d.text("message"), d.text("error"))
+	switch {
+	case security != nil:
+		return d, security, nil
+	case message != "":
+		return nil, nil, c.byMessage(string(message), vpnAPIPhrases)
 	}
-	if a.Security.Kind() != '{' {
-		return Risk{}, ErrUnknown
-	}
-	risk, err := c.flagged(vpnAPIFlags, a.Security)
-	risk.CountryCode, risk.City = a.Location.CountryCode.country(), a.Location.City.pointer()
-	risk.ASN, risk.Network = a.Network.ASN.asn(), a.Network.Organization.pointer()
-	return risk, err
+	return nil, nil, ErrUnknown
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // BankSchedule holds the full hours, in Colombo, at which runs ask the central bank on a working day. Without hours every
-// run asks (docs/decisions.md#bank-schedule).
+// run asks (docs/decisions/currency.md#bank-schedule).
 type BankSchedule []int
 
 const (

@@ -10,7 +10,7 @@ import (
 	"svcapi/shared/rates"
 )
 
-// docs/decisions.md#bank-schedule: two hours on a working day, a growing pause after failures, and a limit for the day.
+// docs/decisions/currency.md#bank-schedule: two hours on a working day, a growing pause after failures, a daily limit.
 func TestBankNext(t *testing.T) {
 	at := func(text string) time.Time { // in Colombo
 		when, err := time.Parse("Mon 2006-01-02 15:04 -0700", text+" +0530")

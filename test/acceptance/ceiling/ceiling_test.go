@@ -64,9 +64,9 @@ func (o *outcome) refused() string {
 func (o *outcome) String() string {
 	w := o.loads[wallet]
 	text := fmt.Sprintf("%.1f/s: %.2f %% of %d paid, %d ms beyond the work, 99 %% in %d ms; units/s on the busiest wallet %.0f, ledger %.0f, "+
-		"counter %.0f; a write of the wallet %.2f units, its item %d bytes, at most %d; %d instances left %d leases of %d slots",
+		"counter %.0f; a write of the wallet %.2f units; %d instances left %d leases of %d slots",
 		o.rate, 100*float64(o.paid)/float64(max(o.offered, 1)), o.offered, o.median.Milliseconds(), o.p99.Milliseconds(), w.units, o.loads[ledger].units,
-		o.loads[counter].units, w.unitsAWrite, w.meanBytes, w.mostBytes, o.instances, o.left[0], o.left[1])
+		o.loads[counter].units, w.unitsAWrite, o.instances, o.left[0], o.left[1])
 	if refused := o.refused(); refused != "none" {
 		text += fmt.Sprintf("; refused calls: %s; responses %v", refused, o.statuses)
 	}
@@ -159,9 +159,8 @@ func TestCeiling(t *testing.T) {
 			}
 			carried, over := ceiling(t, offer{work: c.work, exempt: c.exempt, rate: c.from, seed: *seed})
 			first, _, _ := strings.Cut(over.refused(), " ")
-			w := carried.loads[wallet]
-			lines = append(lines, fmt.Sprintf("%s\t%.0f\t%s\t%.2f\t%d\t%d\t%d ms\t%.0f", name, carried.rate, first,
-				w.unitsAWrite, w.meanBytes, w.mostBytes, carried.p99.Milliseconds(), float64(over.paid)/over.span.Seconds()))
+			lines = append(lines, fmt.Sprintf("%s\t%.0f\t%s\t%.2f\t%d ms\t%.0f", name, carried.rate, first,
+				carried.loads[wallet].unitsAWrite, carried.p99.Milliseconds(), float64(over.paid)/over.span.Seconds()))
 		})
 	}
 	if len(lines) == 0 {
@@ -169,7 +168,7 @@ func TestCeiling(t *testing.T) {
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "\nOne project, seed %d, in %s\n", *seed, time.Since(began).Truncate(time.Second))
-	fmt.Fprintln(out, "operation\tpaid/s\tfirst to refuse\tunits a write of the wallet\tits bytes\tat most\t99 % beyond the work\tpaid/s just above")
+	fmt.Fprintln(out, "operation\tpaid/s\tfirst to refuse\tunits a write of the wallet\t99 % beyond the work\tpaid/s just above")
 	for _, line := range lines {
 		fmt.Fprintln(out, line)
 	}

@@ -91,10 +91,9 @@ type request struct {
 
 // load is the work of the most loaded key of a table.
 type load struct {
-	units                float64 // in a second
-	refused              int     // of all keys
-	unitsAWrite          float64
-	meanBytes, mostBytes int
+	units       float64 // in a second
+	refused     int     // of all keys
+	unitsAWrite float64
 }
 
 // outcome is the result of an offer.
@@ -300,11 +299,7 @@ func (s *fixture) summary(loads []capacity.Load) map[table]load {
 			if l.Table != name {
 				continue
 			}
-			refused := most.refused + l.Refused
-			most = load{
-				units: l.Writes / s.span.Seconds(), refused: refused, unitsAWrite: l.Writes / float64(max(l.Calls, 1)),
-				meanBytes: l.MeanBytes, mostBytes: max(most.mostBytes, l.MostBytes),
-			}
+			most = load{l.Writes / s.span.Seconds(), most.refused + l.Refused, l.Writes / float64(max(l.Calls, 1))}
 		}
 		found[role] = most
 	}

@@ -30,7 +30,7 @@ func (t *tally) add(r *request, s step, pk string, amount int64, stays, refused 
 }
 
 // subtracted reports that the request got a response to its last write of a subtraction from a kind of counter. A write before
-// it may have been refused because of the slot of another writer (docs/decisions.md#counters).
+// it may have been refused because of the slot of another writer (docs/decisions/requests.md#counters).
 func (r *request) subtracted(pk string) bool {
 	done := false
 	for _, e := range r.did(subtract).exchanges {
@@ -41,8 +41,8 @@ func (r *request) subtracted(pk string) bool {
 	return done
 }
 
-// judgeCounters checks that every counter of the schedule's project holds what its requests counted, and nothing else
-// (docs/decisions.md#rate-limit, docs/decisions.md#recipient-limit, docs/decisions.md#daily-limit).
+// judgeCounters checks each counter of the project: docs/decisions/requests.md#rate-limit,
+// docs/decisions/requests.md#recipient-limit, docs/decisions/requests.md#daily-limit.
 func (sched *schedule) judgeCounters() {
 	var requests, day tally
 	numbers := map[string]*tally{}

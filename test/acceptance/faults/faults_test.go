@@ -54,8 +54,8 @@ const (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// TestFaults runs the schedules that SEED and SCHEDULES choose, else fixed schedules and new ones
-// (docs/decisions.md#what-is-charged, docs/decisions.md#ledger, docs/decisions.md#idempotency-repeats).
+// TestFaults runs the schedules of SEED and SCHEDULES, else its own: docs/decisions/money.md#what-is-charged,
+// docs/decisions/money.md#ledger, docs/decisions/extensions.md#idempotency-repeats.
 func TestFaults(t *testing.T) {
 	var seeds []uint64
 	if first, given := number(t, "SEED"); given {

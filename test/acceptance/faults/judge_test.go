@@ -14,7 +14,7 @@ import (
 )
 
 // The known anomalies are the only ways in which a request's response and its charge may disagree
-// (docs/decisions.md#what-is-charged). Each names the fault that alone can cause it. No throttle is such a fault.
+// (docs/decisions/money.md#what-is-charged). Each names the fault that alone can cause it. No throttle is such a fault.
 const (
 	neverCalled   = "charged, provider never called: died at the mark"
 	notCharged    = "served, not charged: every response of the capture lost"

@@ -58,6 +58,8 @@ type Document struct {
 	Geometry Geometry
 	Bytes    int64         // of the PDF; 0: those of the Options
 	Images   *fetch.Images // nil: none are loaded
+	// Finish returns the final PDF of a printed one, within the same limits. A Finish without an end outlives its render.
+	Finish func(pdf []byte) ([]byte, error)
 }
 
 // Renderer renders one document at a time.
@@ -185,7 +187,9 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) (pdf []by
 	if d.Bytes == 0 || d.Bytes > r.options.Bytes {
 		d.Bytes = r.options.Bytes
 	}
-	pdf, warnings, err = page.render(d, r.options.Pages)
+	if pdf, warnings, err = page.render(d, r.options.Pages); err == nil {
+		pdf, err = finish(ctx, pdf, d.Finish)
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // the first failure, not one of its effects
 	}
@@ -199,6 +203,25 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) (pdf []by
 		return nil, "", err
 	}
 	return pdf, warnings, nil
+}
+
+// finish returns the final PDF, or an error as soon as a limit is exceeded.
+func finish(ctx context.Context, pdf []byte, with func([]byte) ([]byte, error)) ([]byte, error) {
+	if with == nil {
+		return pdf, nil
+	}
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		pdf, err = with(pdf)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return pdf, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // watch ends the browser when its memory passes the limit. 64 KB of HTML can ask for gigabytes within a second, so

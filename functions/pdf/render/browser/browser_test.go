@@ -104,7 +104,7 @@ func TestContextsAreApart(t *testing.T) {
 	}
 }
 
-// Each limit of the browser returns an error that names the limit, and the next document is rendered.
+// Each limit of the browser is named by an error, and the next document is rendered (docs/decisions/pdf.md#pdf-limits).
 func TestLimits(t *testing.T) {
 	o := limitsOf(t)
 	o.Pages = 5
@@ -112,13 +112,22 @@ func TestLimits(t *testing.T) {
 	for i := range 20_000 {
 		noise = fmt.Appendf(noise, "<i style='color:#%06x'>%c</i>", i*7919%0xffffff, 'a'+i%26)
 	}
-	for _, test := range []struct{ name, html, reason, says string }{
-		{"as many pages as allowed", strings.Repeat("<p style='break-after:page'>x", 4) + "<p>x", "", ""},
-		{"a page more", strings.Repeat("<p style='break-after:page'>x", 5) + "<p>x", "pages", "more than 5 pages"},
-		{"a long page", "<div style='height:100000mm'>x", "pages", "more than 5 pages"},
-		{"pages named in the title", "<title>/Type /Pages /Count 900 startxref 5 %%EOF</title>x", "", ""},
-		{"bytes", string(noise), "size", "at most 6000"},
-		{"time", strings.Repeat("x", 500_000), "time", "longer than 2s"},
+	for _, test := range []struct {
+		name, html, reason, says string
+		finish                   func([]byte) ([]byte, error)
+	}{
+		{"as many pages as allowed", strings.Repeat("<p style='break-after:page'>x", 4) + "<p>x", "", "", nil},
+		{"a page more", strings.Repeat("<p style='break-after:page'>x", 5) + "<p>x", "pages", "more than 5 pages", nil},
+		{"a long page", "<div style='height:100000mm'>x", "pages", "more than 5 pages", nil},
+		{"pages named in the title", "<title>/Type /Pages /Count 900 startxref 5 %%EOF</title>x", "", "", nil},
+		{"bytes", string(noise), "size", "at most 6000", nil},
+		{"time", strings.Repeat("x", 500_000), "time", "longer than 2s", nil},
+		{"finish without an end", "x", "time", "longer than 2s", func([]byte) ([]byte, error) { select {} }},
+		{"finish in much memory", "x", "memory", "more than 500 MiB", func([]byte) ([]byte, error) {
+			held := bytes.Repeat([]byte{1}, 700<<20)
+			<-t.Context().Done()
+			return held, nil
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := o
@@ -127,9 +136,11 @@ func TestLimits(t *testing.T) {
 				o.Pages, o.Bytes = 500, 6_000
 			case "time":
 				o.Time = 2 * time.Second
+			case "memory":
+				o.Memory = 500 << 20
 			}
 			r := run(t, o)
-			_, _, err := r.Render(t.Context(), Document{HTML: test.html, Geometry: a4})
+			_, _, err := r.Render(t.Context(), Document{HTML: test.html, Geometry: a4, Finish: test.finish})
 			var refused *event.RejectionError
 			switch {
 			case test.reason == "" && err != nil:

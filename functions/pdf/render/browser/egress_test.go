@@ -226,7 +226,7 @@ func (c *canary) batches(first int, containing string) (documents []string, name
 var secrets = []string{"root:", "CANARY", "AWS_", "ami-", "Chromium", "PATH="}
 
 // The browser cannot reach a network and a PDF shows no data of this machine, whether scripts run (long tests) or not. Without
-// scripts each vector is tried as a document, and as the header and footer of another one.
+// scripts each vector is tried as a document, and as a header and footer (docs/decisions/pdf.md#pdf-containment).
 func TestEgress(t *testing.T) {
 	t.Parallel()
 	if len(vectors) < 200 {

@@ -93,7 +93,7 @@ func sample(first, last, every rune) []string {
 }
 
 // Every character of the covered scripts has ink of its own, is not the box of a missing character, and looks like no
-// other character of its block (docs/decisions.md#pdf-fonts).
+// other character of its block (docs/decisions/pdf.md#pdf-fonts).
 func TestFonts(t *testing.T) {
 	t.Parallel()
 	hasFonts(t)
@@ -283,7 +283,7 @@ func ink(t *testing.T, r *Renderer, style string, texts []string) (sums []int) {
 func near(a, b int) bool { return a*100 >= b*97 && a*100 <= b*103 }
 
 // Each family has the nearest font, and text of each script has the ink of that script's font, regular or bold. No text is
-// a Type 3 font, which Chromium writes for a bold of its own (docs/decisions.md#pdf-fonts).
+// a Type 3 font, which Chromium writes for a bold of its own (docs/decisions/pdf.md#pdf-fonts).
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	hasFonts(t)
@@ -348,7 +348,7 @@ func TestSmallPDF(t *testing.T) {
 	}
 }
 
-// Han characters have the shapes of the document's language (docs/decisions.md#pdf-fonts).
+// Han characters have the shapes of the document's language (docs/decisions/pdf.md#pdf-fonts).
 func TestHanShapes(t *testing.T) {
 	hasFonts(t)
 	r := run(t, limitsOf(t))
@@ -360,7 +360,7 @@ func TestHanShapes(t *testing.T) {
 }
 
 // MissingGlyphs reports a shown character that no font has, and no text that is not shown
-// (docs/decisions.md#pdf-missing-glyphs).
+// (docs/decisions/pdf.md#pdf-missing-glyphs).
 func TestMissingGlyphs(t *testing.T) {
 	t.Parallel()
 	hasFonts(t)

@@ -45,6 +45,7 @@ type page struct {
 	mu      sync.Mutex
 	fetched []string            // addresses of the images that the page received from this process
 	blocked map[string]struct{} // addresses that the page did not load
+	cleaned bool                // a header or footer lost something, which the program looks for
 }
 
 // newPage opens a page and warms it up. Scripts run there only if scripts is true.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -100,8 +101,12 @@ func (p *page) clean(node *html.Node) error {
 	for _, child := range slices.Collect(node.ChildNodes()) {
 		switch {
 		case child.Type == html.TextNode:
+			if node.Data == "style" {
+				child.Data = p.sheet(child.Data)
+			}
 		case child.Type != html.ElementNode || child.Namespace != "" || !slices.Contains(templateElements, child.Data):
 			node.RemoveChild(child)
+			p.cleaned = true
 		default:
 			all := child.Attr
 			child.Attr = nil
@@ -109,6 +114,9 @@ func (p *page) clean(node *html.Node) error {
 				switch {
 				case a.Namespace != "":
 				case slices.Contains(templateAttributes, a.Key):
+					if a.Key == "style" {
+						a.Val = p.sheet(a.Val)
+					}
 					child.Attr = append(child.Attr, a)
 				case child.Data == "img" && a.Key == "src" && a.Val != "":
 					data, err := p.source(a.Val)
@@ -124,6 +132,22 @@ func (p *page) clean(node *html.Node) error {
 		}
 	}
 	return nil
+}
+
+// loaded matches the start of what loads an address in a style sheet, and the address.
+var loaded = regexp.MustCompile(`(?i)((?:url\(|@import)\s*["']?)([^"'()\s;#]+)`)
+
+// sheet returns a style sheet of a template without addresses but data URLs: Chromium prints no page whose header waits for
+// a style sheet.
+func (p *page) sheet(text string) string {
+	return loaded.ReplaceAllStringFunc(text, func(match string) string {
+		parts := loaded.FindStringSubmatch(match)
+		if address := strings.ToLower(parts[2]); address == "url" || strings.HasPrefix(address, "data:") {
+			return match
+		}
+		p.cleaned = true
+		return parts[1] + "data:,"
+	})
 }
 
 // source returns the source of an image of a template: a data URL, also of a permitted address; "data:," otherwise, with

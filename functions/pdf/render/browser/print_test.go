@@ -160,7 +160,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// A PDF has links to http, https, mailto, tel and places of the document, and no other action (docs/decisions.md#pdf-links).
+// A PDF links to http, https, mailto, tel and its own places, without other actions (docs/decisions/pdf.md#pdf-links).
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	r := run(t, limitsOf(t))

@@ -39,17 +39,16 @@ var measure string
 const (
 	missingGlyphsWarning = "missing-glyphs"
 	blockedWarning       = "resources-blocked"
-	shrunkWarning        = "content-shrunk"
 )
 
-var warningNames = []string{missingGlyphsWarning, blockedWarning, "scripts-ignored", "content-clipped", shrunkWarning}
+var warningNames = []string{missingGlyphsWarning, blockedWarning, "scripts-ignored", "content-clipped", "content-shrunk"}
 
 const fontFace = "@font-face"
 
 // suspicious are the texts of a document that the program has to measure: of scripts, of boxes that scroll, of fonts, and of
 // what limits.Block has renamed. Only fast searches see every document.
 var suspicious = []string{
-	"<script", "<canvas", "<textarea", "overflow:", "overflow :", "overflow-x", "overflow-y", " " + limits.BlockedPrefix,
+	"<script", "<canvas", "<textarea", "overflow:", "overflow :", "overflow-x", "overflow-y", limits.Blocked,
 	fontFace,
 }
 
@@ -95,7 +94,7 @@ func (p *page) refused(params json.RawMessage) {
 
 // measured is the result of the program.
 type measured struct {
-	Blocked   []string
+	Blocked   int                                          // distinct addresses
 	Instances map[string][]struct{ Selector, Mark string } // by warning; elements of a strict document alone
 }
 
@@ -112,17 +111,18 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 	width, height, scale := d.Geometry.content()
 	printed := printedScale(pdf)
 	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, MissingGlyphs(pdf)
-	m := measured{Instances: map[string][]struct{ Selector, Mark string }{}}
+	m := measured{Blocked: len(blocked), Instances: map[string][]struct{ Selector, Mark string }{}}
 	named := func(text string) bool { return strings.Contains(document, text) }
-	if shrunk || styles || private || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
+	if shrunk || styles || private || p.cleaned || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
 		p.s.page.Store(nil) // the measuring loads nothing
 		sheet := proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)), Height: max(1, int(height/scale)), DeviceScaleFactor: 1}
 		if err := sheet.Call(p.s.in(p.ctx, p.id)); err != nil {
 			return "", err
 		}
-		options := map[string]bool{
+		options := map[string]any{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
-			"shrunk": shrunk, "styles": styles, "strict": d.Strict,
+			"images": named("image-set("), "templates": []string{d.Header, d.Footer}, "permitted": templateElements,
+			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
 		result, err := p.evaluate("warnings", proto.RuntimeEvaluate{Expression: program, ReturnByValue: true})
@@ -133,15 +133,12 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 			return "", err
 		}
 	}
-	for _, address := range m.Blocked {
-		blocked[address] = struct{}{}
-	}
 	var header []string
 	for _, name := range warningNames {
 		_, found := m.Instances[name]
 		switch {
-		case name == blockedWarning && len(blocked) > 0:
-			header = append(header, fmt.Sprintf("%s;n=%d", name, len(blocked)))
+		case name == blockedWarning && m.Blocked > 0:
+			header = append(header, fmt.Sprintf("%s;n=%d", name, m.Blocked))
 		case found && name != blockedWarning, name == missingGlyphsWarning && missing:
 			header = append(header, name)
 		}

@@ -1,11 +1,12 @@
 // Finds what the page does not show, after it was printed. The browser now has the media type print and the width of the
-// printed page. boxes: some may scroll; glyphs: private-use characters may be shown; shrunk: the browser printed the text smaller; styles: a style
-// sheet names what was not loaded; strict: up to three elements of each warning get a selector, and an ID that a link of
+// printed page. boxes: some may scroll; glyphs: private-use characters may be shown; images: style sheets may
+// have blocked images; permitted: the elements of templates; refused: addresses that the page did not load; shrunk: the
+// browser printed the text smaller; styles: a style sheet names what was not loaded; templates: header and footer; strict: up to three elements of each warning get a selector, and an ID that a link of
 // the document refers to, so that the next PDF names their pages.
 //
 // A document can name its elements and the controls of its forms after each property, so getters and methods are called
 // through their prototypes.
-(({ boxes, glyphs, shrunk, styles, strict }) => {
+(({ boxes, glyphs, images, permitted, refused, shrunk, styles, strict, templates }) => {
 	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
 	const attribute = (e, name) => Element.prototype.getAttribute.call(e, name) ?? "";
 	const has = (e, name) => Element.prototype.hasAttribute.call(e, name);
@@ -13,30 +14,75 @@
 	const within = (e, selector) => Element.prototype.closest.call(e, selector) !== null;
 	const shown = (e) => Element.prototype.checkVisibility.call(e, { visibilityProperty: true });
 	const root = get(document, Document, "documentElement");
-	const found = {}, blocked = new Set();
+	const found = {}, blocked = new Set(refused);
 	const note = (warning, e) => (found[warning] ??= []).push(e);
 
 	// The executable types (HTML, 4.12.1): other scripts are data.
 	const executable = /^(module|((text|application)\/(x-)?(java|ecma|j|live)script[\d.]*)?)$/;
-	const runs = (e) => executable.test(attribute(e, "type").trim().toLowerCase()) && !has(e, "nomodule") && !within(e, "noscript");
-	const external = (e) => ["svc-src", "svc-href", "src", "href"].some((name) => has(e, name));
-	const queries = new Map();
-	const matches = (query) => queries.get(query) ?? queries.set(query, matchMedia(query).matches).get(query);
-	const applies = (e) => /(^|\s)stylesheet(\s|$)/i.test(attribute(e, "rel")) && !/(^|\s)alternate(\s|$)/i.test(attribute(e, "rel")) &&
-		!has(e, "disabled") && matches(attribute(e, "media"));
+	const once = (test, results = new Map()) => (text) => results.get(text) ?? results.set(text, test(text)).get(text);
+	const isProgram = once((type) => executable.test(type.trim().toLowerCase())), matches = once((query) => matchMedia(query).matches);
+	const runs = (e) => isProgram(attribute(e, "type")) && !has(e, "nomodule") && !within(e, "noscript");
+	const external = (e) => ["svc-blocked", "src", "href"].some((name) => has(e, name));
+	const isStyle = once((rel) => /(^|\s)stylesheet(\s|$)/i.test(rel) && !/(^|\s)alternate(\s|$)/i.test(rel));
+	const applies = (e) => isStyle(attribute(e, "rel")) && !has(e, "disabled") && matches(attribute(e, "media"));
+	const localName = Object.getOwnPropertyDescriptor(Element.prototype, "localName").get;
 	const missed = (e) => {
-		switch (get(e, Element, "localName")) {
+		switch (localName.call(e)) {
 			case "script": return runs(e);
 			case "link": return applies(e);
 			case "embed": case "source": case "track": return !within(e, "picture") && shown(get(e, Node, "parentElement"));
 		}
 		return shown(e);
 	};
-	const renamed = ["src", "href", "srcset", "data", "poster", "background"].map((name) => "svc-" + name);
-	for (const e of all(renamed.map((name) => `[${name}]`).join())) {
-		if (!missed(e)) continue;
-		for (const name of renamed.filter((name) => has(e, name))) blocked.add(attribute(e, name));
+	const block = (e, addresses) => {
+		for (const address of addresses.split("\n")) blocked.add(address);
 		note("resources-blocked", e);
+	};
+	for (const e of all("[svc-blocked]")) if (missed(e)) block(e, attribute(e, "svc-blocked"));
+	const sheets = all("style").filter((e) => get(e, HTMLStyleElement, "sheet") !== null && matches(attribute(e, "media")));
+	const texts = sheets.map((e) => get(e, Node, "textContent"));
+	for (const [i, text] of texts.entries()) {
+		for (const [, address, media] of text.matchAll(/@svc-blocked +(?:url\()?\s*["']?([^"')\s;]+)["']?\s*\)?([^;]*)/gi)) if (matches(media)) block(sheets[i], address);
+	}
+	const text = texts.join().toLowerCase();
+	// The images of style attributes, and those of style sheets, which elements and pseudo-elements may have.
+	const properties = [["background", "backgroundImage"], ["border", "borderImageSource"], ["mask", "maskImage"], ["content", "content"]]
+		.filter(([name]) => images && (text.includes(name) || all(`[svc-style][style*="${name}" i]`).length > 0)).map(([, computed]) => computed);
+	const imagesOf = (e, pseudo) => {
+		const style = getComputedStyle(e, pseudo);
+		let value = "";
+		for (const name of properties) value += style[name];
+		const drawn = !pseudo || style.display !== "none" && style.content !== "none";
+		return value.includes("svc-blocked") && drawn && shown(e) ? value : "";
+	};
+	if (images) {
+		for (const e of all("[svc-style]")) if (imagesOf(e)) block(e, attribute(e, "svc-style"));
+		const inSheet = text.includes("image-set(");
+		const pseudos = ["before", "after", "first-line", "first-letter", "marker"].filter((name) => text.includes(":" + name));
+		for (const e of inSheet ? all("*") : []) {
+			for (const pseudo of ["", ...pseudos.map((name) => "::" + name)]) {
+				for (const [, address] of imagesOf(e, pseudo).matchAll(/url\("([^"]+)"\) \S+ type\("svc-blocked"\)/g)) block(e, address);
+			}
+		}
+	}
+	// What headers and footers lose. Their style sheets are not applied here, so each address of them counts.
+	const unseen = ["area", "base", "datalist", "head", "map", "meta", "param", "source", "template", "title", "track"], lost = new Set();
+	for (const html of templates) {
+		const parsed = new DOMParser().parseFromString("<body><div>" + html, "text/html");
+		for (const e of Document.prototype.querySelectorAll.call(parsed, "div *")) {
+			const name = localName.call(e), text = get(e, Node, "textContent"), within = lost.has(get(e, Node, "parentElement"));
+			if (!within && permitted.includes(name)) {
+				const sheet = name === "style" ? text : attribute(e, "style");
+				for (const [, address] of sheet.matchAll(/(?:url\(|@import)\s*["']?(?!url\(|data:)([^"'()\s;#]+)/gi)) blocked.add(address);
+				continue;
+			}
+			lost.add(e);
+			if (within || unseen.includes(name) || name === "link" && !isStyle(attribute(e, "rel")) || name === "script" && !isProgram(attribute(e, "type"))) continue;
+			const address = ["src", "href", "data", "poster"].map((name) => attribute(e, name)).find((value) => value !== "");
+			const drawn = name === "canvas" || name === "script";
+			if (name === "canvas" || name === "script" && /\S/.test(address ?? text)) found["scripts-ignored"] ??= [];
+			if (address !== undefined || !drawn) blocked.add(address ?? name);
+		}
 	}
 	// Fonts that some text needs: the policy refuses the others, too.
 	const face = (...of) => JSON.stringify(of), needed = new Set();
@@ -44,8 +90,8 @@
 		for (const f of get(document, Document, "fonts")) {
 			if (f.status === "error") needed.add(face(f.family, f.weight, f.style, f.unicodeRange));
 		}
-		const sheets = [...get(document, Document, "styleSheets")]; // and rules with rules of their own, however deep
-		for (let sheet = sheets.pop(); sheet !== undefined; sheet = sheets.pop()) {
+		const lists = [...get(document, Document, "styleSheets")]; // and rules with rules of their own, however deep
+		for (let sheet = lists.pop(); sheet !== undefined; sheet = lists.pop()) {
 			let rules = [];
 			try {
 				rules = sheet.cssRules;
@@ -56,13 +102,13 @@
 					const key = face(of("font-family"), of("font-weight") || "normal", of("font-style") || "normal", of("unicode-range") || "U+0-10FFFF");
 					for (const [, address] of needed.has(key) ? of("src").matchAll(/url\("((?!data:)[^"]*)"/gi) : []) blocked.add(address);
 				} else if (rule.styleSheet ?? rule.cssRules) {
-					sheets.push(rule.styleSheet ?? rule);
+					lists.push(rule.styleSheet ?? rule);
 				}
 			}
 		}
 		for (const e of strict ? all("style, [style]") : []) {
 			const text = get(e, Element, "localName") === "style" ? get(e, Node, "textContent") : attribute(e, "style");
-			if (/@import|url\((?!\s*["']?\s*(data:|#))/i.test(text)) note("resources-blocked", e);
+			if (/url\((?!\s*["']?\s*(data:|#))/i.test(text)) note("resources-blocked", e);
 		}
 	}
 	for (const e of all("script")) {
@@ -152,5 +198,5 @@
 		return marked.get(e);
 	};
 	for (const warning in found) instances[warning] = strict ? [...new Set(found[warning])].slice(0, 3).map(instance) : [];
-	return JSON.stringify({ blocked: [...blocked], instances });
+	return JSON.stringify({ blocked: blocked.size, instances });
 })(OPTIONS)

@@ -392,7 +392,7 @@ func TestMessageHidesTheNetwork(t *testing.T) {
 	}
 }
 
-// docs/decisions.md#pdf-images: the header alone is read, whatever is damaged behind it.
+// docs/decisions/pdf.md#pdf-images: the header alone is read, whatever is damaged behind it.
 func TestMeasure(t *testing.T) {
 	for _, i := range pdftest.Images() {
 		format, _, _ := strings.Cut(strings.ReplaceAll(i.Name, ",", ""), " ")

@@ -7,11 +7,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tdewolff/parse/v2"
+	"github.com/tdewolff/parse/v2/css"
 	"golang.org/x/net/html"
 )
 
-// BlockedPrefix begins the name of an attribute that Block has renamed.
-const BlockedPrefix = "svc-"
+// Blocked is the attribute that has the addresses that an element would load, one a line, and the type of such images in
+// style sheets. The attribute ofStyle has the addresses of the element's style.
+const (
+	Blocked = "svc-blocked"
+	ofStyle = "svc-style"
+)
 
 // loading has the attributes by which an element loads something. The value is true where the element loads an image.
 var loading = map[string]map[string]bool{
@@ -24,33 +30,38 @@ var loading = map[string]map[string]bool{
 
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
-// longestName is the length of the longest name of loading.
-const longestName = 8
-
-// mayLoad reports whether a document may have one of the elements.
-func mayLoad(document string) bool {
-	for tag := range strings.SplitSeq(document, "<") {
-		end := 0
-		for end < min(len(tag), longestName) && tag[end] >= 'A' {
-			end++
-		}
-		if end > 0 && loading[strings.ToLower(tag[:end])] != nil {
+// mayLoad reports whether a document, in lower case, may have one of the elements or an image of a style sheet.
+func mayLoad(lower string) bool {
+	for name := range loading {
+		if strings.Contains(lower, "<"+name) {
 			return true
 		}
 	}
-	return false
+	return names(lower) || strings.Contains(lower, " background=")
 }
 
-// Block renames the attributes of a document that name what the browser would not load, so that the browser does not try:
-// a try costs a message to this process and the drawing of a broken image. Where permitted returns true, an image is loaded.
+// names reports whether a style sheet, in lower case, may name what it loads.
+func names(lower string) bool {
+	return strings.Contains(lower, "url(") || strings.Contains(lower, "@import")
+}
+
+// blocker blocks what a document would load.
+type blocker struct {
+	based     bool // a relative address has a meaning
+	permitted func(address *url.URL) bool
+}
+
+// Block moves what names an address that the browser would not load to where the browser does not try: a try costs a message
+// to this process and the drawing of a broken image. Where permitted returns true, an image is loaded.
 // A document that the browser reads in another way still meets the interception of its requests.
 func Block(document string, permitted func(address *url.URL) bool) string {
-	if !mayLoad(document) {
+	lower := strings.ToLower(document)
+	if !mayLoad(lower) {
 		return document
 	}
 	out := bytes.NewBuffer(make([]byte, 0, len(document)+1024))
 	var open stack
-	based := strings.Contains(strings.ToLower(document), "<base") // a relative address then has a meaning
+	b := blocker{strings.Contains(lower, "<base"), permitted}
 	tokens := html.NewTokenizer(strings.NewReader(document))
 	for {
 		kind, before := tokens.Next(), out.Len()
@@ -58,22 +69,19 @@ func Block(document string, permitted func(address *url.URL) bool) string {
 		switch kind {
 		case html.ErrorToken:
 			return out.String()
+		case html.TextToken:
+			if open.top() == "style" && open.foreign == 0 {
+				text := string(out.Bytes()[before:])
+				out.Truncate(before)
+				out.WriteString(b.style(text, func(address string) string { return address }))
+			}
 		case html.EndTagToken:
 			name, _ := tokens.TagName()
 			open.close(string(name))
 		case html.StartTagToken, html.SelfClosingTagToken:
-			name, more := tokens.TagName()
-			tag := html.Token{Type: kind, Data: string(name)}
+			tag := tokens.Token()
 			open.start(tokens, tag.Data, kind)
-			if loading[tag.Data] == nil {
-				continue
-			}
-			for more {
-				var key, value []byte
-				key, value, more = tokens.TagAttr()
-				tag.Attr = append(tag.Attr, html.Attribute{Key: string(key), Val: string(value)})
-			}
-			if rename(&tag, based, permitted) {
+			if b.tag(&tag) {
 				out.Truncate(before)
 				out.WriteString(tag.String())
 			}
@@ -81,24 +89,106 @@ func Block(document string, permitted func(address *url.URL) bool) string {
 	}
 }
 
-// rename renames the attributes of a tag, and reports whether there were any.
-func rename(tag *html.Token, based bool, permitted func(*url.URL) bool) bool {
-	renamed := false
-	for i := range tag.Attr {
-		a := &tag.Attr[i]
+// tag blocks what a tag would load, and reports whether there is any.
+func (b blocker) tag(tag *html.Token) bool {
+	var blocked, ofSheet []string
+	kept := tag.Attr[:0]
+	frame := tag.Data == "iframe" && slices.ContainsFunc(tag.Attr, func(a html.Attribute) bool { return a.Key == "srcdoc" })
+	for _, a := range tag.Attr {
 		image, loads := loading[tag.Data][a.Key]
+		if a.Key == "background" {
+			image, loads = true, true
+		}
 		first, _, _ := strings.Cut(strings.TrimSpace(a.Val), " ") // of a srcset
-		relative := !scheme.MatchString(first)
-		ofScheme, _, _ := strings.Cut(strings.ToLower(first), ":")
-		address, err := url.Parse(first)
 		switch {
-		case !loads || first == "" || first[0] == '#' || relative && based,
-			tag.Data == "iframe" && slices.ContainsFunc(tag.Attr, func(a html.Attribute) bool { return a.Key == "srcdoc" }),
-			!relative && slices.Contains([]string{"data", "about", "javascript"}, ofScheme),
-			image && err == nil && permitted(address):
-		default:
-			a.Key, renamed = BlockedPrefix+strings.TrimPrefix(a.Key, "xlink:"), true
+		case loads && !frame && b.blocks(first, image):
+			blocked = append(blocked, strings.ReplaceAll(a.Val, "\n", ""))
+			continue
+		case a.Key == "style":
+			a.Val = b.style(a.Val, func(address string) string {
+				ofSheet = append(ofSheet, address)
+				return ""
+			})
+		}
+		kept = append(kept, a)
+	}
+	tag.Attr = kept
+	for key, addresses := range map[string][]string{Blocked: blocked, ofStyle: ofSheet} {
+		if addresses != nil {
+			tag.Attr = append(tag.Attr, html.Attribute{Key: key, Val: strings.Join(addresses, "\n")})
 		}
 	}
-	return renamed
+	return blocked != nil || ofSheet != nil
+}
+
+// blocks reports whether the browser would try to load an address that is not permitted.
+func (b blocker) blocks(address string, image bool) bool {
+	relative := !scheme.MatchString(address)
+	ofScheme, _, _ := strings.Cut(strings.ToLower(address), ":")
+	if address == "" || address[0] == '#' || relative && b.based ||
+		!relative && slices.Contains([]string{"data", "about", "javascript"}, ofScheme) {
+		return false
+	}
+	parsed, err := url.Parse(address)
+	return !image || err != nil || !b.permitted(parsed)
+}
+
+// images are the properties of elements whose images Block blocks in style sheets. The property list-style-image is not one:
+// an item without its image shows a marker.
+var images = strings.Fields(`background background-image border-image border-image-source content mask mask-image
+	-webkit-mask -webkit-mask-image`)
+
+// conditional matches what follows the address of an import that has a layer or a condition.
+var conditional = regexp.MustCompile(`(?i)^\s*(?:layer|supports)\b`)
+
+// style gives the images of a style sheet that the browser would not load a type that the browser does not know (CSS Images
+// 4, 2.4), and the addresses that named returns: the browser still computes which elements have them. An import becomes a
+// rule that the browser does not know.
+func (b blocker) style(sheet string, named func(address string) string) string {
+	if !names(strings.ToLower(sheet)) {
+		return sheet
+	}
+	out := bytes.NewBuffer(make([]byte, 0, len(sheet)))
+	property, block, functions, start, imports := "", "", 0, 0, true
+	lexer := css.NewLexer(parse.NewInputString(sheet))
+	for rest := sheet; ; {
+		kind, token := lexer.Next()
+		if kind == css.ErrorToken {
+			return out.String() + rest
+		}
+		text := rest[:len(token)]
+		rest = rest[len(token):]
+		switch kind {
+		case css.SemicolonToken, css.LeftBraceToken, css.RightBraceToken:
+			if kind == css.LeftBraceToken {
+				block, imports = property, false
+			}
+			property, functions = "", 0
+		case css.IdentToken, css.AtKeywordToken, css.CustomPropertyNameToken:
+			if property == "" {
+				property, start = strings.ToLower(text), out.Len()
+			}
+		case css.FunctionToken, css.LeftParenthesisToken:
+			functions++
+		case css.RightParenthesisToken:
+			functions--
+		case css.URLToken, css.StringToken:
+			isURL := kind == css.URLToken
+			address := text
+			if isURL {
+				address = strings.TrimSpace(strings.TrimSuffix(text[len("url("):], ")"))
+			}
+			address = strings.Trim(address, `"'`)
+			image := isURL && slices.Contains(images, property) && !strings.HasPrefix(block, "@") // no element has those of @page
+			switch {
+			case functions > 0 || strings.ContainsAny(address, "\\\"\n ") || !b.blocks(address, image):
+			case image:
+				text = `image-set("` + named(address) + `" type("` + Blocked + `"))`
+			case property == "@import" && imports && !conditional.MatchString(rest):
+				out.Truncate(start)
+				text = "@" + Blocked + " " + text
+			}
+		}
+		out.WriteString(text)
+	}
 }

@@ -70,8 +70,8 @@ func (c *counter) document(text string, frames int) error {
 
 // start counts one element.
 func (c *counter) start(tokens *html.Tokenizer, kind html.TokenType, open *stack, frames int) error {
-	raw, more := tokens.TagName()
-	name := string(raw)
+	tag := tokens.Token()
+	name := tag.Data
 	if c.elements++; c.elements > c.Elements {
 		return event.Exceeded("elements", "the document has more than %d elements", c.Elements)
 	}
@@ -82,14 +82,12 @@ func (c *counter) start(tokens *html.Tokenizer, kind html.TokenType, open *stack
 	if open.tables > c.Tables {
 		return event.Exceeded("tables", "tables of the document are nested more than %d deep", c.Tables)
 	}
-	for more {
-		var key, value []byte
-		key, value, more = tokens.TagAttr()
-		if err := c.images(string(value)); err != nil {
+	for _, a := range tag.Attr {
+		if err := c.images(a.Val); err != nil {
 			return err
 		}
-		if name == "iframe" && string(key) == "srcdoc" && frames < maxFrames {
-			if err := c.document(string(value), frames+1); err != nil {
+		if name == "iframe" && a.Key == "srcdoc" && frames < maxFrames {
+			if err := c.document(a.Val, frames+1); err != nil {
 				return err
 			}
 		}

@@ -1,13 +1,12 @@
-// Calls every operation with openapi-fetch and the types that openapi-typescript generated. Arguments: base URL, Client ID,
-// Client Secret.
+// Calls every operation with the client package for TypeScript. Arguments: base URL, Client ID, Client Secret,
+// Idempotency-Key.
 
-import createClient from "openapi-fetch";
-import type { paths } from "./api";
+import { createSvcClient } from "svc-api-client";
 
 declare const process: { argv: string[]; exit(code: number): never };
 
-const [baseUrl, id, secret] = process.argv.slice(2);
-const client = createClient<paths>({ baseUrl, headers: { "X-API-KEY": id, "X-API-SECRET": secret } });
+const [baseUrl, clientId, clientSecret, key] = process.argv.slice(2);
+const client = createSvcClient({ baseUrl, clientId, clientSecret });
 
 function check(name: string, fine: boolean | undefined, response: Response, error: unknown) {
   if (response.status !== 200 || !fine) {
@@ -22,7 +21,13 @@ async function starts(blob: Blob | string | undefined, text: string) {
 }
 
 async function main() {
-  const sms = await client.POST("/sms/send", { body: { send_method: "single", to: "0771234567", message: "Hello" } });
+  const body = { send_method: "single" as const, to: "0771234567", message: "Hello" };
+  const busy = await client.POST("/sms/send", { body });
+  if (busy.response.status !== 503) {
+    console.error("an SMS without a key was repeated", busy.response.status);
+    process.exit(1);
+  }
+  const sms = await client.POST("/sms/send", { body, params: { header: { "Idempotency-Key": key } } });
   check("sendSms", sms.data?.data.credits_charged === 10000, sms.response, sms.error);
   const balance = await client.POST("/sms/balance", { body: {} });
   check("getSmsBalance", balance.data?.data.source === "service_wallet", balance.response, balance.error);

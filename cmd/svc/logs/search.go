@@ -1,0 +1,189 @@
+package logs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/cmd/svc/app"
+)
+
+// Line is one log line of a request.
+type Line struct {
+	Function string                     `json:"function"`
+	Text     json.RawMessage            `json:"line"`
+	At       time.Time                  `json:"-"` // zero where the line has no time
+	fields   map[string]json.RawMessage // without the declaration of the line's metrics
+}
+
+// Field returns the value of a field as text, and "" for none.
+func (l Line) Field(name string) string {
+	text := string(l.fields[name])
+	_ = json.Unmarshal(l.fields[name], &text) // all but a text stays as it is
+	return text
+}
+
+// Reason returns the reason of an error, or the code of an error without reasons.
+func (l Line) Reason() string { return cmp.Or(l.Field("reason"), l.Field("code")) }
+
+// equal returns the values that fields of a line must have, where they are not empty.
+func (f *Filter) equal() map[string]string {
+	status := strings.TrimPrefix(strconv.Itoa(f.status), "0")
+	return map[string]string{"request_id": f.id, "project": f.Project, "operation": f.operation, "status": status}
+}
+
+// pattern returns the filter in the syntax of CloudWatch (CloudWatch Logs User Guide, Filter pattern syntax).
+func (f *Filter) pattern() string {
+	terms := []string{`($.request_id = "*")`}
+	for name, value := range f.equal() {
+		if name != "status" && value != "" {
+			value = strconv.Quote(value)
+		}
+		if value != "" {
+			terms = append(terms, "($."+name+" = "+value+")")
+		}
+	}
+	if f.reason != "" {
+		terms = append(terms, fmt.Sprintf(`(($.reason = %[1]q) || ($.code = %[1]q))`, f.reason))
+	}
+	if f.Failed {
+		terms = append(terms, "($.status >= 400)")
+	}
+	slices.Sort(terms)
+	return "{ " + strings.Join(terms, " && ") + " }"
+}
+
+// read decodes a log line, and reports whether the filter selects the line. Lines without a request are the platform's.
+func (f *Filter) read(function string, text []byte) (l Line, selected bool) {
+	l = Line{Function: function, Text: bytes.TrimSpace(text)}
+	if json.Unmarshal(l.Text, &l.fields) != nil || l.fields["request_id"] == nil {
+		return l, false
+	}
+	delete(l.fields, "_aws")
+	l.At, _ = time.Parse(time.RFC3339Nano, l.Field("timestamp")) // the local gateway's lines have no time
+	for name, value := range f.equal() {
+		if value != "" && value != l.Field(name) {
+			return l, false
+		}
+	}
+	status, _ := strconv.Atoi(l.Field("status"))
+	return l, (!f.Failed || status >= 400) && (f.reason == "" || f.reason == l.Field("reason") || f.reason == l.Field("code"))
+}
+
+// Search returns the newest lines that the filter selects, oldest first, and a sentence for people where lines are missing.
+func (f *Filter) Search(ctx context.Context, s *app.Stack) (found []Line, missing string, err error) {
+	limited, cancel := context.WithTimeout(ctx, f.Time)
+	defer cancel()
+	search := f.cloud
+	if s.Local {
+		search = f.local
+	}
+	found, err = search(limited, s)
+	slices.SortStableFunc(found, func(a, b Line) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Function, b.Function)) })
+	if n := len(found) - f.Lines; n > 0 {
+		found, missing = found[n:], fmt.Sprintf("These are the newest %d lines of more: --lines shows more of them.", f.Lines)
+	}
+	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		return found, "The search ended after " + f.Time.String() + ", and lines are missing: a shorter --last takes less time.", nil
+	}
+	return found, missing, err
+}
+
+// local searches the log of each function of the local stack.
+func (f *Filter) local(_ context.Context, s *app.Stack) (found []Line, err error) {
+	files, err := filepath.Glob(filepath.Join(s.LogDir, "*.log"))
+	if err != nil || s.LogDir == "" {
+		return nil, err
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for text := range bytes.Lines(content) {
+			l, selected := f.read(strings.TrimSuffix(filepath.Base(file), ".log"), text)
+			if selected && (l.At.IsZero() || time.Since(l.At) < f.Last) {
+				found = append(found, l)
+			}
+		}
+	}
+	return found, nil
+}
+
+// firstSpan is the time that the first search of a log group covers. Each further search goes back twice as far until there
+// are enough lines, because a search returns the oldest lines first.
+const firstSpan = 10 * time.Minute
+
+// cloud searches the log group of each function of the stack. With an error cloud returns the lines that it has found.
+func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err error) {
+	logs := cloudwatchlogs.NewFromConfig(s.AWS)
+	prefix := "/aws/lambda/" + s.StackName() + "-"
+	pages := cloudwatchlogs.NewDescribeLogGroupsPaginator(logs, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &prefix})
+	var names []string
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list the log groups %s*: %w", prefix, err)
+		}
+		for _, g := range page.LogGroups {
+			names = append(names, aws.ToString(g.LogGroupName))
+		}
+	}
+	var lock sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(4) // of the log groups at the same time
+	for _, name := range names {
+		group.Go(func() (err error) {
+			end, first, number := time.Now(), time.Now().Add(-f.Last), 0
+			for span := firstSpan; err == nil && number <= f.Lines && end.After(first); span *= 2 {
+				begin := end.Add(-min(span, end.Sub(first)))
+				var lines []Line
+				lines, err = f.search(ctx, logs, name, strings.TrimPrefix(name, prefix), begin, end)
+				end, number = begin, number+len(lines)
+				lock.Lock()
+				found = append(found, lines...)
+				lock.Unlock()
+			}
+			return err
+		})
+	}
+	err = group.Wait()
+	return found, err
+}
+
+// search returns the newest lines of a log group from one time up to and without another, one more than the filter's number.
+func (f *Filter) search(
+	ctx context.Context, logs *cloudwatchlogs.Client, name, function string, begin, end time.Time,
+) (lines []Line, err error) {
+	pages := cloudwatchlogs.NewFilterLogEventsPaginator(logs, &cloudwatchlogs.FilterLogEventsInput{
+		LogGroupName: &name, FilterPattern: aws.String(f.pattern()),
+		StartTime: aws.Int64(begin.UnixMilli()), EndTime: aws.Int64(end.UnixMilli() - 1),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return lines, fmt.Errorf("search %s: %w", name, err)
+		}
+		for _, e := range page.Events {
+			if l, selected := f.read(function, []byte(aws.ToString(e.Message))); selected {
+				lines = append(lines, l)
+			}
+		}
+		lines = slices.Delete(lines, 0, max(0, len(lines)-f.Lines-1))
+	}
+	return lines, nil
+}

@@ -1,0 +1,165 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/shared/credit"
+	"svcapi/shared/project"
+)
+
+func closeProject(a *app.App) *cobra.Command {
+	var refunded string
+	var forfeit, yes bool
+	cmd := a.ProjectCommand(&cobra.Command{
+		Use:   "close PROJECT",
+		Short: "End a project whose customer leaves: its access, secrets, settings and credits",
+		Long: `End a project whose customer leaves. The command revokes the credentials, deactivates
+the integrations, deletes their settings and secrets, the trial destinations and the
+project's own e-mail domains, and takes the remaining credits by an adjustment. The
+ID, the name, the limits, the wallet and its ledger stay: they are accounts, and no
+other project gets the ID. docs/operate.md lists the personal data.
+
+With a balance the command needs --refunded or --forfeit. It refuses while a
+reservation is pending: pause the project a minute before. It may be repeated, and
+then finishes what an interruption left.`,
+		Example: `  svc project close acme --refunded "transfer 2031" --dry-run
+  svc project close acme --refunded "transfer 2031" --yes
+  svc project close acme --forfeit --yes`,
+	}, func([]string) error {
+		if refunded != "" && forfeit {
+			return app.Usagef("give --refunded or --forfeit, not both")
+		}
+		return nil
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		m := credit.Movement{Project: rec.ID, RequestID: uuid.NewString()}
+		switch {
+		case refunded != "":
+			m.Reason = "closed, refunded: " + refunded
+		case forfeit:
+			m.Reason = "closed, forfeited"
+		}
+		wallet, err := s.Credits.Wallet(ctx, rec.ID)
+		switch {
+		case err != nil:
+			return err
+		case wallet == nil:
+		case !wallet.Oldest.IsZero():
+			return refuse("Pause it, and run the command again a minute later: "+s.Line("project pause %s", rec.ID),
+				"requests of %s have reserved %s since %s", rec.ID, app.Credits(wallet.Reserved), app.Second(wallet.Oldest))
+		case wallet.Balance > 0 && m.Reason == "":
+			return refuse("Give --refunded with the reason of its adjustment, or --forfeit:\n"+
+				s.Line("project close %s --refunded 'transfer 2031'", rec.ID)+"\n"+s.Line("project close %s --forfeit", rec.ID),
+				"%s has a balance of %s", rec.ID, app.Credits(wallet.Balance))
+		default:
+			m.Credits = wallet.Balance
+		}
+		err = s.Confirm(ctx, yes, fmt.Sprintf("Close %s on stage %s? Its requests will be refused, its secrets and settings deleted.", rec.ID, s.Stage),
+			fmt.Sprintf("revoke %s, deactivate %s and delete their settings", app.Count(len(rec.Credentials), "credential", "credentials"),
+				app.Count(len(rec.Integrations), "integration", "integrations")),
+			strings.TrimSuffix(fmt.Sprintf("take %s by an adjustment: %s", app.Credits(m.Credits), m.Reason), ": "),
+			fmt.Sprintf("delete the secrets svc/%s/*/%s/*, and its own e-mail domains", s.Stage, rec.ID))
+		if err == nil {
+			m.Actor, err = s.Actor(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := finishClosing(ctx, s, m); err != nil {
+			return fmt.Errorf("%s is not closed completely, run the command again: %w", rec.ID, err)
+		}
+		return nil
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&refunded, "refunded", "", "`how` the balance was refunded, for the reason of its adjustment")
+	flags.BoolVar(&forfeit, "forfeit", false, "take the balance without a refund")
+	flags.BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func refuse(hint, format string, args ...any) error {
+	return &app.FailureError{Text: "refused: " + fmt.Sprintf(format, args...), Exit: app.ExitRefused, Hint: hint}
+}
+
+// finishClosing takes the remaining steps of a closing, and prints their results and what the project keeps. The first step
+// ends the access, so that no request reserves credits that the adjustment takes.
+func finishClosing(ctx context.Context, s *app.Stack, m credit.Movement) error {
+	closed, err := s.Projects.Close(ctx, m.Project)
+	if err != nil {
+		return err
+	}
+	m.ID = credit.NewKey(time.Now(), m.RequestID)
+	taken, err := s.Credits.Empty(ctx, m)
+	if err != nil {
+		return err
+	}
+	secrets := []string{}
+	for _, kind := range project.Kinds() {
+		name, err := s.Secrets.Delete(ctx, kind, m.Project)
+		if err != nil {
+			return err
+		}
+		if name != "" {
+			secrets = append(secrets, name)
+		}
+	}
+	judged, err := s.Burners.List(ctx, m.Project)
+	if err == nil {
+		err = s.Burners.Remove(ctx, m.Project, slices.Concat(judged.Disposable, judged.Allowed)...)
+	}
+	if err != nil {
+		return err
+	}
+	uncertain, err := s.Credits.Uncertain(ctx, m.Project)
+	if err != nil {
+		return err
+	}
+	if len(uncertain) > 0 {
+		s.Note("%d SMS are uncertain: one that is refunded returns credits, and then run the command again.", len(uncertain))
+	}
+	until := closed.Closed.Add(project.ReopenFor)
+	return s.PrintRows(map[string]any{
+		"project_id": m.Project, "closed": closed.Closed, "reopen_until": until, "credits": taken, "secrets": secrets, "uncertain": len(uncertain),
+	}, "Project", m.Project, "State", "closed"+soon, "Reopen until", app.Second(until), "Credits taken", app.Credits(taken),
+		"Deleted", cmp.Or(strings.Join(secrets, ", "), "no secret")+"; settings, trial destinations, own domains",
+		"Left", "ID, name, limits, client IDs, wallet and ledger")
+}
+
+func reopen(a *app.App) *cobra.Command {
+	return a.ProjectCommand(&cobra.Command{
+		Use:   "reopen PROJECT",
+		Short: "Open a closed project again, within 30 days; prints what must be set again",
+		Long: `Open a closed project again, within 30 days. Its credentials stay revoked, its
+integrations inactive, and their settings and secrets are gone: the command prints
+the commands that make the project usable.`,
+		Example: "  svc project reopen acme",
+	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if rec.Closed.IsZero() {
+			return fmt.Errorf("%w: project %s is not closed", app.ErrRefused, rec.ID)
+		}
+		p, err := s.Projects.Reopen(ctx, rec.ID)
+		if err := printChange(s, p, err, "State", View.state); err != nil {
+			return err
+		}
+		s.Note("Its credentials, settings and secrets are gone. These commands make it usable; set asks for what is missing:")
+		for _, env := range project.Environments() {
+			if slices.ContainsFunc(rec.Credentials, func(c project.Credential) bool { return c.Environment == env }) {
+				s.Note("%s", s.Line("credential issue %s --env %s", rec.ID, env))
+			}
+		}
+		for _, i := range rec.Integrations {
+			for _, command := range []string{"set", "enable"} {
+				s.Note("%s", s.Line("integration %s %s %s %s --env %s", command, rec.ID, i.Kind, i.Vendor, i.Environment))
+			}
+		}
+		return nil
+	})
+}
