@@ -52,6 +52,7 @@ type plan struct {
 	daily         int64      // credits, or SMS units of a Manual project, a day; 0: no limit
 	rich          bool       // the credits are more than all requests together can cost
 	busy          *operation // of all requests, which are many; nil: a few of any operation
+	most          int        // requests and commands that are alive at once
 	closed        bool       // the first vendor of each chain refuses connections
 	dialog        bool       // SMS go through dialogv2, which knows each send by its reference
 	byok          bool       // the project has its own vendor accounts: nothing is charged
@@ -152,8 +153,9 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	}
 	p.lossy = lossySteps[rng.IntN(len(lossySteps))]
 	total := 3 + rng.IntN(6)
-	if rng.IntN(4) == 0 { // enough for leases of several slots
-		total = 12 + rng.IntN(8)
+	p.most = most
+	if rng.IntN(4) == 0 { // enough requests of one instance for leases of several slots
+		total, p.most = 12+rng.IntN(8), 1+rng.IntN(2)
 		p.busy = &operations[slices.IndexFunc(operations, func(o operation) bool { return o.name == []string{credit.SMS, credit.Barcode}[total%2] })]
 	}
 	var cost int64
