@@ -119,7 +119,7 @@ func TestCloseProject(t *testing.T) {
 	f.runAll([]call{
 		{args: "project close acme --refunded wire_5 --yes", out: []string{fmt.Sprintf(closed, "1,000")}},
 		{args: "project close acme --yes", out: []string{fmt.Sprintf(closed, "0")}},
-		{args: "ledger verify", out: []string{"Every wallet agrees"}, errs: []string{"3 wallets, 2 ledger entries"}},
+		{args: "ledger verify", out: []string{"Every wallet agrees"}, errs: []string{"1 wallet, 2 ledger entries"}},
 		{args: "credit ledger acme", out: []string{`adjustment +-1,000 .* closed, refunded: wire 5, by local`}},
 		{args: "usage statement acme", out: []string{`Adjustments +-1,000 `, `Closing balance +0 `}},
 		{args: "usage --project acme", out: []string{"No usage"}},

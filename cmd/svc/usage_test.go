@@ -85,9 +85,9 @@ func TestUsage(t *testing.T) {
 	f.must(err)
 	f.run(call{args: "usage statement acme", exit: app.ExitFailed, errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
 	broken := credit.NewKey(yesterday, "broken")
-	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: dynamo.Item{
-		"pk": dynamo.Text("acme#" + broken.Day()), "sk": dynamo.Text(string(broken)), "st": dynamo.Text("captured"),
-	}})
+	entry := enginetest.LedgerKey("acme", broken)
+	entry["st"] = dynamo.Text("captured")
+	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: entry})
 	f.must(err)
 	f.run(call{args: "usage --day yesterday", exit: app.ExitFailed, reports: true, typed: []string{},
 		out:  []string{`\nacme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex .*\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`},
