@@ -68,7 +68,6 @@ type offer struct {
 	warm, span time.Duration
 	ramp       time.Duration // in which the rate grows from nothing; part of warm
 	seed       uint64
-	exempt     []table // that never refuse
 }
 
 // table is the role of a table.
@@ -186,12 +185,8 @@ func (f *fleet) put(i instance) {
 func run(t *testing.T, o offer) *outcome {
 	t.Helper()
 	s := build(t, o)
-	var exempt []string
-	for _, one := range o.exempt {
-		exempt = append(exempt, s.names()[one])
-	}
 	tables := []string{s.tables.Projects, s.tables.Wallets, s.tables.Ledger, s.tables.Transient}
-	model, err := capacity.New(t.Context(), s.db, enginetest.URL(t), tables, capacity.Options{Seed: o.seed, Exempt: exempt})
+	model, err := capacity.New(t.Context(), s.db, enginetest.URL(t), tables, capacity.Options{Seed: o.seed})
 	if err != nil {
 		t.Fatal(err)
 	}
