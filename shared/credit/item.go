@@ -95,7 +95,7 @@ var nameEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 func (l Lease) Name() string {
 	_, digest, _ := strings.Cut(string(l.Key), "-")
 	number, _ := keyEncoding.DecodeString(digest)
-	name := binary.BigEndian.AppendUint64(nil, uint64(l.Key.Time().Sub(nameEpoch).Microseconds())<<6|uint64(l.Slots-1))
+	name, _ := binary.Append(nil, binary.BigEndian, l.Key.Time().Sub(nameEpoch).Microseconds()<<6|int64(l.Slots-1))
 	return nameEncoding.EncodeToString(append(name[1:], number...))
 }
 
