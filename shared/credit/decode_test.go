@@ -42,12 +42,12 @@ func TestDecode(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	name := l.Name()
-	if len(name) != 16 {
+	if len(name) != nameLength {
 		t.Errorf("the name %s has %d bytes", name, len(name))
 	}
 	for name, value := range map[string]types.AttributeValue{
-		name: dynamo.Text("x"), name[:15]: dynamo.Number(1), name + "-": dynamo.Number(1), name[:15] + "!": dynamo.Number(1), "no key": dynamo.Number(1),
-		name[:15] + "\n": dynamo.Number(1), "": dynamo.Number(1),
+		name: dynamo.Text("x"), name[:13]: dynamo.Number(1), name + "-": dynamo.Number(1), name[:13] + "!": dynamo.Number(1), "no key": dynamo.Number(1),
+		name[:13] + "\n": dynamo.Number(1), "": dynamo.Number(1),
 	} {
 		if _, err := decodeLease("p", name, value); err == nil {
 			t.Errorf("%s is a lease", name)

@@ -12,11 +12,11 @@ import (
 
 // A key matches one pattern, holds its time, and sorts by that time.
 func FuzzKey(f *testing.F) {
-	f.Add("1700000000000000-abcdefgh", int64(1_700_000_000_000_000), "request")
-	f.Add("-100000000000000-abcdefgh", int64(0), "")
-	f.Add("+100000000000000-abcdefgh", int64(1)<<62, "\xff")
-	f.Add("1700000000000000-abcdefgh.63", int64(1), "request")
-	f.Add("9999999999999999-ABCDEFGH", int64(-1), "é")
+	f.Add("1700000000000000-abcdef0", int64(1_700_000_000_000_000), "request")
+	f.Add("-100000000000000-abcdef0", int64(0), "")
+	f.Add("+100000000000000-abcdef0", int64(1)<<62, "\xff")
+	f.Add("1700000000000000-abcdef0.63", int64(1), "request")
+	f.Add("9999999999999999-ABCDEF0", int64(-1), "é")
 	f.Fuzz(func(t *testing.T, text string, micros int64, request string) {
 		if key, err := ParseKey(text); err == nil {
 			if string(key) != text || len(key.lease()) != keyDigits+1+keyDigest || key.Time().UnixMicro() < 0 {

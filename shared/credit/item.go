@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -20,7 +21,7 @@ import (
 
 // The stored items. Attribute names are short, because every write pays for the whole item.
 //
-//	wallet   pk project; balance; pending {lease: credits}, about 20 bytes for each lease; lent, a bound on the credits of
+//	wallet   pk project; balance; pending {lease: credits}, about 18 bytes for each lease; lent, a bound on the credits of
 //	         leases with several slots; fence, the newest lease that the settling function has closed;
 //	         alert credits, where an operator set an alert; granted, the sum of all operators' movements, signed
 //	ledger   pk project#shard#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor; why;
@@ -87,16 +88,19 @@ func pendingOf(wallet map[string]types.AttributeValue) map[string]types.Attribut
 // nameEncoding keeps the order of the bytes that it encodes.
 var nameEncoding = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").WithPadding(base64.NoPadding)
 
+// nameLength is the number of characters of a name; those of the encoding have another one, for the 4 bits that fill a byte.
+const nameLength = 14
+
 // nameEpoch is the time from which names of leases count their microseconds, which fit until the year 2055.
 var nameEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Name returns the name of a lease in its wallet: 16 characters, which encode the time in 50 bits, the number of slots less 1 in 6
-// bits, and the 5 bytes of the key's digest. Names sort by time.
+// Name returns the name of a lease in its wallet: 14 characters, which encode the time in 50 bits, the number of slots less 1 in 6
+// bits, and the 28 bits of the key's digest. Names sort by time.
 func (l Lease) Name() string {
 	_, digest, _ := strings.Cut(string(l.Key), "-")
-	number, _ := keyEncoding.DecodeString(digest)
 	name, _ := binary.Append(nil, binary.BigEndian, l.Key.Time().Sub(nameEpoch).Microseconds()<<6|int64(l.Slots-1))
-	return nameEncoding.EncodeToString(append(name[1:], number...))
+	name, _ = hex.AppendDecode(name[1:], []byte(digest+"0"))
+	return nameEncoding.EncodeToString(name)[:nameLength]
 }
 
 // leasesOf returns the leases of a wallet by their names, the oldest first, and calls failed for each that cannot be read.
@@ -119,10 +123,10 @@ var errNoLease = errors.New("the name is no lease's")
 func decodeLease(project, name string, v types.AttributeValue) (Lease, error) {
 	l := Lease{Project: project}
 	credits, err := dynamo.NumberOf(v)
-	if b, _ := nameEncoding.DecodeString(name); err == nil && len(b) > 8 {
+	if b, _ := nameEncoding.DecodeString(name + "-"); err == nil && len(b) == 11 {
 		number := binary.BigEndian.Uint64(append([]byte{0}, b...))
 		at := nameEpoch.Add(time.Duration(number>>6) * time.Microsecond)
-		l.Key = Key(digits(at) + "-" + keyEncoding.EncodeToString(b[7:]))
+		l.Key = Key(digits(at) + "-" + hex.EncodeToString(b[7:])[:keyDigest])
 		l.Slots, l.Credits = int(number&(mostSlots-1))+1, credits
 	}
 	if _, invalid := ParseKey(string(l.Key)); err != nil || invalid != nil || l.Name() != name {

@@ -2,7 +2,7 @@ package credit
 
 import (
 	"crypto/sha256"
-	"encoding/base32"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,28 +12,26 @@ import (
 )
 
 // Key names one lease, the charge of one request, or one movement. A key consists of its time in microseconds since 1970
-// with 16 digits, "-", and 8 characters of the request ID's digest. The key of a request in a lease with several slots has
+// with 16 digits, "-", and 28 bits of the request ID's digest with 7 hexadecimal digits: the wallet pays for each byte. The key of a request in a lease with several slots has
 // the lease's key, "." and the number of the slot with two digits. Keys sort by time.
 type Key string
 
 const (
 	keyDigits = 16
-	keyDigest = 8
+	keyDigest = 7
 )
-
-var keyEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // NewKey returns the key of a request that began at that time. The same request ID at another time names
 // another reservation, because events are replayed from files.
 func NewKey(at time.Time, requestID string) Key {
 	digest := sha256.Sum256([]byte(requestID))
-	return Key(digits(at) + "-" + keyEncoding.EncodeToString(digest[:])[:keyDigest])
+	return Key(digits(at) + "-" + hex.EncodeToString(digest[:])[:keyDigest])
 }
 
 // digits returns the digits with which all keys of that time begin.
 func digits(at time.Time) string { return fmt.Sprintf("%0*d", keyDigits, at.UnixMicro()) }
 
-var keyPattern = pattern.New(`^\d{16}-[a-z2-7]{8}(\.[0-5]\d|\.6[0-3])?$`)
+var keyPattern = pattern.New(`^\d{16}-[0-9a-f]{7}(\.[0-5]\d|\.6[0-3])?$`)
 
 // ParseKey returns the key that a text is, or an error for a text that is no key.
 func ParseKey(s string) (Key, error) {
