@@ -231,7 +231,7 @@ func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
 	g := &gotenberg{url: "http://127.0.0.1:" + strconv.Itoa(port)}
 	arguments := []string{program, "--api-bind-ip=127.0.0.1", "--api-port=" + strconv.Itoa(port), "--chromium-auto-start",
 		"--pdfengines-convert-engines=qpdf", "--log-level=error"} // the default engine is not in this program
-	if os.Geteuid() == 0 { // the browser of root raises the priority of its threads, and the one in Gotenberg's image may not
+	if os.Geteuid() == 0 { // root's browser raises the priority of its threads; the one in Gotenberg's image may not
 		arguments = append([]string{"setpriv", "--bounding-set=-sys_nice"}, arguments...)
 	}
 	g.process = exec.Command(arguments[0], arguments[1:]...)

@@ -91,18 +91,19 @@ func (g Geometry) style() string {
 		size, mm(g.Margins.Top), mm(g.Margins.Right), mm(g.Margins.Bottom), mm(g.Margins.Left))
 }
 
-// hideOnScreen is the program that hides the body of each document in the page's window, where nobody sees the body: Chromium
-// otherwise lays a document out when it is loaded, for the pages, and for the window again. The size of the window (see
-// flags) tells window and pages apart, because the media type is always print. A document replaces all but the adopted sheets.
+// hideOnScreen is the program that hides the body of each document in the window, where nobody sees the body: Chromium
+// otherwise lays a document out at its load, for the pages, and for the window again. The rule names the size of the
+// window (flags), which no page has, because the media type is always print. A new document keeps the adopted sheets.
 const hideOnScreen = `document.adoptedStyleSheets = [new CSSStyleSheet()];
-	document.adoptedStyleSheets[0].insertRule("@media (width:800px) and (height:1px){:root>body{content-visibility:hidden!important}}");`
+	document.adoptedStyleSheets[0].insertRule(` +
+	`"@media (width:800px) and (height:1px){:root>body{content-visibility:hidden!important}}");`
 
 // showOnScreen is the program that undoes hideOnScreen until insertStyle.
 const showOnScreen = "document.adoptedStyleSheets[0].disabled = true"
 
-// insertStyle returns the program that puts the page rule before every style sheet of the document. The program calls methods
-// through their prototypes, because a document can name an element "documentElement". The rule goes into a sheet without
-// text, because a document can display its style elements.
+// insertStyle returns the program that puts the page rule before every style sheet of the document. The program calls
+// methods through their prototypes, because a document can name an element "documentElement". The rule goes into a
+// sheet without text, because a document can display its style elements.
 //
 // The zoom of the root element scales the margins of the page, too. An important declaration of the element itself
 // overrides all sheets and layers; only a running transition overrides that, so the program forbids both.

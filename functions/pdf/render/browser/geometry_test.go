@@ -54,7 +54,7 @@ func TestGeometry(t *testing.T) {
 	}
 }
 
-// No document is laid out for the window after the print, and only one that may need a layout before.
+// Chromium lays a document out for the window only before the print, and only where the document may need that.
 func TestHideOnScreen(t *testing.T) {
 	page := next(t, run(t, limitsOf(t))).page
 	page.ctx = t.Context()
@@ -64,7 +64,8 @@ func TestHideOnScreen(t *testing.T) {
 		func() error { return page.insertRules(Document{Geometry: a4}) },
 	} {
 		err := step()
-		shown, failed := page.evaluate("test", proto.RuntimeEvaluate{Expression: "String(document.querySelector('b').checkVisibility())", ReturnByValue: true})
+		const program = "String(document.querySelector('b').checkVisibility())"
+		shown, failed := page.evaluate("test", proto.RuntimeEvaluate{Expression: program, ReturnByValue: true})
 		if err != nil || failed != nil || shown != fmt.Sprint(i == 1) {
 			t.Errorf("step %d: shown is %s; %v, %v", i, shown, err, failed)
 		}

@@ -40,7 +40,7 @@ func mayLoad(lower string) bool {
 	return names(lower) || strings.Contains(lower, "background=")
 }
 
-// NeedsLayout reports whether a document may need a layout before the print, to load more than elements img or to animate.
+// NeedsLayout reports whether a document may need a layout before its print, to animate or to load more than images.
 func NeedsLayout(document string) bool {
 	lower := strings.ReplaceAll(strings.ToLower(document), "<img", "")
 	return mayLoad(lower) || strings.Contains(lower, "@keyframes")
