@@ -100,6 +100,8 @@ func TestImagesEverywhere(t *testing.T) {
 		"poster":              "<video poster=URL></video>",
 		"attribute":           "<table background=URL><tr><td>x</table>",
 		"background":          "<p style='background:url(URL)'>x",
+		"escaped background":  `<p style='background:\75rl(URL)'>x`,
+		"reference":           "<p style='background:&#117;rl(URL)'>x",
 		"border":              "<p style='border:9px solid;border-image:url(URL) 3'>x",
 		"bullet":              "<ul style='list-style-image:url(URL)'><li>x</ul>",
 		"content":             "<style>p::before{content:url(URL)}</style><p>x",

@@ -105,18 +105,13 @@ func BenchmarkRender(b *testing.B) {
 				}
 				return time.Since(began)
 			}
-			rest := func() {
-				if err := r.Ready(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-			}
-			rest()
+			next(b, r)
 			product()
 			d.render(b, html)
 			var rested, back, alone []time.Duration
 			peak := int64(0)
 			for b.Loop() {
-				rest()
+				next(b, r)
 				stop := make(chan struct{})
 				go func() {
 					for {
@@ -135,7 +130,7 @@ func BenchmarkRender(b *testing.B) {
 				rested = append(rested, product())
 				back = append(back, product())
 				close(stop)
-				rest()
+				next(b, r)
 				began := time.Now()
 				d.render(b, html)
 				alone = append(alone, time.Since(began))

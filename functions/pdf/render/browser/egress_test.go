@@ -164,21 +164,15 @@ func write(t testing.TB, path, content string, mode os.FileMode) {
 // linger renders as Render does, and leaves the document open for a while before the print.
 func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, error) {
 	t.Helper()
-	p, err := r.take(t.Context())
-	if err == nil && p.err != nil {
-		err = p.err
-		r.ready <- p // for Close
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	next(t, r)
+	p := <-r.ready
 	ctx, cancel := context.WithTimeout(t.Context(), r.options.Time)
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	p.page.ctx, p.page.fail, p.page.images = ctx, fail, d.Images
 	p.session.page.Store(p.page)
-	err = p.page.load(d.HTML)
+	err := p.page.load(d.HTML)
 	time.Sleep(open)
 	var pdf []byte
 	if err == nil {

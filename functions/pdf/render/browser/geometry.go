@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/go-rod/rod/lib/utils"
-
 	"svcapi/functions/pdf/render/event"
 )
 
@@ -93,20 +91,19 @@ func (g Geometry) style() string {
 		size, mm(g.Margins.Top), mm(g.Margins.Right), mm(g.Margins.Bottom), mm(g.Margins.Left))
 }
 
-// setTitle returns the program that gives the document a title.
-func setTitle(title string) string {
-	return `Object.getOwnPropertyDescriptor(Document.prototype, "title").set.call(document, ` + utils.MustToJSON(title) + `)`
-}
+// hideOnScreen is the program that hides the body of each document in the window, where nobody sees the body: Chromium
+// otherwise lays a document out at its load, for the pages, and for the window again. The rule names the size of the
+// window (flags), which no page has, because the media type is always print. A new document keeps the adopted sheets.
+const hideOnScreen = `document.adoptedStyleSheets = [new CSSStyleSheet()];
+	document.adoptedStyleSheets[0].insertRule(` +
+	`"@media (width:800px) and (height:1px){:root>body{content-visibility:hidden!important}}");`
 
-// hideOnScreen hides the body on the screen, where nobody sees the body, and keeps the layout of its content. Chromium
-// otherwise lays the whole document out for the screen again when its pages are printed.
-const hideOnScreen = "@media screen{:root>body{content-visibility:hidden!important}}"
+// showOnScreen is the program that undoes hideOnScreen until insertStyle.
+const showOnScreen = "document.adoptedStyleSheets[0].disabled = true"
 
-// insertStyle returns the program that puts the page rule before every style sheet of the document, and hideOnScreen after
-// the page rule. The program calls methods through their prototypes, because a document can name an element
-// "documentElement". Each rule goes into a sheet without text, because a document can display its style elements, and
-// hideOnScreen into a sheet of its own, because Chromium reads a sheet again when one of its media rules changes. The second
-// style element is within the first, so that the positions of the root's other children change once.
+// insertStyle returns the program that puts the page rule before every style sheet of the document. The program calls
+// methods through their prototypes, because a document can name an element "documentElement". The rule goes into a
+// sheet without text, because a document can display its style elements.
 //
 // The zoom of the root element scales the margins of the page, too. An important declaration of the element itself
 // overrides all sheets and layers; only a running transition overrides that, so the program forbids both.
@@ -114,15 +111,10 @@ func insertStyle(rule string) string {
 	return `(() => {
 	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
 	const root = get(document, Document, "documentElement");
-	const prepend = (parent) => {
-		const style = Document.prototype.createElementNS.call(document, "http://www.w3.org/1999/xhtml", "style");
-		Element.prototype.prepend.call(parent, style);
-		return style;
-	};
-	const insert = (style, rule) => get(style, HTMLStyleElement, "sheet").insertRule(rule);
-	const page = prepend(root), screen = prepend(page);
-	insert(page, ` + strconv.Quote(rule) + `);
-	insert(screen, ` + strconv.Quote(hideOnScreen) + `);
+	const style = Document.prototype.createElementNS.call(document, "http://www.w3.org/1999/xhtml", "style");
+	Element.prototype.prepend.call(root, style);
+	get(style, HTMLStyleElement, "sheet").insertRule(` + strconv.Quote(rule) + `);
+	for (const sheet of get(document, Document, "adoptedStyleSheets")) sheet.disabled = false;
 	const own = get(root, HTMLElement, "style");
 	own.setProperty("transition", "none", "important");
 	own.setProperty("zoom", "1", "important");

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-rod/rod/lib/proto"
+
 	"svcapi/functions/pdf/render/event"
 	"svcapi/test/pdftest"
 )
@@ -48,6 +50,24 @@ func TestGeometry(t *testing.T) {
 					wantSheet(t, pdf, g)
 				})
 			}
+		}
+	}
+}
+
+// Chromium lays a document out for the window only before the print, and only where the document may need that.
+func TestHideOnScreen(t *testing.T) {
+	page := next(t, run(t, limitsOf(t))).page
+	page.ctx = t.Context()
+	for i, step := range []func() error{
+		func() error { return page.load("<b>") },
+		func() error { return page.load("<b style='color:url(a)'>") }, // alone is shown
+		func() error { return page.insertRules(Document{Geometry: a4}) },
+	} {
+		err := step()
+		const program = "String(document.querySelector('b').checkVisibility())"
+		shown, failed := page.evaluate("test", proto.RuntimeEvaluate{Expression: program, ReturnByValue: true})
+		if err != nil || failed != nil || shown != fmt.Sprint(i == 1) {
+			t.Errorf("step %d: shown is %s; %v, %v", i, shown, err, failed)
 		}
 	}
 }

@@ -26,14 +26,9 @@ func TestEgressUnlocked(t *testing.T) {
 	defer r.Close()
 	documents, names := c.batches(0, "")
 	for _, document := range documents {
-		p, err := r.take(t.Context())
-		if err != nil || p.err != nil {
-			t.Fatal(err, p.err)
-		}
-		if err := (proto.FetchDisable{}).Call(p.session.in(t.Context(), "")); err != nil {
+		if err := (proto.FetchDisable{}).Call(next(t, r).session.in(t.Context(), "")); err != nil {
 			t.Fatal(err)
 		}
-		r.ready <- p
 		_, _ = linger(t, r, Document{HTML: document, Geometry: a4}, 200*time.Millisecond)
 	}
 	time.Sleep(300 * time.Millisecond)
@@ -82,9 +77,7 @@ func TestFiveHundred(t *testing.T) {
 			if got := pdftest.Text(t, pdf); !strings.Contains(got, fmt.Sprintf("Document %d", i)) {
 				t.Error(got)
 			}
-			if err := r.Ready(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			next(t, r)
 			groups, dead := browsers(t), zombies(os.Getpid())
 			held := size(t, o.Dir)
 			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)), memory(groupMembers(groups[0]))>>20)

@@ -71,10 +71,22 @@ func run(t testing.TB, o Options) *Renderer {
 	t.Helper()
 	r := New(o)
 	t.Cleanup(r.Close)
-	if err := r.Ready(t.Context()); err != nil {
+	next(t, r)
+	return r
+}
+
+// next waits for the prepared page of a renderer, and leaves the page there.
+func next(t testing.TB, r *Renderer) prepared {
+	t.Helper()
+	p, err := r.take(t.Context())
+	if err == nil {
+		r.ready <- p
+		err = p.err
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return p
 }
 
 var a4 = Geometry{Size: Sizes["A4"], Margins: margins(15, 15, 15, 15)}

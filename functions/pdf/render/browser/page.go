@@ -16,6 +16,7 @@ import (
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
+	"svcapi/functions/pdf/render/limits"
 )
 
 // signal happens at most once: fire ends the context.
@@ -74,10 +75,12 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	defer cancel(nil)
 	defer context.AfterFunc(p.crashed, func() { cancel(errEnded) })()
 	own := s.in(ctx, p.id)
+	program := hideOnScreen
 	if !scripts { // the tests with scripts try the interception alone
-		if _, err := (proto.RuntimeEvaluate{Expression: insertPolicy}).Call(own); err != nil {
-			return nil, err
-		}
+		program += insertPolicy
+	}
+	if _, err := (proto.RuntimeEvaluate{Expression: program}).Call(own); err != nil {
+		return nil, err
 	}
 	for _, call := range []interface{ Call(proto.Client) error }{
 		proto.PageEnable{},
@@ -178,6 +181,11 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 // load sets the document and waits until its images, styles and frames are loaded.
 func (p *page) load(html string) error {
 	own := p.s.in(p.ctx, p.id)
+	if limits.NeedsLayout(html) {
+		if _, err := (proto.RuntimeEvaluate{Expression: showOnScreen}).Call(own); err != nil {
+			return err
+		}
+	}
 	// The event is created with the page, because the load may end before this call returns.
 	if err := (proto.PageSetDocumentContent{FrameID: proto.PageFrameID(p.target), HTML: html}).Call(own); err != nil {
 		return err
@@ -263,16 +271,13 @@ const firstBroken = `(async () => {
 
 // insertRules gives the document the page rule and the title of the request.
 func (p *page) insertRules(d Document) error {
-	programs := []string{insertStyle(d.Geometry.style())}
+	program := insertStyle(d.Geometry.style())
 	if d.Title != "" {
-		programs = append(programs, setTitle(d.Title))
+		set := `; Object.getOwnPropertyDescriptor(Document.prototype, "title").set`
+		program += set + ".call(document, " + utils.MustToJSON(d.Title) + ")"
 	}
-	for _, program := range programs {
-		if _, err := p.evaluate("page rule or title", proto.RuntimeEvaluate{Expression: program}); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := p.evaluate("page rule or title", proto.RuntimeEvaluate{Expression: program})
+	return err
 }
 
 // print returns the wanted pages as a PDF of at most d.Bytes.
@@ -328,11 +333,9 @@ func (p *page) read(stream proto.IOStreamHandle, maxBytes int64) ([]byte, error)
 		if err != nil {
 			return nil, err
 		}
-		data := []byte(part.Data)
-		if part.Base64Encoded {
-			if data, err = base64.StdEncoding.DecodeString(part.Data); err != nil {
-				return nil, fmt.Errorf("browser: read: %w", err)
-			}
+		data, err := base64.StdEncoding.DecodeString(part.Data) // a stream is binary
+		if err != nil {
+			return nil, fmt.Errorf("browser: read: %w", err)
 		}
 		if size += int64(len(data)); size <= maxBytes {
 			pdf = append(pdf, data...)

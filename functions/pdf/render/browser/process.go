@@ -36,7 +36,7 @@ var flags = []string{
 	"--disable-default-apps", "--disable-domain-reliability", "--disable-extensions", "--disable-sync", "--disable-breakpad",
 	"--metrics-recording-only", "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider", "--disk-cache-size=1",
 	// The output.
-	"--disable-pdf-tagging", "--mute-audio", "--hide-scrollbars", "--font-render-hinting=none",
+	"--disable-pdf-tagging", "--mute-audio", "--hide-scrollbars", "--font-render-hinting=none", "--window-size=800,1",
 }
 
 // profilePrefix begins the name of every profile folder, followed by the process ID of its owner.

@@ -116,9 +116,7 @@ func TestRecycle(t *testing.T) {
 			seen := map[int]bool{}
 			for range 4 {
 				render(t, r, "x")
-				if err := r.Ready(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				next(t, r)
 				groups := browsers(t)
 				if dead := zombies(os.Getpid()); len(groups) != 1 || dead != 0 {
 					t.Fatalf("%d browsers, %d zombies", len(groups), dead)
@@ -242,11 +240,7 @@ func TestOrphans(t *testing.T) {
 	for i := range rounds {
 		o := limitsOf(t)
 		r := run(t, o)
-		p, err := r.take(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.ready <- p
+		p := next(t, r)
 		if i%2 == 0 { // during a render
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			if _, _, err := r.Render(ctx, Document{HTML: strings.Repeat("x", 300_000), Geometry: a4}); err == nil {
@@ -279,11 +273,7 @@ func TestKilled(t *testing.T) {
 func TestIdleRendererKilled(t *testing.T) {
 	r := run(t, limitsOf(t))
 	render(t, r, "first")
-	p, err := r.take(t.Context())
-	if err != nil || p.err != nil {
-		t.Fatal(err, p.err)
-	}
-	r.ready <- p
+	p := next(t, r)
 	killed := 0
 	for _, group := range browsers(t) {
 		for _, pid := range groupMembers(group) {

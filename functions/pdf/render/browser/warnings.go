@@ -48,8 +48,7 @@ const fontFace = "@font-face"
 // suspicious are the texts of a document that the program has to measure: of scripts, of boxes that scroll, of fonts, and of
 // what limits.Block has renamed. Only fast searches see every document.
 var suspicious = []string{
-	"<script", "<canvas", "<textarea", "overflow:", "overflow :", "overflow-x", "overflow-y", limits.Blocked,
-	fontFace,
+	"<script", "<canvas", "<textarea", "overflow:", "overflow :", "overflow-x", "overflow-y", limits.Blocked, fontFace,
 }
 
 // reference matches a private-use character as a reference of HTML or an escape of CSS.

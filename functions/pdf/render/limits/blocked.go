@@ -37,12 +37,18 @@ func mayLoad(lower string) bool {
 			return true
 		}
 	}
-	return names(lower) || strings.Contains(lower, " background=")
+	return names(lower) || strings.Contains(lower, "background=")
+}
+
+// NeedsLayout reports whether a document may need a layout before its print, to animate or to load more than images.
+func NeedsLayout(document string) bool {
+	lower := strings.ReplaceAll(strings.ToLower(document), "<img", "")
+	return mayLoad(lower) || strings.Contains(lower, "@keyframes")
 }
 
 // names reports whether a style sheet, in lower case, may name what it loads.
 func names(lower string) bool {
-	return strings.Contains(lower, "url(") || strings.Contains(lower, "@import")
+	return strings.Contains(lower, "url(") || strings.Contains(lower, "@import") || strings.Contains(lower, "image-set(")
 }
 
 // blocker blocks what a document would load.
