@@ -66,6 +66,10 @@ func TestEmpty(t *testing.T) {
 			if err := f.Reserve(ctx, request(1, "afterwards")); !errors.Is(err, credit.ErrInsufficientCredits) {
 				t.Errorf("a request of the emptied wallet: %v", err)
 			}
+			repeated := movementOf("p", time.Now(), "repeated", 900)
+			if got, err := f.Empty(ctx, repeated); err != nil || got != 0 || len(entries(t, f.Store, repeated.ID)) > 0 {
+				t.Errorf("an empty wallet is emptied of %d credits, %v, by an entry", got, err)
+			}
 			f.must(f.Grant(ctx, movementOf("p", time.Now(), "reopened", 900))) // a late copy does not take it
 			network.deliverLate(t)
 			wantBalance(t, f.Store, 900)
