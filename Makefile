@@ -101,6 +101,7 @@ test-nightly: poppler programs ## what takes too long for make test: race detect
 	$(MAKE) test-hostile
 	$(SHARED) go test -count=1 -timeout 30m -v ./test/acceptance/ceiling
 	USAGE_ENTRIES=1000000 go test -count=1 -timeout 60m -v -run '^TestUsageOfManyEntries$$' ./cmd/svc
+	$(SHARED) go test -count=1 -timeout 30m ./functions/settle -run TestFaultSchedules -schedules 1000
 	$(MAKE) test-faults SEED=1 SCHEDULES=450
 	$(MAKE) test-api
 	REQUESTS=2000 go test -count=1 -timeout 30m -run '^TestHostile' ./test/acceptance
