@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,8 +28,8 @@ import (
 )
 
 var (
-	scheduleSeed  = flag.Int64("schedule", -1, "replay the fault schedule of this seed alone, with its trace")
-	scheduleCount = flag.Int("schedules", 50, "fault schedules on the fixed seed, and a fifth of them on another seed")
+	firstSeed     = flag.Uint64("seed", rand.Uint64()>>24, "the first seed of the fault schedules")
+	scheduleCount = flag.Int("schedules", 60, "the number of fault schedules; 1 prints its trace")
 )
 
 const (
@@ -62,40 +61,8 @@ var anomalies = []string{
 // negative, and each response agrees with its charge, except for the known anomalies (docs/decisions/money.md#what-is-charged,
 // docs/decisions/money.md#leases).
 func TestFaultSchedules(t *testing.T) {
-	pool := newPool(t)
-	if *scheduleSeed >= 0 {
-		result := pool.run(t, uint64(*scheduleSeed), pool.lanes[0])
-		t.Log(strings.Join(result.trace, "\n"))
-		return
-	}
-	for _, batch := range []struct {
-		name  string
-		first func(*testing.T) uint64
-		count int
-	}{
-		{"fixed", func(*testing.T) uint64 { return 0 }, *scheduleCount},
-		{"random", randomSeed, *scheduleCount / 5},
-	} {
-		t.Run(batch.name, func(t *testing.T) {
-			first := batch.first(t)
-			t.Logf("%d schedules from seed %d", batch.count, first)
-			pool.runAll(t, first, batch.count)
-		})
-	}
-}
-
-// randomSeed returns the seed that make test chose and printed, or a new one.
-func randomSeed(t *testing.T) uint64 {
-	t.Helper()
-	given := os.Getenv("FAULT_SEED")
-	if given == "" {
-		return rand.Uint64() >> 24
-	}
-	seed, err := strconv.ParseUint(given, 10, 40)
-	if err != nil {
-		t.Fatalf("FAULT_SEED: %v", err)
-	}
-	return seed
+	t.Logf("%d schedules from seed %d", *scheduleCount, *firstSeed)
+	newPool(t).runAll(t, *firstSeed, *scheduleCount)
 }
 
 // TestReplay checks that a seed alone decides the whole schedule.
@@ -173,6 +140,9 @@ func (p *pool) runAll(t *testing.T, first uint64, count int) {
 		wg.Go(func() {
 			for n := next.Add(1) - 1; n < int64(count) && !t.Failed(); n = next.Add(1) - 1 {
 				result := p.run(t, first+uint64(n), l)
+				if count == 1 {
+					t.Log(strings.Join(result.trace, "\n"))
+				}
 				mu.Lock()
 				for _, w := range result.requests {
 					outcomes[w.outcome]++
@@ -288,7 +258,7 @@ func (w *schedule) fail(format string, args ...any) {
 		return
 	}
 	w.failed = true
-	w.t.Errorf("seed %d (replay: go test ./functions/settle -run TestFaultSchedules -v -args -schedule=%d): %s\n%s",
+	w.t.Errorf("seed %d (replay: go test ./functions/settle -run TestFaultSchedules -v -args -seed=%d -schedules=1): %s\n%s",
 		w.seed, w.seed, fmt.Sprintf(format, args...), strings.Join(w.trace, "\n"))
 }
 

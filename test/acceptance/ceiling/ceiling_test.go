@@ -1,11 +1,8 @@
 package ceiling
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,32 +24,12 @@ func (o *outcome) carried() bool {
 	return float64(o.paid) >= enough*float64(o.offered) && o.p99 <= longest
 }
 
-// refused lists the tables that refused calls, the table with the most refused calls first.
-func (o *outcome) refused() string {
-	var tables []table
-	for one, l := range o.loads {
-		if l.refused > 0 {
-			tables = append(tables, one)
-		}
-	}
-	slices.SortFunc(tables, func(a, b table) int { return cmp.Compare(o.loads[b].refused, o.loads[a].refused) })
-	var list []string
-	for _, one := range tables {
-		list = append(list, fmt.Sprintf("%s %d", one, o.loads[one].refused))
-	}
-	return cmp.Or(strings.Join(list, ", "), "none")
-}
-
 func (o *outcome) String() string {
-	w := o.loads[wallet]
-	text := fmt.Sprintf("%.1f/s: %.2f %% of %d paid, %d ms beyond the work, 99 %% in %d ms; units/s on the busiest wallet %.0f, ledger %.0f, "+
-		"counter %.0f; a write of the wallet %.2f units; %d instances left %d leases of %d slots",
-		o.rate, 100*float64(o.paid)/float64(max(o.offered, 1)), o.offered, o.median.Milliseconds(), o.p99.Milliseconds(), w.units, o.loads[ledger].units,
-		o.loads[counter].units, w.unitsAWrite, o.instances, o.left[0], o.left[1])
-	if refused := o.refused(); refused != "none" {
-		text += fmt.Sprintf("; refused calls: %s; responses %v", refused, o.statuses)
-	}
-	return text
+	w, l, c := o.loads[wallet], o.loads[ledger], o.loads[counter]
+	return fmt.Sprintf("%.1f/s: %.2f %% of %d paid, %d ms beyond the work, 99 %% in %d ms; units/s on the busiest wallet %.0f, ledger %.0f, "+
+		"counter %.0f; a write of the wallet %.2f units; %d instances left %d leases of %d slots; refused calls %d, %d, %d; responses %v",
+		o.rate, 100*float64(o.paid)/float64(max(o.offered, 1)), o.offered, o.median.Milliseconds(), o.p99.Milliseconds(), w.units, l.units,
+		c.units, w.unitsAWrite, o.instances, o.left[0], o.left[1], w.refused, l.refused, c.refused, o.statuses)
 }
 
 // TestCeiling checks that a project's rate grows from nothing without a refused request, and with -rate that the rate is
