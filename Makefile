@@ -101,6 +101,7 @@ test-nightly: poppler programs ## what takes too long for make test: race detect
 	$(MAKE) test-hostile
 	$(SHARED) go test -count=1 -timeout 30m -v ./test/acceptance/ceiling
 	USAGE_ENTRIES=1000000 go test -count=1 -timeout 60m -v -run '^TestUsageOfManyEntries$$' ./cmd/svc
+	$(SHARED) go test -count=1 -timeout 30m ./functions/settle -run TestFaultSchedules -schedules 1000
 	$(MAKE) test-faults SEED=1 SCHEDULES=450
 	$(MAKE) test-api
 	REQUESTS=2000 go test -count=1 -timeout 30m -run '^TestHostile' ./test/acceptance
@@ -153,9 +154,8 @@ bench: ## cold start, size and throughput compared with a hello function; look-u
 	go test -run '^$$' -bench . ./functions/security/disposable
 	go test -run '^$$' -bench '^BenchmarkLookups$$' ./test/acceptance
 
-bench-project: ## paid requests a second of one project, by a model of DynamoDB; SHARDS=16 of the project, SEED=1, CASES='sms_250ms$$', RATE=1200
-	go test -count=1 -timeout 2h -v -run '^TestCeiling$$$(addprefix /,$(CASES))' ./test/acceptance/ceiling \
-		-search -shards $(or $(SHARDS),1) -seed $(or $(SEED),1) -rate $(or $(RATE),0)
+bench-project: ## RATE=3000 paid SMS a second of one project, by a model of DynamoDB; SEED=1; takes an hour
+	go test -count=1 -timeout 4h -v -run '^TestCeiling$$' ./test/acceptance/ceiling -seed $(or $(SEED),1) -rate $(or $(RATE),3000)
 
 ## Check: everything that needs no running stack
 

@@ -229,17 +229,24 @@ def repair(machine, template):
     def text(**values):
         return {key: {"N" if isinstance(value, int) else "S": str(value)} for key, value in values.items()}
 
+    def partition(key):
+        """Where the ledger has an entry (shared/credit/item.go)."""
+        digest = 0x811C9DC5
+        for byte in key.encode():
+            digest = (digest ^ byte) * 0x01000193 % 2**32
+        return f"acme#{digest % 16:x}#{datetime.datetime.fromtimestamp(int(key[:16]) / 1e6, datetime.UTC):%Y-%m-%d}"
+
     def damaged():
         account = prepared(template, "prod")
         key = project(machine, account, "prod")[:-1]
         charge, forged = f"{key}{'b' if key[-1] == 'a' else 'a'}", f"{key[:-1]}cc"
         names = {"FORGED_ID": forged, "CHARGE_ID": charge, "BALANCE_CHANGE": "-37", "GRANTED_CHANGE": "7", "PROJECT": "acme"}
-        names |= dict.fromkeys(("FORGED_PK", "CHARGE_PK"), f"acme#{datetime.datetime.fromtimestamp(int(key[:16]) / 1e6, datetime.UTC):%Y-%m-%d}")
+        names |= {"FORGED_PK": partition(forged), "CHARGE_PK": partition(charge)}
         entry = text(pk=names["CHARGE_PK"], ts="2026-03-31T12:00:00Z", by="a", why="b")
         db = account.client("dynamodb")
-        db.put_item(TableName="svc-prod-ledger", Item=entry | text(sk=charge, st="captured", cr=30, uncertain="acme"))
+        db.put_item(TableName="svc-prod-ledger", Item=entry | text(sk=charge, st="captured", cr=30, uncertain=names["CHARGE_PK"][:-11]))
         db.put_item(TableName="svc-prod-resolutions", Item=entry | text(pk="acme", sk=charge, st="confirmed", cr=30))
-        db.put_item(TableName="svc-prod-ledger", Item=entry | text(sk=forged, st="grant", cr=7))
+        db.put_item(TableName="svc-prod-ledger", Item=entry | text(pk=names["FORGED_PK"], sk=forged, st="grant", cr=7))
         changed = {":more": {"N": "7"}, ":less": {"N": "-7"}}
         db.update_item(TableName="svc-prod-wallets", Key=text(pk="acme"), UpdateExpression="ADD balance :more, granted :less", ExpressionAttributeValues=changed)
         return account, names

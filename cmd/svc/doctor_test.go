@@ -367,7 +367,7 @@ func TestDoctorOnProjects(t *testing.T) {
 		{"empty", app.Broken, "wallet", "no credits"},
 		{"no-wallet", app.Broken, "wallet", "no wallet"},
 		{"low", app.Warning, "wallet", "below its alert of 101"},
-		{"stuck", app.Broken, "settler", "reserved by requests that ended long ago"},
+		{"stuck", app.Broken, "settler", "requests that ended long ago hold a lease"},
 		{"uncertain", app.Warning, "uncertain", "1 SMS"},
 		{"rotating", app.Warning, "rotation", "older secret still works"},
 		{"managed", app.Broken, "reserved", "401 unauthorized"},

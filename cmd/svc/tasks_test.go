@@ -92,7 +92,6 @@ func TestCloseProject(t *testing.T) {
 	const export = `{"format":1,"project_id":"acme","name":"A","limit_requests":1,"limit_seconds":1,"integrations":[]}`
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "project scale acme --shards 3"},
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "integration set acme barcode --mode managed --env both"},
 		{args: "burner add acme own.example"},
@@ -110,9 +109,9 @@ func TestCloseProject(t *testing.T) {
 	})
 	issued := decode[credential.Issued](f, "credential issue acme --env production")
 	s := f.stack()
-	r := &credit.Reservation{Project: "acme", Shards: 3, Key: credit.NewKey(time.Now(), "r"), Credits: 30, Price: credit.Barcode, RequestID: "r"}
+	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(time.Now(), "r"), Credits: 30, Price: credit.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
-	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused, errs: []string{`reserved 30 credits .* since .*\n.*svc project pause acme --local`}})
+	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused, errs: []string{`hold a lease of credits since .*\n.*svc project pause acme --local`}})
 	f.must(s.Credits.Release(t.Context(), r))
 	_, err := s.Projects.Close(t.Context(), "acme") // an interrupted run
 	f.must(err)
@@ -120,7 +119,7 @@ func TestCloseProject(t *testing.T) {
 	f.runAll([]call{
 		{args: "project close acme --refunded wire_5 --yes", out: []string{fmt.Sprintf(closed, "1,000")}},
 		{args: "project close acme --yes", out: []string{fmt.Sprintf(closed, "0")}},
-		{args: "ledger verify", out: []string{"Every wallet agrees"}, errs: []string{"3 wallets, 2 ledger entries"}},
+		{args: "ledger verify", out: []string{"Every wallet agrees"}, errs: []string{"1 wallet, 2 ledger entries"}},
 		{args: "credit ledger acme", out: []string{`adjustment +-1,000 .* closed, refunded: wire 5, by local`}},
 		{args: "usage statement acme", out: []string{`Adjustments +-1,000 `, `Closing balance +0 `}},
 		{args: "usage --project acme", out: []string{"No usage"}},
@@ -144,7 +143,7 @@ func TestCloseProject(t *testing.T) {
 	}
 	clientID := strings.ReplaceAll(issued.ClientID, "_", "~")
 	for _, args := range []string{
-		"project pause acme", "project limits acme --requests 5", "project trial acme off", "project scale acme --shards 8", "credential issue acme",
+		"project pause acme", "project limits acme --requests 5", "project trial acme off", "credential issue acme",
 		"credential rotate " + clientID, "credential revoke " + clientID + " --yes", "integration set acme pdf --mode managed", "integration enable acme barcode builtin",
 		"credit grant acme 5 --reason x", "credit adjust acme --by 5 --reason x", "credit alert acme 5",
 		"credit refund acme " + string(r.Key) + " --reason x", "burner add acme a.example", "burner deny fine.example --project acme",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"svcapi/local/build"
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
+	"svcapi/test/enginetest"
 )
 
 // usageReport is the JSON of "svc usage".
@@ -83,9 +85,9 @@ func TestUsage(t *testing.T) {
 	f.must(err)
 	f.run(call{args: "usage statement acme", exit: app.ExitFailed, errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
 	broken := credit.NewKey(yesterday, "broken")
-	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: dynamo.Item{
-		"pk": dynamo.Text("acme#" + broken.Day()), "sk": dynamo.Text(string(broken)), "st": dynamo.Text("captured"),
-	}})
+	entry := enginetest.LedgerKey("acme", broken)
+	entry["st"] = dynamo.Text("captured")
+	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: entry})
 	f.must(err)
 	f.run(call{args: "usage --day yesterday", exit: app.ExitFailed, reports: true, typed: []string{},
 		out:  []string{`\nacme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex .*\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`},
@@ -163,12 +165,14 @@ func TestUsageOfManyEntries(t *testing.T) {
 				at := time.Date(2026, 3, 1+i%31, 0, 0, 0, i*1000, time.UTC)
 				key := credit.NewKey(at, fmt.Sprint(i))
 				units += int64(i%3 + 1)
-				writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: dynamo.Item{
-					"pk": dynamo.Text(id + "#" + key.Day()), "sk": dynamo.Text(string(key)), "st": dynamo.Text("captured"),
+				item := dynamo.Item{
+					"st": dynamo.Text("captured"),
 					"cr": dynamo.Number(price), "op": dynamo.Text([]string{"sms", "barcode", "pdf"}[i%3]), "un": dynamo.Number(int64(i%3 + 1)),
 					"rid": dynamo.Text(loggedID), "env": dynamo.Text("production"), "ven": dynamo.Text("quicksend"),
 					"ts": dynamo.Text(at.Format(time.RFC3339Nano)),
-				}}})
+				}
+				maps.Copy(item, enginetest.LedgerKey(id, key))
+				writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: item}})
 			}
 			group.Go(func() error { // DynamoDB Local leaves no item unprocessed: the sums below would differ
 				_, err := s.DB.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{

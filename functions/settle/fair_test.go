@@ -19,7 +19,7 @@ import (
 // and that wallets are settled at the same time, but not more than AtOnce (docs/decisions/money.md#settle).
 func TestThrottledWallet(t *testing.T) {
 	direct, proxied, calls := counting(t, func(r *faultproxy.Request) faultproxy.Fault {
-		if strings.Contains(string(r.Body), `"hot`) && r.Operation != "BatchGetItem" {
+		if strings.Contains(string(r.Body), `"hot`) && r.Operation != "Query" {
 			return faultproxy.Throttle
 		}
 		return faultproxy.Deliver
@@ -28,12 +28,12 @@ func TestThrottledWallet(t *testing.T) {
 	for i := range 30 {
 		prepare(t, direct, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
 	}
-	reserveMore(t, direct, "hot", now.Add(-time.Hour), 12, false)
-	store := proxied.WithLimits(credit.Limits{Write: time.Minute, Remove: time.Second, Rebalance: time.Second})
+	reserveMore(t, direct, "hot", now.Add(-time.Hour), 12)
+	store := proxied.WithLimits(credit.Limits{Write: time.Minute, Remove: time.Second, Leasing: credit.DefaultLimits.Leasing})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a run without end
 	defer cancel()
-	report, err := newSettler(store, now, time.Hour, io.Discard).Run(ctx)
-	if err != nil || report.Settled[credit.SettledReleased] != 30 || report.Failed != 1 {
+	report, err := newSettler(store, now, io.Discard).Run(ctx)
+	if err != nil || report.Settled.Released != 30 || report.Failed != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if n := calls.most; n < 2 || n > 8 {
@@ -54,24 +54,40 @@ func TestTimeEnds(t *testing.T) {
 	for i := range 20 {
 		prepare(t, direct, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
 	}
-	settler := newSettler(proxied, now, time.Hour, io.Discard)
+	settler := newSettler(proxied, now, io.Discard)
 	settler.AtOnce = 1
 	if report, err := settler.Run(ctx); !errors.Is(err, context.Canceled) || report.Failed > 3 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
 
-// TestWaitingEntries checks that a run reads the entries of waiting reservations a hundred at a time.
-func TestWaitingEntries(t *testing.T) {
+// TestSettlingCosts checks that the leases of an instance that died take a run one query and one close each, and a write for each
+// slot that no request used.
+func TestSettlingCosts(t *testing.T) {
 	direct, proxied, calls := counting(t, func(*faultproxy.Request) faultproxy.Fault { return faultproxy.Deliver })
 	now := time.Now()
-	reserveMore(t, direct, "busy", now.Add(-2*time.Minute), 101, true)
-	report, err := newSettler(proxied, now, 15*time.Minute, io.Discard).Run(t.Context())
-	if err != nil || report.Settled[credit.SettledWaiting] != 101 {
+	prepare(t, direct, "busy", now.Add(-2*time.Minute), "wallet")
+	if err := direct.Grant(t.Context(), credit.Movement{Project: "busy", ID: credit.NewKey(now, "g"), Credits: 1_000_000, Actor: "test", Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 { // 3 single ones, then 8, 24 and 64 slots, 5 of them used
+		r := &credit.Reservation{Project: "busy", Key: credit.NewKey(now.Add(-2*time.Minute), fmt.Sprint(i)), Credits: 1, Price: credit.Barcode, RequestID: "r"}
+		if err := direct.Reserve(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if err := direct.Capture(t.Context(), r, credit.Outcome{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report, err := newSettler(proxied, now, io.Discard).Run(t.Context())
+	if err != nil || report.Settled != (credit.Settled{Closed: 4}) {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if got := fmt.Sprint(calls.of); got != "map[BatchGetItem:2 Scan:1]" {
+	if got := fmt.Sprint(calls.of); got != "map[PutItem:59 Query:4 Scan:1 UpdateItem:4]" {
 		t.Error(got)
+	}
+	if balance, err := direct.Balance(t.Context(), "busy"); err != nil || balance != 1_000_000-40 {
+		t.Errorf("balance %d, %v", balance, err)
 	}
 }
 
@@ -102,20 +118,13 @@ func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (
 	return credit.NewStore(client, tables.Tables), credit.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables), c
 }
 
-// reserveMore leaves reservations of so many requests that died, before or after they captured.
-func reserveMore(t *testing.T, store *credit.Store, project string, at time.Time, n int, captured bool) {
+// reserveMore leaves reservations of so many requests that died.
+func reserveMore(t *testing.T, store *credit.Store, project string, at time.Time, n int) {
 	t.Helper()
-	prepare(t, store, project, at, "wallet")
-	if err := store.Grant(t.Context(), credit.Movement{Project: project, ID: credit.NewKey(at, "g"), Credits: 1000, Actor: "test", Reason: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, store, project, at, "grant")
 	for i := range n {
 		r := &credit.Reservation{Project: project, Key: credit.NewKey(at, fmt.Sprint(i)), Credits: 1, Price: credit.Barcode, RequestID: "r"}
-		err := store.Reserve(t.Context(), r)
-		if err == nil && captured {
-			err = store.Capture(t.Context(), r, credit.Outcome{})
-		}
-		if err != nil {
+		if err := store.Reserve(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 
 import (
 	"os"
+	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
@@ -22,7 +23,7 @@ func main() {
 	db := dynamo.NewClient(dynamo.FromEnvironment())
 	settler := &Settler{
 		Store: credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
-		Ages:  cfg.Ages(),
+		After: time.Duration(cfg.After) * time.Second,
 		Now:   cache.Clock{}.Now,
 		Log:   telemetry.New(os.Stdout, cfg.Log),
 

@@ -15,16 +15,11 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// Ages are the ages from which a reservation is settled (docs/decisions/money.md#settle).
-type Ages struct {
-	Dead     time.Duration // the request cannot be alive any more
-	Captured time.Duration // no late copy of the request's writes can arrive any more; at least Dead
-}
-
-// Settler finishes what dead requests left in the wallets.
+// Settler closes the leases that instances left in the wallets.
 type Settler struct {
 	Store *credit.Store
-	Ages  Ages
+	// After is the age from which no request of a lease is alive (docs/decisions/money.md#settle).
+	After time.Duration
 	Now   func() time.Time
 	Log   *telemetry.Logger
 	// AtOnce is the number of wallets that a run settles at the same time.
@@ -37,9 +32,9 @@ type Settler struct {
 
 // Report counts the results of one run.
 type Report struct {
-	Settled map[credit.Settled]int
-	Failed  int                 // reservations and wallets left for the next run
-	Oldest  time.Duration       // age of the oldest reservation seen
+	Settled credit.Settled      // in all
+	Failed  int                 // leases and wallets left for the next run
+	Oldest  time.Duration       // age of the oldest lease seen
 	Low     []credit.LowBalance // wallets below their alert
 	// Subtracted is the number of queued subtractions (docs/decisions/requests.md#recipient-limit).
 	Subtracted int
@@ -60,45 +55,43 @@ func (s *Settler) Handle(ctx context.Context) error {
 	return err
 }
 
-// Run settles every reservation that is old enough. A reservation or a wallet that cannot be read or settled is logged,
-// counted and left to the next run; after a failed call so are the wallet's other reservations. Run returns an error if
-// it could not read the table, or had no time for all.
+// Run settles every lease that is old enough. A lease or a wallet that cannot be read or settled is logged, counted and
+// left to the next run; after a failed call so are the wallet's other leases. Run returns an error if it could not read the
+// table, or had no time for all.
 func (s *Settler) Run(ctx context.Context) (Report, error) {
-	report := Report{Settled: map[credit.Settled]int{}}
+	report := Report{}
 	var mu sync.Mutex // guards report
-	done := func(r *credit.Reservation, settled credit.Settled, err error) {
+	done := func(l credit.Lease, settled credit.Settled, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
 			report.Failed++
-			s.failed(ctx, r, err)
-			return
+			s.failed(ctx, l, err)
 		}
-		report.Settled[settled]++
+		report.Settled.Released += settled.Released
+		report.Settled.Uncertain += settled.Uncertain
+		report.Settled.Closed += settled.Closed
 	}
-	age := func(r *credit.Reservation) time.Duration { return s.Now().Sub(r.Key.Time()) }
 	var wallets errgroup.Group
 	wallets.SetLimit(s.AtOnce)
-	var dead []*credit.Reservation // of one wallet
+	var dead []credit.Lease // of one wallet
 	settle := func() {
-		reservations := dead
-		wallets.Go(func() error {
-			s.Store.Settle(ctx, reservations, func(r *credit.Reservation) bool { return age(r) < s.Ages.Captured }, done)
-			return nil
-		})
+		leases := dead
+		wallets.Go(func() error { s.Store.Settle(ctx, leases, done); return nil })
 		dead = nil
 	}
-	err := s.Store.VisitPending(ctx, func(r *credit.Reservation, err error) error {
+	err := s.Store.VisitPending(ctx, func(l credit.Lease, err error) error {
 		if err != nil {
-			done(r, "", err)
+			done(l, credit.Settled{}, err)
 			return ctx.Err()
 		}
-		report.Oldest = max(report.Oldest, age(r))
-		if len(dead) > 0 && dead[0].Wallet != r.Wallet {
+		age := s.Now().Sub(l.Key.Time())
+		report.Oldest = max(report.Oldest, age)
+		if len(dead) > 0 && dead[0].Project != l.Project {
 			settle()
 		}
-		if age(r) >= s.Ages.Dead {
-			dead = append(dead, r)
+		if age >= s.After {
+			dead = append(dead, l)
 		}
 		return ctx.Err()
 	}, func(low credit.LowBalance) { report.Low = append(report.Low, low) })
@@ -107,12 +100,12 @@ func (s *Settler) Run(ctx context.Context) (Report, error) {
 	return report, cmp.Or(err, ctx.Err())
 }
 
-// failed logs a reservation for an operator. The error names a reservation or a wallet that cannot be read.
-func (s *Settler) failed(ctx context.Context, r *credit.Reservation, err error) {
-	message, attributes := "reservation or wallet not read", []slog.Attr{slog.String("error", err.Error())}
-	if r != nil {
-		message = "reservation not settled"
-		attributes = append(attributes, slog.String("project", r.Project), slog.String("key", string(r.Key)))
+// failed logs a lease for an operator. The error names a lease or a wallet that cannot be read.
+func (s *Settler) failed(ctx context.Context, l credit.Lease, err error) {
+	message, attributes := "lease or wallet not read", []slog.Attr{slog.String("error", err.Error())}
+	if l.Key != "" {
+		message = "lease not settled"
+		attributes = append(attributes, slog.String("project", l.Project), slog.String("key", string(l.Key)))
 	}
 	s.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: message, Attributes: attributes})
 }
@@ -129,9 +122,9 @@ func (s *Settler) log(ctx context.Context, report Report, metrics []telemetry.Me
 		Message:    "settled",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "settle"}},
 		Metrics: append([]telemetry.Metric{
-			{Name: "SettledReleased", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledReleased]), SkipZero: true},
-			{Name: "SettledUncertain", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledUncertain]), SkipZero: true},
-			{Name: "SettledRemoved", Unit: telemetry.Count, Value: float64(report.Settled[credit.SettledRemoved]), SkipZero: true},
+			{Name: "SettledReleased", Unit: telemetry.Count, Value: float64(report.Settled.Released), SkipZero: true},
+			{Name: "SettledUncertain", Unit: telemetry.Count, Value: float64(report.Settled.Uncertain), SkipZero: true},
+			{Name: "SettledRemoved", Unit: telemetry.Count, Value: float64(report.Settled.Closed), SkipZero: true},
 			{Name: "SettleFailed", Unit: telemetry.Count, Value: float64(report.Failed)},
 			{Name: "SettleOldest", Unit: telemetry.Seconds, Value: report.Oldest.Seconds(), SkipZero: true},
 			{Name: "LowWallets", Unit: telemetry.Count, Value: float64(len(report.Low)), SkipZero: true},

@@ -19,10 +19,7 @@ import (
 	"svcapi/test/enginetest"
 )
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
-
-// TestAges checks that a reservation is settled when its request cannot be alive, that a captured one is removed when no late
-// copy can arrive, and that younger ones stay.
+// TestAges checks that a lease is settled when none of its requests can be alive, and that younger ones stay.
 func TestAges(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, tables.Tables)
@@ -34,24 +31,22 @@ func TestAges(t *testing.T) {
 		want    credit.Settled
 		balance int64
 	}{
-		{"alive", 59 * time.Second, "reserve", "", 70},
-		{"died working", time.Minute, "reserve", credit.SettledReleased, 100},
-		{"alive and sending", 59 * time.Second, "mark", "", 70},
-		{"died sending", time.Minute, "mark", credit.SettledUncertain, 70},
-		{"died sending long ago", 15 * time.Minute, "mark", credit.SettledUncertain, 70},
-		{"captured, copies may follow", 15*time.Minute - time.Second, "capture", credit.SettledWaiting, 70},
-		{"captured", 15 * time.Minute, "capture", credit.SettledRemoved, 70},
-		{"all done", time.Hour, "remove", "", 70},
+		{"alive", 59 * time.Second, "reserve", credit.Settled{}, 70},
+		{"died working", time.Minute, "reserve", credit.Settled{Released: 1}, 100},
+		{"alive and sending", 59 * time.Second, "mark", credit.Settled{}, 70},
+		{"died sending", time.Minute, "mark", credit.Settled{Uncertain: 1, Closed: 1}, 70},
+		{"captured", time.Minute, "capture", credit.Settled{Closed: 1}, 70},
+		{"all done", time.Hour, "remove", credit.Settled{}, 70},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			project := fmt.Sprintf("p%d", i)
 			prepare(t, store, project, now.Add(-test.age), test.reached)
-			report, err := newSettler(store, now, 15*time.Minute, io.Discard).Run(t.Context())
+			report, err := newSettler(store, now, io.Discard).Run(t.Context())
 			if err != nil || report.Failed > 0 {
 				t.Fatalf("%+v, %v", report, err)
 			}
-			if test.want != "" && report.Settled[test.want] == 0 {
-				t.Errorf("settled %v", report.Settled)
+			if report.Settled != test.want {
+				t.Errorf("settled %+v", report.Settled)
 			}
 			if balance, err := store.Balance(t.Context(), project); err != nil || balance != test.balance {
 				t.Errorf("balance %d, %v", balance, err)
@@ -95,9 +90,9 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 }
 
 // newSettler returns a settler over the store at one time.
-func newSettler(store *credit.Store, now time.Time, captured time.Duration, log io.Writer) *Settler {
+func newSettler(store *credit.Store, now time.Time, log io.Writer) *Settler {
 	return &Settler{
-		Store: store, Ages: Ages{Dead: time.Minute, Captured: captured}, Now: func() time.Time { return now },
+		Store: store, After: time.Minute, Now: func() time.Time { return now },
 		Log: telemetry.New(log, telemetry.Config{}), AtOnce: 8,
 	}
 }
@@ -106,7 +101,7 @@ func wallet(project string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: project}}
 }
 
-// TestHandle checks that a run writes one line with its metrics, and one for each wallet below its alert. A reservation that
+// TestHandle checks that a run writes one line with its metrics, and one for each wallet below its alert. A lease that
 // cannot be read is named and does not keep the others from being settled.
 func TestHandle(t *testing.T) {
 	client, tables := enginetest.Client(t)
@@ -126,7 +121,7 @@ func TestHandle(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	if err := newSettler(store, now, time.Hour, &log).Handle(t.Context()); err != nil {
+	if err := newSettler(store, now, &log).Handle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
@@ -161,16 +156,15 @@ func TestNotSettled(t *testing.T) {
 	}
 	key := credit.NewKey(now.Add(-time.Hour), "r")
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: map[string]types.AttributeValue{
-		"pk": text("b#" + key.Day()), "sk": text(string(key)), "st": text("lent"),
-		"cr": &types.AttributeValueMemberN{Value: "30"}, "ts": text(now.UTC().Format(time.RFC3339Nano)),
-	}})
+	item := enginetest.LedgerKey("b", key)
+	item["st"], item["cr"], item["ts"] = text("lent"), &types.AttributeValueMemberN{Value: "30"}, text(now.UTC().Format(time.RFC3339Nano))
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: item})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	report, err := newSettler(store, now, time.Hour, &log).Run(t.Context())
-	if err != nil || report.Failed != 1 || report.Settled[credit.SettledReleased] != 2 {
+	report, err := newSettler(store, now, &log).Run(t.Context())
+	if err != nil || report.Failed != 1 || report.Settled.Released != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	for _, word := range []string{"lent", `"project":"b"`, string(key)} {
@@ -190,7 +184,7 @@ func TestOutOfTime(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	var log bytes.Buffer
 	store := credit.NewStore(client, tables.Tables)
-	settler := newSettler(store, time.Now(), time.Hour, &log)
+	settler := newSettler(store, time.Now(), &log)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // what a run keeps back for its log line
 	defer cancel()
 	if err := settler.Handle(ctx); err == nil || !strings.Contains(log.String(), `"out_of_time":true`) {
@@ -198,31 +192,14 @@ func TestOutOfTime(t *testing.T) {
 	}
 }
 
-// TestConfig checks that ages which would settle a living request are refused.
+// TestConfig checks that an age which would settle a living request is refused.
 func TestConfig(t *testing.T) {
-	for _, test := range []struct {
-		after, captured string
-		valid           bool
-	}{
-		{"90", "900", true},
-		{"10", "10", true},
-		{"1", "1", true},
-		{"0", "900", false},
-		{"90", "89", false},
-		{"", "900", false},
-		{"soon", "900", false},
-	} {
-		for name, value := range map[string]string{
-			"WALLETS_TABLE": "w", "LEDGER_TABLE": "l", "TRANSIENT_TABLE": "t", "SETTLE_AFTER_SECONDS": test.after, "SETTLE_CAPTURED_AFTER_SECONDS": test.captured,
-		} {
+	for after, valid := range map[string]bool{"90": true, "1": true, "0": false, "": false, "soon": false} {
+		for name, value := range map[string]string{"WALLETS_TABLE": "w", "LEDGER_TABLE": "l", "TRANSIENT_TABLE": "t", "SETTLE_AFTER_SECONDS": after} {
 			t.Setenv(name, value)
 		}
-		cfg, err := settings.Read[Config]()
-		if (err == nil) != test.valid {
-			t.Errorf("%s, %s: %v", test.after, test.captured, err)
-		}
-		if err == nil && (cfg.Ages().Dead.Seconds() != float64(cfg.After) || cfg.Ages().Captured.Seconds() != float64(cfg.CapturedAfter)) {
-			t.Errorf("ages %+v", cfg.Ages())
+		if cfg, err := settings.Read[Config](); (err == nil) != valid {
+			t.Errorf("%s: %+v, %v", after, cfg, err)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func TestSpendingOfWallets(t *testing.T) {
 	now := time.Now()
 	var log bytes.Buffer
 	settler := &Settler{
-		Store: store, Ages: Ages{Dead: time.Hour, Captured: time.Hour}, Now: func() time.Time { return now }, Log: telemetry.New(&log, telemetry.Config{}), AtOnce: 1,
+		Store: store, After: time.Hour, Now: func() time.Time { return now }, Log: telemetry.New(&log, telemetry.Config{}), AtOnce: 1,
 		Spending: &Spending{DB: client, Table: tables.Transient, Least: 30},
 	}
 	prepare(t, store, "spends", now, "remove")
@@ -229,6 +229,6 @@ func TestSpendingOfWallets(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Hour)
-	settler.Ages.Dead = 48 * time.Hour
+	settler.After = 48 * time.Hour
 	handle("spends 40 1")
 }

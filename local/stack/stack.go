@@ -54,7 +54,7 @@ var laptop = map[string]string{
 
 // laptopEnvironment holds the functions' variables that differ on a laptop in a way that the template does not permit.
 var laptopEnvironment = map[string]string{
-	"SETTLE_AFTER_SECONDS": "10", // 120 seconds are too long to watch a reservation settle
+	"SETTLE_AFTER_SECONDS": "30", // 90 seconds are too long to watch a lease settle
 }
 
 // OnLaptop returns a function with a laptop's values of its variables.

@@ -121,10 +121,10 @@ func TestOnLaptop(t *testing.T) {
 	for _, f := range product.Functions {
 		want := maps.Clone(f.Environment)
 		if f.Folder == "settle" {
-			if want["SETTLE_AFTER_SECONDS"] != "120" {
+			if want["SETTLE_AFTER_SECONDS"] != "90" {
 				t.Errorf("the template says %s", want["SETTLE_AFTER_SECONDS"])
 			}
-			want["SETTLE_AFTER_SECONDS"] = "10"
+			want["SETTLE_AFTER_SECONDS"] = "30"
 		}
 		if f.Folder == "docs" {
 			want["DEMO_CLIENT_ID"], want["DEMO_CLIENT_SECRET"] = "svc_demo-managed_localdev", "svcs_local-managed-development"

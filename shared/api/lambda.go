@@ -146,3 +146,9 @@ func requestID(ctx context.Context) string {
 	}
 	return gateway.RequestID
 }
+
+// received returns when the gateway received the request that the context belongs to, or the zero time.
+func received(ctx context.Context) time.Time {
+	gateway, _ := core.GetAPIGatewayContextFromContext(ctx)
+	return time.UnixMilli(gateway.RequestTimeEpoch)
+}

@@ -128,7 +128,7 @@ type Job struct {
 	Irrevocable bool
 	// Died returns what the ledger says of irrevocable work if the request dies; nil: nothing.
 	Died func() credit.Outcome
-	// Reservation is the key of the reserved credits. The pipeline sets it before Run; empty: nothing is reserved.
+	// Reservation is the request's own key of its credits. The pipeline sets it before Run; empty: nothing is reserved.
 	Reservation credit.Key
 	// Messages are the messages of a send, which the project's limits count; nil: no send.
 	Messages []*Message

@@ -24,7 +24,7 @@ func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, co
 	if job.Credits > 0 {
 		state.credits = job.Credits
 		reservation = &credit.Reservation{
-			Project: state.record.ID, Shards: state.record.Shards.At(now), Key: credit.NewKey(now, state.id), Credits: job.Credits, Price: state.price,
+			Project: state.record.ID, Key: credit.NewKey(now, state.id), Received: received(ctx), Credits: job.Credits, Price: state.price,
 			Units: max(1, state.used.units), Environment: string(state.environment), RequestID: state.id, Irrevocable: job.Irrevocable,
 		}
 		job.Reservation = reservation.Key
@@ -80,10 +80,14 @@ func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *cr
 	return internal("mark reservation", err)
 }
 
-// finish captures or releases the reservation while it stores the claim's outcome, and returns the error of the work.
+// finish captures or releases the reservation while it stores the claim's outcome, and returns the error of the work, or of the
+// capture of work that cannot be charged.
 func (s *Service) finish(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, failed error) error {
 	kept := async(func() error { _ = state.endClaim(ctx, result, failed); return nil })
-	released := r != nil && s.captureOrRelease(ctx, state, r, result, failed)
+	released := false
+	if r != nil {
+		released, failed = s.captureOrRelease(ctx, state, r, result, failed)
+	}
 	s.subtractUsage(ctx, state.used, func(m *Message) bool { return m.Unsent }, released)
 	if panicked := kept(); panicked != nil {
 		state.note("outcome_not_kept", panicked)
@@ -92,27 +96,35 @@ func (s *Service) finish(ctx context.Context, state *requestState, r *credit.Res
 }
 
 // captureOrRelease captures the credits of work that succeeded or may have happened, and releases the credits of all other
-// work. captureOrRelease reports whether the credits have certainly returned to the balance.
-func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, err error) bool {
+// work. captureOrRelease reports whether the credits have certainly returned to the balance, and returns the error of the
+// response.
+func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, err error) (bool, error) {
 	var failed *Error
 	switch {
 	case err == nil && !result.NotCharged:
-		s.capture(ctx, state, r, credit.Outcome{Vendor: result.Vendor, VendorID: result.VendorID})
+		return false, s.capture(ctx, state, r, credit.Outcome{Vendor: result.Vendor, VendorID: result.VendorID})
 	case errors.As(err, &failed) && failed.Uncertain:
 		state.metric("UncertainSends")
-		s.capture(ctx, state, r, credit.Outcome{Uncertain: true, Vendor: failed.Vendor, Reference: failed.Reference})
+		return false, cmp.Or(s.capture(ctx, state, r, credit.Outcome{Uncertain: true, Vendor: failed.Vendor, Reference: failed.Reference}), err)
 	default:
-		return s.release(ctx, state, r)
+		return s.release(ctx, state, r), err
 	}
-	return false
 }
 
-func (s *Service) capture(ctx context.Context, state *requestState, r *credit.Reservation, o credit.Outcome) {
-	if err := s.wallet.Capture(ctx, r, o); err != nil {
-		state.unsettled("capture", err)
-		return
+// capture charges the project. Where the reservation was settled while the request was alive, and the credits could not be
+// reserved again, work that can be taken back is not served (docs/decisions/money.md#leases).
+func (s *Service) capture(ctx context.Context, state *requestState, r *credit.Reservation, o credit.Outcome) error {
+	err := s.wallet.Capture(ctx, r, o)
+	if err == nil {
+		s.AfterResponse(ctx, "remove reservation", func(ctx context.Context) error { s.wallet.Remove(ctx, r); return nil })
+		return nil
 	}
-	s.AfterResponse(ctx, "remove reservation", func(ctx context.Context) error { s.wallet.Remove(ctx, r); return nil })
+	state.unsettled("capture", err)
+	if r.Irrevocable || !errors.Is(err, credit.ErrSettled) {
+		return nil
+	}
+	state.credits = 0
+	return reserveError(r.Credits, err)
 }
 
 func (s *Service) release(ctx context.Context, state *requestState, r *credit.Reservation) (released bool) {

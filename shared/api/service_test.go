@@ -159,6 +159,26 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// TestSettledAlive checks that work whose reservation was settled meanwhile is charged under another key, and is refused where
+// the credits are gone (docs/decisions/money.md#leases).
+func TestSettledAlive(t *testing.T) {
+	for _, test := range []struct{ left, charged int64 }{{10, 10}, {9, 0}} {
+		h := build(t)
+		settled := func(ctx context.Context) (*Result, error) {
+			err := h.operator.VisitPending(ctx, func(l credit.Lease, err error) error {
+				h.operator.Settle(ctx, []credit.Lease{l}, func(_ credit.Lease, _ credit.Settled, failed error) { err = errors.Join(err, failed) })
+				return err
+			}, nil)
+			m := credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: test.left - 1000, Reason: "test", Actor: "test"}
+			return &Result{}, errors.Join(err, h.operator.Adjust(ctx, m))
+		}
+		status, envelope, _ := h.call(t, operation(false, settled), "/test", `{"text":"a"}`, nil)
+		if want := map[int64]int{10: 200, 0: 402}[test.charged]; status != want || h.balance(t) != test.left-test.charged {
+			t.Errorf("%d %v, balance %d; want %d", status, envelope, h.balance(t), want)
+		}
+	}
+}
+
 func envelopeMessage(envelope map[string]any) string {
 	e, _ := envelope["error"].(map[string]any)
 	s, _ := e["message"].(string)

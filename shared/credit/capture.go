@@ -28,19 +28,35 @@ func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 	r.marked = true
 	entry := newEntry(r, Sending)
 	entry.Vendor, entry.Reference = r.Died.Vendor, r.Died.Reference
-	stored, err := s.put(timed, entry, "")
+	stored, err := s.putSlot(timed, r, entry, "")
 	switch {
 	case err == nil, stored == Sending: // an earlier attempt took effect
 		return nil
+	case errors.Is(err, ErrSettled):
+		return err
 	case stored != "":
 		return fmt.Errorf("%w: mark found it %s", ErrSettled, stored)
 	}
 	return errors.Join(fmt.Errorf("credit: mark: %w", err), s.Release(ctx, r))
 }
 
-// Capture writes the ledger entry that charges the project. After an error that is not ErrSettled the charge
-// is unknown, although the request has succeeded. The context's deadline is the deadline of the request and not
-// of the work.
+// putSlot writes the entry of the reservation's slot. Where the settling function has released the slot, putSlot reserves
+// again, once, and writes the entry there.
+func (s *Store) putSlot(ctx context.Context, r *Reservation, entry Entry, allowed State) (State, error) {
+	stored, err := s.put(ctx, entry, allowed)
+	if stored.State == Released && allowed == "" && !r.renewed {
+		if err := s.renew(ctx, r); err != nil {
+			return "", fmt.Errorf("%w: %w", ErrSettled, err)
+		}
+		entry.Key = r.Key
+		stored, err = s.put(ctx, entry, allowed)
+	}
+	return stored.State, err
+}
+
+// Capture writes the ledger entry that charges the project. ErrSettled says that the project is not charged, beside the reason:
+// Capture has found the reservation settled, and could not reserve again. After any other error the charge is unknown, although
+// the request has succeeded. The context's deadline is the deadline of the request and not of the work.
 func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
@@ -53,10 +69,11 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	if r.Irrevocable {
 		allowed = Sending
 	}
-	stored, err := s.put(ctx, entry, allowed)
+	stored, err := s.putSlot(ctx, r, entry, allowed)
 	switch {
 	case err == nil, stored == Captured: // an earlier attempt took effect
 		r.captured = true
+		r.end(r.Credits, 0)
 		return nil
 	case errors.Is(err, errRefused):
 		return fmt.Errorf("%w: capture found it %q", ErrSettled, stored)
@@ -64,12 +81,12 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	return fmt.Errorf("credit: capture: %w", err)
 }
 
-// Remove takes the key of a captured reservation out of the wallet. Remove returns no error, because nothing
-// depends on the removal: the settling function removes a key that is left. Remove does nothing in three cases: Capture
-// has not succeeded; Attempts is above 1, because a late copy of the first attempt must still find the key; or less than
-// Limits.Remove is left before the deadline.
+// Remove takes the lease of a captured reservation out of the wallet, where the lease has one slot. Remove returns no error,
+// because nothing depends on the removal: the settling function closes what is left. Remove does nothing in three cases: Capture
+// has not succeeded; a late copy of the reservation may arrive, which must still find the lease; or less than Limits.Remove is
+// left before the deadline.
 func (s *Store) Remove(ctx context.Context, r *Reservation) {
-	if !r.captured || r.Attempts > 1 {
+	if !r.captured || r.lease == nil || r.lease.Slots > 1 || r.lease.returns {
 		return
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.limits.Remove {
@@ -77,22 +94,24 @@ func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	}
 	ctx, cancel := within(ctx, s.limits.Remove)
 	defer cancel()
-	_ = s.remove(ctx, r.Wallet, r.Key)
+	_ = s.remove(ctx, r.lease.Lease)
 }
 
-// Release returns the credits of failed work to the balance. After Mark, Release forbids the capture first; where
-// that write is refused or gets no response, the settling function decides. Without Mark there is no entry, and no
-// late copy but that of the reservation, which the settling function finds. An error is for the log: the credits
-// return to the balance when the reservation is settled.
+// Release returns the credits of failed work: to the balance, or to a lease with several slots, which costs no write. After
+// Mark, Release forbids the capture first; where that write is refused or gets no response, the settling function decides.
+// Without Mark there is no entry, and no late copy but that of the reservation, which the settling function finds. An error is
+// for the log: the credits return to the balance when the lease is settled.
 func (s *Store) Release(ctx context.Context, r *Reservation) error {
 	if r.marked {
 		if err := s.forbidCapture(ctx, r); err != nil {
 			return fmt.Errorf("credit: release: %w", err)
 		}
 	}
-	ctx, cancel := within(ctx, s.limits.Write)
-	defer cancel()
-	if err := s.returnCredits(ctx, r.Wallet, r.Key, r.Credits); err != nil {
+	r.end(0, r.Credits)
+	if r.lease == nil || r.lease.Slots > 1 {
+		return nil
+	}
+	if err := s.returnCredits(ctx, r.lease.Lease); err != nil {
 		return fmt.Errorf("credit: release: %w", err)
 	}
 	return nil

@@ -11,10 +11,8 @@
 // and the balance is never negative. Amounts are whole credits; a US dollar is 1,000,000 credits
 // (docs/decisions/money.md#wallet).
 //
-// One item of DynamoDB takes 1,000 write units a second. The wallet of a project that needs more consists
-// of several shards, each of them an item of its own with its own ledger entries. Credits move between
-// the shards where one shard lacks them, so that a request is refused only when all shards together lack
-// the credits (docs/decisions/money.md#shards).
+// One item of DynamoDB takes 1,000 write units a second. An instance that serves a busy project reserves credits for many
+// requests in one write, a lease (docs/decisions/money.md#leases).
 package credit
 
 import (
@@ -23,6 +21,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"svcapi/shared/cache"
 	"svcapi/shared/dynamo"
 )
 
@@ -43,13 +42,15 @@ type Limits struct {
 	// Remove bounds the method Remove, which does nothing when less than this time is left before the context's
 	// deadline, and each write of Settle: the next run of the settling function finishes the rest.
 	Remove time.Duration
-	// Rebalance bounds how long a reservation looks for credits in the wallet's shards. The call that is under way at
-	// that time has its own bound, Write.
-	Rebalance time.Duration
+	// Leasing holds the numbers of leases.
+	Leasing Leasing
 }
 
 // DefaultLimits bound a request's writes. The last writes fit into the 5 seconds that the request keeps back for them.
-var DefaultLimits = Limits{Write: dynamo.WriteTimeout, Remove: time.Second, Rebalance: 2 * time.Second}
+var DefaultLimits = Limits{
+	Write: dynamo.WriteTimeout, Remove: time.Second,
+	Leasing: Leasing{Life: 20 * time.Second, Slots: mostSlots, From: 4, Floor: 64, Share: 16, AtOnce: 16},
+}
 
 // Tables names the tables of the wallets and of the ledger, and those of what operators do, which functions neither read
 // nor write.
@@ -65,11 +66,15 @@ type Store struct {
 	client *dynamodb.Client
 	tables Tables
 	limits Limits
+
+	lessees *cache.Map[string, *lessee] // by project
 }
 
 // NewStore returns a store. The client comes from dynamo.NewClient, because the protocol counts its attempts.
 func NewStore(client *dynamodb.Client, tables Tables) *Store {
-	return &Store{client: client, tables: tables, limits: DefaultLimits}
+	return &Store{
+		client: client, tables: tables, limits: DefaultLimits, lessees: cache.New[string, *lessee](lesseesCached),
+	}
 }
 
 // WithLimits returns a copy of the store with other limits.

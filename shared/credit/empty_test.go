@@ -2,6 +2,7 @@ package credit_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,29 +11,28 @@ import (
 	"svcapi/shared/dynamo"
 )
 
-// TestEmpty checks that an emptied wallet has no credits, reservations and alert in any shard, and that what requests and
+// TestEmpty checks that an emptied wallet has neither credits nor leases nor an alert, and that what requests and
 // operators do between the read and the transaction is neither lost nor taken (docs/decisions/money.md#closed-projects).
 func TestEmpty(t *testing.T) {
 	for _, test := range []struct {
-		name, steps string // of a request of 600 credits, more than a shard has
+		name, steps string // of a request of 600 credits
 		adjust      int64  // credits
-		shards      int
 		faults      string // of the transaction
 		want, left  int64  // credits; -1: refused
 	}{
-		{"nothing", "", 0, 3, "", 900, 0},
-		{"a request", "reserve", 0, 3, "", -1, 300},
-		{"a request and as many credits", "reserve", 600, 1, "", -1, 900},
-		{"a request that fails", "reserve release", 0, 3, "", 900, 0},
-		{"a charge", "reserve capture remove", 0, 3, "", 300, 0},
-		{"more credits", "", 1, 3, "", -1, 901},
-		{"fewer credits", "", -400, 3, "", 500, 0},
-		{"conflicts", "", 0, 3, "cc", 900, 0},
-		{"a lost response", "", 0, 3, "dddddddd", 0, 0},
-		{"a late copy", "", 0, 3, "xxxxxxxx", 900, 0},
+		{"nothing", "", 0, "", 900, 0},
+		{"a request", "reserve", 0, "", -1, 300},
+		{"a request and as many credits", "reserve", 600, "", -1, 900},
+		{"a request that fails", "reserve release", 0, "", 900, 0},
+		{"a charge", "reserve capture remove", 0, "", 300, 0},
+		{"more credits", "", 1, "", -1, 901},
+		{"fewer credits", "", -400, "", 500, 0},
+		{"conflicts", "", 0, "cc", 900, 0},
+		{"a lost response", "", 0, "dddddddd", 0, 0},
+		{"a late copy", "", 0, "xxxxxxxx", 900, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			ctx, f, done := t.Context(), newFixture(t, test.shards, 900), false
+			ctx, f, done := t.Context(), newFixture(t, 900), false
 			f.must(f.SetAlert(ctx, "p", 5000))
 			network := &faults{of: "TransactWriteItems", with: "size(pending)", list: test.faults}
 			network.before = func(operation string) {
@@ -40,7 +40,7 @@ func TestEmpty(t *testing.T) {
 					return
 				}
 				if done = true; test.steps != "" {
-					f.must(take(t, f.Store, inShards(test.shards, 600, "meanwhile"), strings.Fields(test.steps)...))
+					f.must(take(t, f.Store, request(600, "meanwhile"), strings.Fields(test.steps)...))
 				}
 				if test.adjust != 0 {
 					f.must(f.Adjust(ctx, movementOf("p", time.Now(), "meanwhile", test.adjust)))
@@ -64,8 +64,14 @@ func TestEmpty(t *testing.T) {
 			if w, err := f.Wallet(ctx, "p"); err != nil || w.Alert != 0 || len(pending(t, f.Store)) != 0 {
 				t.Errorf("%+v, %v", w, err)
 			}
-			if err := f.Reserve(ctx, inShards(test.shards, 1, "afterwards")); !errors.Is(err, credit.ErrInsufficientCredits) {
+			if err := f.Reserve(ctx, request(1, "afterwards")); !errors.Is(err, credit.ErrInsufficientCredits) {
 				t.Errorf("a request of the emptied wallet: %v", err)
+			}
+			repeated := movementOf("p", time.Now(), "repeated", 900)
+			got, err = f.Empty(ctx, repeated)
+			put := slices.ContainsFunc(entries(t, f.Store, repeated.ID), func(e credit.Entry) bool { return e.Key == repeated.ID })
+			if err != nil || got != 0 || put {
+				t.Errorf("an empty wallet is emptied of %d credits, %v, by an entry: %t", got, err, put)
 			}
 			f.must(f.Grant(ctx, movementOf("p", time.Now(), "reopened", 900))) // a late copy does not take it
 			network.deliverLate(t)

@@ -1,7 +1,16 @@
 package credit
 
 import (
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,12 +21,11 @@ import (
 
 // The stored items. Attribute names are short, because every write pays for the whole item.
 //
-//	wallet   pk wallet; balance; pending {key: credits}, about 29 bytes for each reservation;
-//	         moves, the number of moves of credits between this shard and others;
-//	         on the first shard: alert credits, where an operator set an alert; shards, the number of shards;
-//	         granted, the sum of all operators' movements, signed
-//	ledger   pk wallet#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor; why;
-//	         uncertain wallet, on uncertain entries only: the hash key of a sparse index
+//	wallet   pk project; balance; pending {lease: credits}, about 18 bytes for each lease; lent, a bound on the credits of
+//	         leases with several slots; fence, the newest lease that the settling function has closed;
+//	         alert credits, where an operator set an alert; granted, the sum of all operators' movements, signed
+//	ledger   pk project#shard#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor; why;
+//	         uncertain project#shard, on uncertain entries only: the hash key of a sparse index
 //
 // No function may write the tables of what operators do (docs/decisions/money.md#operator-movements). Both have the
 // attributes of the ledger, without uncertain:
@@ -26,15 +34,16 @@ import (
 //	             under the key of the charge, so that the charge is refunded once
 //	resolutions  pk project; sk the key of the charge, st the verdict; and for each charge that a resolution refunds,
 //	             an entry of the refund under a key of its own, with of
-//
-// A wallet has the name of its project (shards.go names the shards of a wallet that has several).
 
-func walletKey(wallet string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": dynamo.Text(wallet)}
+// ledgerShards is the number of the ledger's partitions of one project and day: one partition takes 1,000 write units a second.
+const ledgerShards = 16
+
+func walletKey(project string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": dynamo.Text(project)}
 }
 
-func entryKey(wallet string, key Key) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": dynamo.Text(partition(wallet, key.Day())), "sk": dynamo.Text(string(key))}
+func entryKey(project string, key Key) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": dynamo.Text(partition(project, key)), "sk": dynamo.Text(string(key))}
 }
 
 // operatorKey returns the key of an entry in the tables of what operators do.
@@ -42,23 +51,32 @@ func operatorKey(project string, key Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": dynamo.Text(project), "sk": dynamo.Text(string(key))}
 }
 
-// partition returns the partition key of a wallet's entries of one UTC day.
-func partition(wallet, day string) string { return wallet + "#" + day }
-
-// splitPartition returns the wallet and the day of a partition key; a key without a day is all wallet.
-func splitPartition(pk string) (wallet, day string) {
-	if i := strings.LastIndexByte(pk, '#'); i >= 0 {
-		return pk[:i], pk[i+1:]
+// shards returns the names of the shards of a project's ledger.
+func shards(project string) []string {
+	all := make([]string, ledgerShards)
+	for i := range all {
+		all[i] = project + "#" + strconv.FormatInt(int64(i), ledgerShards)
 	}
-	return pk, ""
+	return all
 }
 
-// walletOf splits the partition key of an entry into the name of the wallet and the day.
-func walletOf(entry dynamo.Item) (wallet, day string) {
-	return splitPartition(dynamo.TextOf(entry["pk"]))
+// shard returns the shard of a project's ledger that holds the entries of a lease. A digest of the lease's key selects the shard.
+func shard(project string, key Key) string {
+	sum := fnv.New32a()
+	sum.Write([]byte(key.lease()))
+	return shards(project)[sum.Sum32()%ledgerShards]
 }
 
-// pendingOf returns a wallet's map of pending reservations; nil where the attribute is no map.
+// partition returns the partition key of the ledger's entry under that key.
+func partition(project string, key Key) string { return shard(project, key) + "#" + key.Day() }
+
+// projectOf returns the project of a partition key.
+func projectOf(pk string) string {
+	project, _, _ := strings.Cut(pk, "#")
+	return project
+}
+
+// pendingOf returns a wallet's map of leases; nil where the attribute is no map.
 func pendingOf(wallet map[string]types.AttributeValue) map[string]types.AttributeValue {
 	m, _ := wallet["pending"].(*types.AttributeValueMemberM)
 	if m == nil {
@@ -67,21 +85,63 @@ func pendingOf(wallet map[string]types.AttributeValue) map[string]types.Attribut
 	return m.Value
 }
 
-// decodePending returns the reservation that a wallet holds under a key, without what only its request knows.
-func decodePending(wallet, key string, v types.AttributeValue) (*Reservation, error) {
-	k, err := ParseKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
+// nameEncoding keeps the order of the bytes that it encodes.
+var nameEncoding = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").WithPadding(base64.NoPadding)
+
+// nameLength is the number of characters of a name; those of the encoding have another one, for the 4 bits that fill a byte.
+const nameLength = 14
+
+// nameEpoch is the time from which names of leases count their microseconds, which fit until the year 2055.
+var nameEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Name returns the name of a lease in its wallet: 14 characters, which encode the time in 50 bits, the number of slots less 1 in 6
+// bits, and the 28 bits of the key's digest. Names sort by time.
+func (l Lease) Name() string {
+	_, digest, _ := strings.Cut(string(l.Key), "-")
+	name, _ := binary.Append(nil, binary.BigEndian, l.Key.Time().Sub(nameEpoch).Microseconds()<<6|int64(l.Slots-1))
+	name, _ = hex.AppendDecode(name[1:], []byte(digest+"0"))
+	return nameEncoding.EncodeToString(name)[:nameLength]
+}
+
+// leasesOf returns the leases of a wallet by their names, the oldest first, and calls failed for each that cannot be read.
+func leasesOf(wallet dynamo.Item, failed func(name string, err error)) (leases []Lease) {
+	pending := pendingOf(wallet)
+	for _, name := range slices.Sorted(maps.Keys(pending)) {
+		l, err := decodeLease(dynamo.TextOf(wallet["pk"]), name, pending[name])
+		if err != nil {
+			failed(name, err)
+			continue
+		}
+		leases = append(leases, l)
 	}
+	return leases
+}
+
+var errNoLease = errors.New("the name is no lease's")
+
+// decodeLease returns the lease that a wallet holds under a name.
+func decodeLease(project, name string, v types.AttributeValue) (Lease, error) {
+	l := Lease{Project: project}
 	credits, err := dynamo.NumberOf(v)
-	if err != nil {
-		return nil, fmt.Errorf("credit: reservation %s of %s: %w", key, wallet, err)
+	if b, _ := nameEncoding.DecodeString(name + "-"); err == nil && len(b) == 11 {
+		number := binary.BigEndian.Uint64(append([]byte{0}, b...))
+		at := nameEpoch.Add(time.Duration(number>>6) * time.Microsecond)
+		l.Key = Key(digits(at) + "-" + hex.EncodeToString(b[7:])[:keyDigest])
+		l.Slots, l.Credits = int(number&(mostSlots-1))+1, credits
 	}
-	project, _, err := parseWallet(wallet)
-	if err != nil {
-		return nil, err
+	if _, invalid := ParseKey(string(l.Key)); err != nil || invalid != nil || l.Name() != name {
+		return Lease{}, fmt.Errorf("credit: lease %s of %s: %w", name, project, cmp.Or(err, errNoLease))
 	}
-	return &Reservation{Project: project, Wallet: wallet, Key: k, Credits: credits}, nil
+	return l, nil
+}
+
+// above returns the key, or where the fence of a wallet is later the key of the same request just above the fence.
+func (k Key) above(fence string) Key {
+	newest, _ := decodeLease("", fence, dynamo.Number(0))
+	if next := newest.Key.Time().Add(time.Microsecond); k.Time().Before(next) {
+		return k.at(next)
+	}
+	return k
 }
 
 // encodeEntry completes the key of an entry to the whole item.
@@ -100,23 +160,20 @@ func encodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types
 		item["un"] = dynamo.Number(e.Units)
 	}
 	if e.Uncertain {
-		item["uncertain"] = dynamo.Text(e.Wallet)
+		item["uncertain"] = dynamo.Text(shard(e.Project, e.Key))
 	}
 	return item
 }
 
 func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 	e := Entry{
-		Key: Key(dynamo.TextOf(item["sk"])), State: State(dynamo.TextOf(item["st"])),
+		Key: Key(dynamo.TextOf(item["sk"])), State: State(dynamo.TextOf(item["st"])), Project: projectOf(dynamo.TextOf(item["pk"])),
 		Price: dynamo.TextOf(item["op"]), RequestID: dynamo.TextOf(item["rid"]), Environment: dynamo.TextOf(item["env"]),
 		Vendor: dynamo.TextOf(item["ven"]), VendorID: dynamo.TextOf(item["vid"]), Reference: dynamo.TextOf(item["ref"]), Actor: dynamo.TextOf(item["by"]), Reason: dynamo.TextOf(item["why"]),
 		Uncertain: item["uncertain"] != nil, Refunds: Key(dynamo.TextOf(item["of"])),
 	}
-	e.Wallet, _ = walletOf(item)
-	_, _, err := parseWallet(e.Wallet)
-	if err == nil {
-		e.Credits, err = dynamo.NumberOf(item["cr"])
-	}
+	var err error
+	e.Credits, err = dynamo.NumberOf(item["cr"])
 	if err == nil {
 		e.At, err = time.Parse(time.RFC3339Nano, dynamo.TextOf(item["ts"]))
 	}

@@ -2,45 +2,58 @@ package credit
 
 import (
 	"crypto/sha256"
-	"encoding/base32"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"svcapi/shared/pattern"
 )
 
-// Key names one reservation or movement. A key consists of its time in microseconds since 1970 with 16 digits, "-",
-// and 8 characters of the request ID's digest. Keys sort by time.
+// Key names one lease, the charge of one request, or one movement. A key consists of its time in microseconds since 1970
+// with 16 digits, "-", and 28 bits of the request ID's digest with 7 hexadecimal digits: the wallet pays for each byte. The key of a request in a lease with several slots has
+// the lease's key, "." and the number of the slot with two digits. Keys sort by time.
 type Key string
 
 const (
 	keyDigits = 16
-	keyDigest = 8
+	keyDigest = 7
 )
-
-var keyEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // NewKey returns the key of a request that began at that time. The same request ID at another time names
 // another reservation, because events are replayed from files.
 func NewKey(at time.Time, requestID string) Key {
 	digest := sha256.Sum256([]byte(requestID))
-	return Key(digits(at) + "-" + keyEncoding.EncodeToString(digest[:])[:keyDigest])
+	return Key(digits(at) + "-" + hex.EncodeToString(digest[:])[:keyDigest])
 }
 
 // digits returns the digits with which all keys of that time begin.
 func digits(at time.Time) string { return fmt.Sprintf("%0*d", keyDigits, at.UnixMicro()) }
 
-// ParseKey returns the key that a text is, or an error for a text that NewKey does not produce.
+var keyPattern = pattern.New(`^\d{16}-[0-9a-f]{7}(\.[0-5]\d|\.6[0-3])?$`)
+
+// ParseKey returns the key that a text is, or an error for a text that is no key.
 func ParseKey(s string) (Key, error) {
-	number, digest, ok := strings.Cut(s, "-")
-	_, err := strconv.ParseUint(number, 10, 63)
-	if !ok || err != nil || len(number) != keyDigits || len(digest) != keyDigest || strings.Trim(digest, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+	if !keyPattern().MatchString(s) {
 		return "", fmt.Errorf("credit: %q is no key", s)
 	}
 	return Key(s), nil
 }
 
-// Time returns when the reservation began, in UTC; the zero time for a text that is no key.
+// lease returns the key of the lease that a key belongs to.
+func (k Key) lease() Key {
+	base, _, _ := strings.Cut(string(k), ".")
+	return Key(base)
+}
+
+// at returns the key of the same request at another time.
+func (k Key) at(t time.Time) Key {
+	_, digest, _ := strings.Cut(string(k.lease()), "-")
+	return Key(digits(t) + "-" + digest)
+}
+
+// Time returns when the lease or the movement began, in UTC; the zero time for a text that is no key.
 func (k Key) Time() time.Time {
 	number, _, _ := strings.Cut(string(k), "-")
 	micros, err := strconv.ParseInt(number, 10, 64)

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/dynamo"
 )
@@ -47,7 +49,7 @@ type Entry struct {
 	Reason      string     `json:"reason"`              // of an operator's movement
 	Refunds     Key        `json:"refunds"`             // the charge that a refund returns; empty where the refund names no charge
 	Resolution  Resolution `json:"resolution,omitzero"` // of a charge that was uncertain, where the method reads resolutions
-	Wallet      string     `json:"-"`                   // the wallet's item that the entry belongs to
+	Project     string     `json:"-"`
 }
 
 // entryTable is a table of entries, by its name in template.yaml.
@@ -86,13 +88,14 @@ var errRefused = errors.New("the ledger entry was refused")
 func newEntry(r *Reservation, state State) Entry {
 	return Entry{
 		Key: r.Key, State: state, Credits: r.Credits, Price: r.Price, Units: r.Units,
-		RequestID: r.RequestID, Environment: r.Environment, At: time.Now(), Wallet: r.Wallet,
+		RequestID: r.RequestID, Environment: r.Environment, At: time.Now(), Project: r.Project,
 	}
 }
 
 // put writes the entry if the state of the stored entry is among those allowed; "" means no stored entry. Where DynamoDB
-// refuses the write, put returns errRefused and the stored state. put repeats the write until ctx ends.
-func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored State, err error) {
+// refuses the write, put returns errRefused and the stored entry, of an unreadable one only the state. put repeats the write
+// until ctx ends.
+func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored Entry, err error) {
 	conditions, values := make([]string, len(allowed)), map[string]types.AttributeValue{}
 	for i, state := range allowed {
 		conditions[i] = "attribute_not_exists(pk)"
@@ -106,15 +109,17 @@ func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored Stat
 	}
 	_, _, err = dynamo.Write(ctx, s.client.PutItem, &dynamodb.PutItemInput{
 		TableName:                           &s.tables.Ledger,
-		Item:                                encodeEntry(entryKey(e.Wallet, e.Key), e),
+		Item:                                encodeEntry(entryKey(e.Project, e.Key), e),
 		ConditionExpression:                 aws.String(strings.Join(conditions, " OR ")),
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if item, refused := dynamo.Refused(err); refused {
-		return State(dynamo.TextOf(item["st"])), errRefused
+		stored, _ = decodeEntry(item)
+		stored.State = State(dynamo.TextOf(item["st"]))
+		return stored, errRefused
 	}
-	return "", err
+	return Entry{}, err
 }
 
 // entry reads one entry, and returns nil where the table has no such entry.
@@ -127,69 +132,32 @@ func (s *Store) entry(ctx context.Context, table string, key map[string]types.At
 	return &e, err
 }
 
-// entriesOf reads the entries of reservations in one wallet, by their keys.
-func (s *Store) entriesOf(ctx context.Context, reservations []*Reservation) (map[Key]dynamo.Item, error) {
-	const batch = 100 // keys of one call
-	entries := map[Key]dynamo.Item{}
-	for some := range slices.Chunk(reservations, batch) {
-		keys := make([]map[string]types.AttributeValue, len(some))
-		for i, r := range some {
-			keys[i] = entryKey(r.Wallet, r.Key)
-		}
-		items, err := s.batchGet(ctx, s.tables.Ledger, types.KeysAndAttributes{Keys: keys})
-		if err != nil {
-			return nil, err
-		}
-		for _, item := range items {
-			entries[Key(dynamo.TextOf(item["sk"]))] = item
-		}
-	}
-	return entries, nil
+// slotEntries reads the entries of a lease by their keys.
+func (s *Store) slotEntries(ctx context.Context, l Lease) (map[Key]Entry, error) {
+	entries := map[Key]Entry{}
+	in := partitionQuery(partition(l.Project, l.Key))
+	*in.KeyConditionExpression += " AND begins_with(sk, :k)"
+	in.ExpressionAttributeValues[":k"] = dynamo.Text(string(l.Key))
+	_, err := s.query(ctx, requests, in, func(item dynamo.Item) error {
+		e, err := decodeEntry(item)
+		entries[e.Key] = e
+		return err
+	})
+	return entries, err
 }
 
-// batchGet reads the items of up to 100 keys consistently, in any order.
-func (s *Store) batchGet(ctx context.Context, table string, read types.KeysAndAttributes) (items []dynamo.Item, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
-	defer cancel()
-	read.ConsistentRead = aws.Bool(true)
-	for {
-		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{table: read}})
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, out.Responses[table]...)
-		if read.Keys = out.UnprocessedKeys[table].Keys; len(read.Keys) == 0 {
-			return items, nil
-		}
-		if err := pause(ctx); err != nil { // DynamoDB lacked capacity for the other keys
-			return nil, err
-		}
-	}
-}
-
-// charge returns the captured entry of a project under that key, in any shard, with its resolution, or nil where there is
-// none. Other shards may hold released entries of that key: those of late copies that arrived after another shard had taken
-// over.
+// charge returns the captured entry of a project under that key with its resolution, or nil where there is none.
 func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, error) {
-	wallets, err := s.wallets(ctx, project)
-	if err != nil {
+	e, err := s.entry(ctx, s.tables.Ledger, entryKey(project, key))
+	if err != nil || e == nil || e.State != Captured {
 		return nil, err
 	}
-	for _, wallet := range wallets {
-		e, err := s.entry(ctx, s.tables.Ledger, entryKey(wallet, key))
-		if err != nil {
-			return nil, err
-		}
-		if e != nil && e.State == Captured {
-			// The resolution is read second: one transaction writes it and makes the charge certain.
-			r, err := s.entry(ctx, s.tables.Resolutions, operatorKey(project, key))
-			if r != nil {
-				e.resolve(*r)
-			}
-			return e, err
-		}
+	// The resolution is read second: one transaction writes it and makes the charge certain.
+	r, err := s.entry(ctx, s.tables.Resolutions, operatorKey(project, key))
+	if r != nil {
+		e.resolve(*r)
 	}
-	return nil, nil
+	return e, err
 }
 
 // Entries returns a project's entries of the UTC days from that of first to that of last in all tables, oldest first. Entries
@@ -222,7 +190,7 @@ type Reading struct {
 }
 
 // Visit calls visit for each entry of a project of the UTC days from that of first to that of last: what operators did first,
-// then the charges of each day. Visit omits forged entries, keeps none, and adds to read what Visit has read.
+// then the charges in any order. Visit omits forged entries, keeps none, and adds to read what Visit has read.
 func (s *Store) Visit(ctx context.Context, read *Reading, project string, first, last time.Time, visit func(Entry)) (err error) {
 	for _, of := range entryTables {
 		if err == nil {
@@ -235,47 +203,50 @@ func (s *Store) Visit(ctx context.Context, read *Reading, project string, first,
 // midnight returns the begin of the UTC day of a time.
 func midnight(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour) }
 
-// visit calls visit for each entry of a project in one table whose key's time is from one time up to and without another.
+// visit calls visit for each entry of a project in one table whose key's time is from one time up to and without another, in any
+// order. Several partitions are read at the same time.
 func (s *Store) visit(
 	ctx context.Context, read *Reading, of entryTable, project string, from, to time.Time, visit func(Entry),
 ) error {
 	partitions := []string{project}
 	if of == requests {
-		wallets, err := s.wallets(ctx, project)
-		if err != nil {
-			return err
-		}
 		partitions = nil
 		for day := midnight(from); day.Before(to); day = day.AddDate(0, 0, 1) {
-			for _, wallet := range wallets {
-				partitions = append(partitions, partition(wallet, day.Format(time.DateOnly)))
+			for _, shard := range shards(project) {
+				partitions = append(partitions, shard+"#"+day.Format(time.DateOnly))
 			}
 		}
 	}
+	var mu sync.Mutex // guards read, and calls of visit
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(ledgerShards)
 	for _, pk := range partitions {
-		in := partitionQuery(pk)
-		*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
-		in.ExpressionAttributeValues[":from"] = dynamo.Text(digits(from))
-		in.ExpressionAttributeValues[":to"] = dynamo.Text(digits(to))
-		units, err := s.query(ctx, of, in, func(item dynamo.Item) error {
-			read.Entries++
-			e, err := decodeEntry(item)
-			// The movement "refunded" of a charge's key says what the refund says, and keeps the charge from a second one.
-			if err == nil && of.has(e.State) && (of == resolutions || e.verdict() == unresolved) {
-				visit(e)
-			}
-			if err != nil && read.Skip != nil {
-				read.Skip(err)
-				return nil
-			}
+		group.Go(func() error {
+			in := partitionQuery(pk)
+			*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
+			in.ExpressionAttributeValues[":from"], in.ExpressionAttributeValues[":to"] = dynamo.Text(digits(from)), dynamo.Text(digits(to))
+			units, err := s.query(ctx, of, in, func(item dynamo.Item) error {
+				mu.Lock()
+				defer mu.Unlock()
+				read.Entries++
+				e, err := decodeEntry(item)
+				// The movement "refunded" of a charge's key says what the refund says, and keeps the charge from a second one.
+				if err == nil && of.has(e.State) && (of == resolutions || e.verdict() == unresolved) {
+					visit(e)
+				}
+				if err != nil && read.Skip != nil {
+					read.Skip(err)
+					return nil
+				}
+				return err
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			read.Units += units
 			return err
 		})
-		read.Units += units
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return group.Wait()
 }
 
 // partitionQuery returns the query for all entries of one partition.
@@ -290,16 +261,12 @@ func partitionQuery(pk string) *dynamodb.QueryInput {
 // Uncertain returns a project's charges that an operator has yet to resolve, oldest first. The newest charges may
 // be missing for a moment, because the index is eventually consistent.
 func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) {
-	wallets, err := s.wallets(ctx, project)
-	if err != nil {
-		return nil, err
-	}
 	var entries []Entry
-	for _, wallet := range wallets {
+	for _, shard := range shards(project) {
 		_, err := s.query(ctx, requests, &dynamodb.QueryInput{
 			IndexName:                 aws.String("uncertain"),
 			KeyConditionExpression:    aws.String("uncertain = :p"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(wallet)},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(shard)},
 		}, func(item dynamo.Item) error {
 			e, err := decodeEntry(item)
 			entries = append(entries, e)
@@ -340,7 +307,7 @@ func (s *Store) VisitUncertain(ctx context.Context, visit func(project string, e
 		}
 		for _, item := range page.Items {
 			e, err := decodeEntry(item)
-			visit(projectOf(dynamo.TextOf(item["uncertain"])), e, err)
+			visit(projectOf(dynamo.TextOf(item["pk"])), e, err)
 		}
 	}
 	return nil

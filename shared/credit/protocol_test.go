@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,13 +45,10 @@ func TestTransitions(t *testing.T) {
 		{steps: []string{"reserve", "release"}, balance: had},
 		{steps: []string{"reserve", "release", "release"}, balance: had},
 		{steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
-		{steps: []string{"reserve", "settle early"}, state: credit.Released, actor: "settle", balance: had},
 		{steps: []string{"reserve", "settle", "settle"}, state: credit.Released, actor: "settle", balance: had},
-		{steps: []string{"reserve", "settle", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
+		{steps: []string{"reserve", "settle", "capture"}, state: credit.Captured, balance: charged, anyPending: true}, // reserved again
 		{steps: []string{"reserve", "settle", "release"}, state: credit.Released, actor: "settle", balance: had},
 		{steps: []string{"reserve", "capture", "settle"}, state: credit.Captured, balance: charged},
-		{steps: []string{"reserve", "capture", "settle early"}, state: credit.Captured, balance: charged, anyPending: true},
-		{steps: []string{"reserve", "capture", "settle early", "settle"}, state: credit.Captured, balance: charged},
 		{steps: []string{"reserve", "release", "settle"}, state: credit.Released, actor: "settle", balance: had},
 
 		{sms: true, steps: []string{"reserve", "mark"}, state: credit.Sending, balance: held, anyPending: true},
@@ -66,22 +63,19 @@ func TestTransitions(t *testing.T) {
 		{sms: true, steps: []string{"reserve", "mark", "release", "release"}, state: credit.Released, balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "release", "capture"}, err: credit.ErrSettled, state: credit.Released, balance: had},
 		{sms: true, steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
-		{sms: true, steps: []string{"reserve", "settle", "mark"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
+		{sms: true, steps: []string{"reserve", "settle", "mark"}, state: credit.Sending, balance: held, anyPending: true},
+		{sms: true, steps: []string{"reserve", "settle", "mark", "settle", "mark"}, err: credit.ErrSettled, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
 		{sms: true, steps: []string{"reserve", "mark", "settle"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
-		{sms: true, steps: []string{"reserve", "mark", "settle early"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, anyPending: true},
-		{sms: true, steps: []string{"reserve", "mark", "settle early", "settle"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
 		{sms: true, steps: []string{"reserve", "mark", "capture", "settle"}, state: credit.Captured, balance: charged},
 
 		// A capture replaces a mark of its own work, and no other entry. A late release returns no credits of a charge.
 		{sms: true, steps: []string{"capture"}, err: credit.ErrSettled, balance: had},
 		{sms: true, steps: []string{"reserve", "release", "capture"}, err: credit.ErrSettled, balance: had},
 		{sms: true, steps: []string{"reserve", "settle", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
-		{sms: true, steps: []string{"reserve", "settle early", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "settle", "capture"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
 		{sms: true, steps: []string{"reserve", "mark", "capture", "release"}, err: errAny, state: credit.Captured, balance: charged, anyPending: true},
 		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "release"}, err: errAny, state: credit.Captured, uncertain: true, balance: charged, anyPending: true},
 		{sms: true, steps: []string{"reserve", "mark", "settle", "release"}, err: errAny, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
-		{sms: true, steps: []string{"reserve", "mark", "settle early", "release"}, err: errAny, state: credit.Captured, uncertain: true, actor: "settle", balance: charged, anyPending: true},
 	} {
 		t.Run(fmt.Sprint(test.steps, test.sms), func(t *testing.T) {
 			t.Parallel()
@@ -113,11 +107,11 @@ func TestTransitions(t *testing.T) {
 				t.Errorf("uncertain %v, %v", uncertain, err)
 			}
 			found := pending(t, store)
-			var want []*credit.Reservation
+			var want []credit.Lease
 			if test.anyPending {
-				want = append(want, asStored(r))
+				want = append(want, leaseOf(r))
 			}
-			if !reflect.DeepEqual(found, want) {
+			if !slices.Equal(found, want) {
 				t.Errorf("%d pending: %+v", len(found), found)
 			}
 		})
@@ -159,14 +153,14 @@ func TestReserveRefuses(t *testing.T) {
 func TestRetriedReserve(t *testing.T) {
 	t.Parallel()
 	for _, list := range []string{"x", "xx", "d", "dd", "u", "uu"} {
-		direct := newFixture(t, 1, 30)
+		direct := newFixture(t, 30)
 		store, r := direct.over(&faults{of: "UpdateItem", list: list}), reservation(30, false)
 		if err := take(t, store, r, "reserve", "capture", "remove"); err != nil {
 			t.Fatal(err)
 		}
 		wantBalance(t, direct.Store, 0)
-		if left := pending(t, direct.Store); len(left) != 1 || r.Attempts < 2 {
-			t.Errorf("%s: %d left for the settling function after %d attempts", list, len(left), r.Attempts)
+		if left := pending(t, direct.Store); len(left) != 1 {
+			t.Errorf("%s: %d left for the settling function", list, len(left))
 		}
 	}
 }
@@ -190,7 +184,7 @@ func TestLostResponses(t *testing.T) {
 		{"capture", false, "PutItem", "ddd", []string{"reserve", "capture"}, 70, credit.Captured},
 		{"capture of an SMS", true, "PutItem", ".ddd", []string{"reserve", "mark", "capture"}, 70, credit.Captured},
 	} {
-		direct := newFixture(t, 1, 100)
+		direct := newFixture(t, 100)
 		store, r := direct.over(&faults{of: test.operation, list: test.list}), reservation(30, test.sms)
 		err := take(t, store, r, test.steps...)
 		if err == nil || errors.Is(err, credit.ErrSettled) || errors.Is(err, credit.ErrInsufficientCredits) {
@@ -219,7 +213,7 @@ func TestVendorOfEntry(t *testing.T) {
 		}
 		var err error
 		if end == "settle" {
-			_, err = settle(t.Context(), store, r, true)
+			_, err = settle(t.Context(), store, leaseOf(r))
 		} else {
 			err = store.Capture(t.Context(), r, want)
 		}
@@ -237,35 +231,26 @@ func TestVendorOfEntry(t *testing.T) {
 // entry of the other one.
 func TestSettle(t *testing.T) {
 	t.Parallel()
-	const (
-		waiting, removed    = credit.SettledWaiting, credit.SettledRemoved
-		uncertain, released = credit.SettledUncertain, credit.SettledReleased
-	)
+	closed, uncertain, released := credit.Settled{Closed: 1}, credit.Settled{Closed: 1, Uncertain: 1}, credit.Settled{Released: 1}
 	for _, test := range []struct {
 		before, overtakes []string
-		lateCopies        bool
-		want              credit.Settled // empty: an error
+		want              credit.Settled // zero: an error
 		state             credit.State
 		uncertain         bool
 		balance           int64
 	}{
-		{[]string{"reserve"}, nil, false, released, credit.Released, false, 100},
-		{[]string{"reserve"}, nil, true, released, credit.Released, false, 100},
-		{[]string{"reserve", "mark"}, nil, false, uncertain, credit.Captured, true, 70},
-		{[]string{"reserve", "mark"}, nil, true, uncertain, credit.Captured, true, 70},
-		{[]string{"reserve", "mark", "capture"}, nil, true, waiting, credit.Captured, false, 70},
-		{[]string{"reserve", "mark", "capture"}, nil, false, removed, credit.Captured, false, 70},
-		{[]string{"reserve", "mark", "settle early"}, nil, true, waiting, credit.Captured, true, 70},
-		{[]string{"reserve", "mark", "settle early"}, nil, false, removed, credit.Captured, true, 70},
-		{[]string{"reserve", "mark", "release"}, nil, false, released, credit.Released, false, 100},
+		{[]string{"reserve"}, nil, released, credit.Released, false, 100},
+		{[]string{"reserve", "mark"}, nil, uncertain, credit.Captured, true, 70},
+		{[]string{"reserve", "mark", "capture"}, nil, closed, credit.Captured, false, 70},
+		{[]string{"reserve", "mark", "release"}, nil, released, credit.Released, false, 100},
 
-		{[]string{"reserve"}, []string{"settle"}, false, released, credit.Released, false, 100},
-		{[]string{"reserve"}, []string{"mark"}, false, "", credit.Sending, false, 70}, // neither charged nor returned yet
-		{[]string{"reserve", "mark"}, []string{"settle"}, false, uncertain, credit.Captured, true, 70},
-		{[]string{"reserve", "mark"}, []string{"capture"}, false, uncertain, credit.Captured, false, 70},
-		{[]string{"reserve", "mark"}, []string{"release"}, false, released, credit.Released, false, 100},
+		{[]string{"reserve"}, []string{"settle"}, released, credit.Released, false, 100},
+		{[]string{"reserve"}, []string{"mark"}, credit.Settled{}, credit.Sending, false, 70}, // neither charged nor returned yet
+		{[]string{"reserve", "mark"}, []string{"settle"}, uncertain, credit.Captured, true, 70},
+		{[]string{"reserve", "mark"}, []string{"capture"}, closed, credit.Captured, false, 70},
+		{[]string{"reserve", "mark"}, []string{"release"}, released, credit.Released, false, 100},
 	} {
-		direct := newFixture(t, 1, 100)
+		direct := newFixture(t, 100)
 		r := reservation(30, true)
 		if err := take(t, direct.Store, r, test.before...); err != nil {
 			t.Fatal(err)
@@ -279,9 +264,9 @@ func TestSettle(t *testing.T) {
 				}
 			}
 		}})
-		got, err := settle(t.Context(), store, r, test.lateCopies)
-		if got != test.want || (err != nil) != (test.want == "") || !overtaken {
-			t.Errorf("%v, then %v, late copies %t: %q, %v; want %q", test.before, test.overtakes, test.lateCopies, got, err, test.want)
+		got, err := settle(t.Context(), store, leaseOf(r))
+		if got != test.want || (err != nil) != (test.want == credit.Settled{}) || !overtaken {
+			t.Errorf("%v, then %v: %+v, %v; want %+v", test.before, test.overtakes, got, err, test.want)
 		}
 		if e := entry(t, direct.Store, r); e.State != test.state || e.Uncertain != test.uncertain {
 			t.Errorf("%v, then %v: %+v", test.before, test.overtakes, e)

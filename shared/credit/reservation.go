@@ -2,7 +2,6 @@ package credit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,11 +15,11 @@ import (
 // Reservation describes the credits that are reserved for one request.
 type Reservation struct {
 	Project string
-	// Shards is the number of shards in use by the project's record; 0 and 1 mean a wallet of one item.
-	Shards int
-	// Wallet names the wallet's item that holds the reservation. Reserve sets the field.
-	Wallet      string
-	Key         Key
+	// Key is the key of the request, NewKey. Reserve replaces it by the key of the request's slot, under which the ledger has
+	// the entries of the request.
+	Key Key
+	// Received is when the gateway received the request, if it is known: an instance's own clock may be late after a freeze.
+	Received    time.Time
 	Credits     int64  // above 0
 	Price       string // of the operation, as the price list names it
 	Units       int64  // of the request: SMS units, 1 for other operations
@@ -31,21 +30,17 @@ type Reservation struct {
 	Irrevocable bool
 	// Died has the vendor and the reference of the uncertain charge if the request dies.
 	Died Outcome
-	// Attempts counts the attempts of Reserve that may have taken effect: the successful attempt, and each failed
-	// attempt that DynamoDB did not turn away. If Attempts is above 1, a late copy of an earlier attempt may still
-	// arrive: a delayed duplicate, which takes effect after its client has given up. Reserve sets the field.
-	Attempts int
 
-	ambiguous int  // failed attempts of Reserve that may have taken effect, in any shard of the wallet
-	marked    bool // Mark was called: the ledger may hold the entry "sending"
-	captured  bool
+	own      Key   // of the next lease with one slot
+	lease    *held // that has the slot
+	marked   bool  // Mark was called: the ledger may hold the entry "sending"
+	ended    bool  // the outcome of the slot is known
+	captured bool
+	renewed  bool // reserved for a second time
 }
 
 // InsufficientError is ErrInsufficientCredits with the balance of the wallet, 0 where there is none.
-type InsufficientError struct {
-	Balance int64
-	wallet  dynamo.Item // the item that lacks the credits
-}
+type InsufficientError struct{ Balance int64 }
 
 // Error returns the text of ErrInsufficientCredits.
 func (*InsufficientError) Error() string { return ErrInsufficientCredits.Error() }
@@ -53,80 +48,69 @@ func (*InsufficientError) Error() string { return ErrInsufficientCredits.Error()
 // Unwrap returns ErrInsufficientCredits.
 func (*InsufficientError) Unwrap() error { return ErrInsufficientCredits }
 
-// Reserve takes the credits out of the balance. Reserve returns an InsufficientError when the wallet lacks the credits,
-// and another error when no attempt got a response: Reserve has then returned the credits that may have been taken.
+// Reserve reserves the credits: in the instance's lease, or by one write in the wallet. Reserve returns an InsufficientError
+// when the wallet lacks the credits, and another error when no attempt got a response: Reserve has then returned the credits
+// that may have been taken.
 func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if _, err := ParseKey(string(r.Key)); r.Credits <= 0 || r.Project == "" || err != nil {
 		return fmt.Errorf("%w: %d credits with key %q for project %q", ErrInvalidReservation, r.Credits, r.Key, r.Project)
 	}
-	r.Wallet = r.shard()
-	err := s.reserve(ctx, r)
-	if refused, ok := errors.AsType[*InsufficientError](err); ok {
-		return s.reserveRebalanced(ctx, r, refused)
-	}
+	l := s.lessees.GetOrPut(r.Project, &lessee{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.own = r.Key.lease()
+	return s.acquire(ctx, l, r, false)
+}
+
+// renew reserves again for a request whose slot was settled while the request was alive, because this instance's clock is
+// late. Nothing was charged or sent under the slot's key.
+func (s *Store) renew(ctx context.Context, r *Reservation) error {
+	l := s.lessees.GetOrPut(r.Project, &lessee{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.renewed, r.own = true, r.own.at(r.own.Time().Add(time.Microsecond))
+	return s.acquire(ctx, l, r, true)
+}
+
+// remove takes a lease out of the wallet. A lease that is absent is no error.
+func (s *Store) remove(ctx context.Context, l Lease) error {
+	_, err := s.updatePending(ctx, l, "REMOVE pending.#k", "", nil)
 	return err
 }
 
-// reserve takes the credits out of the balance of the item r.Wallet.
-func (s *Store) reserve(ctx context.Context, r *Reservation) error {
-	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
+// returnCredits takes a lease out of the wallet and adds its credits to the balance, once.
+func (s *Store) returnCredits(ctx context.Context, l Lease) error {
+	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
-	_, ambiguous, err := dynamo.WriteUnlessHot(timed, s.client.UpdateItem, &dynamodb.UpdateItemInput{
-		TableName:                           &s.tables.Wallets,
-		Key:                                 walletKey(r.Wallet),
-		UpdateExpression:                    aws.String("SET balance = balance - :c, pending.#k = :c"),
-		ConditionExpression:                 aws.String("balance >= :c AND attribute_not_exists(pending.#k)"),
-		ExpressionAttributeNames:            map[string]string{"#k": string(r.Key)},
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":c": dynamo.Number(r.Credits)},
+	_, err := s.updatePending(ctx, l, closing, "", s.closed(l, l.Credits))
+	return err
+}
+
+// The updates that close a lease; raising also raises the fence.
+const (
+	closing = "SET balance = balance + :c, lent = lent - :lent REMOVE pending.#k"
+	raising = "SET balance = balance + :c, lent = lent - :lent, fence = :fence REMOVE pending.#k"
+)
+
+// closed returns the values of an update that closes a lease.
+func (s *Store) closed(l Lease, unspent int64) dynamo.Item {
+	return dynamo.Item{":c": dynamo.Number(unspent), ":lent": dynamo.Number(l.lent(s.limits.Leasing))}
+}
+
+// updatePending updates a wallet that holds the lease, on a further condition. Otherwise updatePending changes nothing, and
+// returns the stored item.
+func (s *Store) updatePending(ctx context.Context, l Lease, update, condition string, values dynamo.Item) (stored dynamo.Item, err error) {
+	_, _, err = dynamo.Write(ctx, s.client.UpdateItem, &dynamodb.UpdateItemInput{
+		TableName: &s.tables.Wallets, Key: walletKey(l.Project), UpdateExpression: &update,
+		ConditionExpression:                 aws.String("attribute_exists(pending.#k)" + condition),
+		ExpressionAttributeNames:            map[string]string{"#k": l.Name()},
+		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	r.ambiguous += ambiguous
-	if err == nil {
-		r.Attempts = 1 + r.ambiguous
-		return nil
+	if stored, refused := dynamo.Refused(err); refused {
+		return stored, nil
 	}
-	if wallet, refused := dynamo.Refused(err); refused {
-		if _, mine := pendingOf(wallet)[string(r.Key)]; mine { // an earlier attempt took effect
-			r.Attempts = 2 // at least
-			return nil
-		}
-		balance, _ := dynamo.NumberOf(wallet["balance"]) // 0 where there is no wallet
-		return &InsufficientError{balance, wallet}
-	}
-	err = fmt.Errorf("credit: reserve: %w", err)
-	if r.ambiguous == 0 {
-		return err // DynamoDB turned every attempt away: nothing was taken
-	}
-	r.Attempts = 2
-	return errors.Join(err, s.Release(ctx, r))
-}
-
-// remove takes the key out of the wallet. A key that is absent is no error.
-func (s *Store) remove(ctx context.Context, wallet string, key Key) error {
-	return s.updatePending(ctx, &dynamodb.UpdateItemInput{
-		UpdateExpression: aws.String("REMOVE pending.#k"),
-	}, wallet, key)
-}
-
-// returnCredits takes the key out of the wallet and adds its credits to the balance, once.
-func (s *Store) returnCredits(ctx context.Context, wallet string, key Key, credits int64) error {
-	return s.updatePending(ctx, &dynamodb.UpdateItemInput{
-		UpdateExpression:          aws.String("SET balance = balance + :c REMOVE pending.#k"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":c": dynamo.Number(credits)},
-	}, wallet, key)
-}
-
-// updatePending updates a wallet whose pending map holds the key. Without the key updatePending changes nothing.
-func (s *Store) updatePending(ctx context.Context, update *dynamodb.UpdateItemInput, wallet string, key Key) error {
-	update.TableName = &s.tables.Wallets
-	update.Key = walletKey(wallet)
-	update.ConditionExpression = aws.String("attribute_exists(pending.#k)")
-	update.ExpressionAttributeNames = map[string]string{"#k": string(key)}
-	_, _, err := dynamo.Write(ctx, s.client.UpdateItem, update)
-	if _, refused := dynamo.Refused(err); refused {
-		return nil
-	}
-	return err
+	return nil, err
 }
 
 // within bounds ctx by the limit and keeps only the deadline of ctx: a cancellation of the work does not count.

@@ -101,16 +101,16 @@ func (e *Entry) resolve(r Entry) {
 // has the key of the charge, so that a charge has one resolution, also where a function has written the charge again. A
 // refund adds the credits to the wallet, by an entry of its own.
 func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) error {
-	project := projectOf(e.Wallet)
+	project := e.Project
 	entry := Entry{Key: e.Key, State: State(r.Verdict), Credits: e.Credits, At: r.At, Actor: r.Actor, Reason: r.Reason}
 	writes := []types.TransactWriteItem{
 		{Update: &types.Update{
 			TableName:           &s.tables.Ledger,
-			Key:                 entryKey(e.Wallet, e.Key),
+			Key:                 entryKey(project, e.Key),
 			UpdateExpression:    aws.String("REMOVE uncertain"),
 			ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{
-				":p": dynamo.Text(e.Wallet), ":c": dynamo.Number(e.Credits),
+				":p": dynamo.Text(shard(project, e.Key)), ":c": dynamo.Number(e.Credits),
 			},
 		}},
 		s.operatorPut(resolutions, project, entry),

@@ -9,6 +9,7 @@ import (
 
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
+	"svcapi/test/enginetest"
 )
 
 const (
@@ -24,7 +25,7 @@ type charge struct {
 
 func newCharge(t *testing.T) *charge {
 	t.Helper()
-	c := &charge{fixture: newFixture(t, 1, granted)}
+	c := &charge{fixture: newFixture(t, granted)}
 	c.key = c.captured("p", "uncertain", "capture uncertain")
 	return c
 }
@@ -104,7 +105,7 @@ func TestResolve(t *testing.T) {
 			again()
 			charge.want(t, c.first, "anne")
 			// A function that was taken over lists the charge again: its resolution stays the only one.
-			charge.change(charge.names.Ledger, dynamo.Item{"pk": dynamo.Text("p#" + charge.key.Day()), "sk": dynamo.Text(string(charge.key))},
+			charge.change(charge.names.Ledger, enginetest.LedgerKey("p", charge.key),
 				"SET uncertain = :v", dynamo.Item{":v": dynamo.Text("p")})
 			again()
 			wantBalance(t, charge.Store, map[credit.Verdict]int64{credit.VerdictConfirmed: granted - smsPrice, credit.VerdictRefunded: granted}[c.first])
@@ -209,9 +210,9 @@ func TestResolveLost(t *testing.T) {
 // TestResolveKeepsTheBooks checks that a charge is not resolved as refunded where its credits cannot be returned.
 func TestResolveKeepsTheBooks(t *testing.T) {
 	t.Parallel()
-	c := &charge{fixture: newFixture(t, 1, 0)}
+	c := &charge{fixture: newFixture(t, 0)}
 	for project, want := range map[string]error{"full": credit.ErrOutOfRange, "gone": credit.ErrNoWallet} {
-		c.project(project, 1, most)
+		c.project(project, most)
 		key := c.captured(project, "request", "capture uncertain")
 		if project == "gone" {
 			c.drop(c.names.Wallets, dynamo.Item{"pk": dynamo.Text(project)})
@@ -273,7 +274,7 @@ func TestRefundCharge(t *testing.T) {
 // that operators who refund a charge at the same time refund the charge once.
 func TestRefundDay(t *testing.T) {
 	t.Parallel()
-	c := &charge{fixture: newFixture(t, 1, granted)}
+	c := &charge{fixture: newFixture(t, granted)}
 	r := reservation(smsPrice, false)
 	r.Key, r.Units = credit.NewKey(time.Now().AddDate(0, 0, -40), r.RequestID), 6
 	for _, step := range []string{"reserve", "capture", "remove"} {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -93,30 +92,19 @@ func (s *Store) Statement(
 	return st, err
 }
 
-// held returns what a project's wallet holds, the reservations without a capture included, and a text that changes when
-// operators move credits to the wallet, or requests between its shards.
-func (s *Store) held(ctx context.Context, project string) (credits int64, moves string, err error) {
-	items, err := s.shardItems(ctx, project)
-	for _, wallet := range slices.Sorted(maps.Keys(items)) {
-		balance, invalid := dynamo.NumberOf(items[wallet]["balance"])
-		moved, _ := dynamo.NumberOf(items[wallet]["moves"]) // absent until the first, as granted
-		granted, _ := dynamo.NumberOf(items[wallet]["granted"])
-		moves += fmt.Sprintln(wallet, moved, granted)
-		var pending []*Reservation
-		for key, value := range pendingOf(items[wallet]) {
-			r, failed := decodePending(wallet, key, value)
-			pending, invalid = append(pending, r), cmp.Or(invalid, failed)
-		}
-		if invalid != nil {
-			return 0, "", fmt.Errorf("credit: wallet %s: %w", wallet, invalid)
-		}
-		entries, failed := s.entriesOf(ctx, pending)
-		for _, r := range pending {
-			if State(dynamo.TextOf(entries[r.Key]["st"])) != Captured {
-				balance += r.Credits
-			}
-		}
-		credits, err = credits+balance, cmp.Or(err, failed)
+// held returns what a project's wallet holds, the leases included as far as they are not spent, and the sum of the operators'
+// movements.
+func (s *Store) held(ctx context.Context, project string) (credits, granted int64, err error) {
+	item, err := s.walletItem(ctx, project)
+	if err != nil || item == nil {
+		return 0, 0, err
 	}
-	return credits, moves, err
+	credits, invalid := dynamo.NumberOf(item["balance"])
+	leases := leasesOf(item, func(_ string, failed error) { invalid = cmp.Or(invalid, failed) })
+	if invalid != nil {
+		return 0, 0, fmt.Errorf("credit: wallet %s: %w", project, invalid)
+	}
+	granted, _ = dynamo.NumberOf(item["granted"]) // absent until the first movement
+	unspent, err := s.unspent(ctx, leases, Captured)
+	return credits + unspent, granted, err
 }

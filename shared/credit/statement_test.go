@@ -1,9 +1,11 @@
 package credit_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,9 +39,11 @@ func TestStatement(t *testing.T) {
 		}
 	}
 	b.must(b.Grant(t.Context(), movementOf("p", time.Now(), "more", 100_000)))
+	var queries atomic.Int64
 	during := b.over(&faults{before: func(operation string) {
-		if operation == "Query" {
-			r := b.reserve("p", "during", false)
+		if operation == "Query" && queries.Add(1)%8 == 0 {
+			r := request(30, rand.Text())
+			b.must(b.Reserve(t.Context(), r))
 			b.must(b.Capture(t.Context(), r, credit.Outcome{}))
 			b.Remove(t.Context(), r)
 		}
@@ -47,6 +51,7 @@ func TestStatement(t *testing.T) {
 	if st, err := during.Statement(t.Context(), &credit.Reading{}, "p", ago(0), ago(0), func() {}); err != nil || st.Charges[0].Credits <= 120 {
 		t.Errorf("while requests are charged: %+v, %v", st, err)
 	}
+	wantSound(t, b.Store)
 	for name, plant := range map[string]func(by int64){
 		"a wallet": func(by int64) { b.wallet("SET balance = balance + :v", dynamo.Item{":v": dynamo.Number(by)}, nil) },
 		"a charge": func(by int64) { b.change("captured", "SET cr = cr + :v", dynamo.Item{":v": dynamo.Number(by)}) },

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -30,26 +29,20 @@ type fixture struct {
 	names  credit.Tables
 }
 
-// newFixture returns a store with a project "p" of that balance and that number of shards.
-func newFixture(t testing.TB, shards int, balance int64) *fixture {
+// newFixture returns a store with a project "p" of that balance.
+func newFixture(t testing.TB, balance int64) *fixture {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	names := tables.Tables
 	f := &fixture{credit.NewStore(client, names), t, client, names}
-	f.project("p", shards, balance)
+	f.project("p", balance)
 	return f
 }
 
 // newStore returns a store with a project "p" of that balance.
 func newStore(t testing.TB, balance int64) *credit.Store {
 	t.Helper()
-	return newFixture(t, 1, balance).Store
-}
-
-// newSharded returns a store with a project "p" of that balance and that number of shards.
-func newSharded(t testing.TB, shards int, balance int64) *credit.Store {
-	t.Helper()
-	return newFixture(t, shards, balance).Store
+	return newFixture(t, balance).Store
 }
 
 func (f *fixture) must(err error) {
@@ -60,10 +53,9 @@ func (f *fixture) must(err error) {
 }
 
 // project creates a project's wallet.
-func (f *fixture) project(id string, shards int, balance int64) {
+func (f *fixture) project(id string, balance int64) {
 	f.t.Helper()
 	f.must(f.CreateWallet(f.t.Context(), id))
-	f.must(f.AddShards(f.t.Context(), id, shards))
 	if balance > 0 {
 		f.must(f.Grant(f.t.Context(), movementOf(id, time.Now().AddDate(0, 0, -3), "grant", balance)))
 	}
@@ -212,11 +204,7 @@ var steps = map[string]func(ctx context.Context, s *credit.Store, r *credit.Rese
 		return s.Release(cancelled(ctx), r)
 	},
 	"settle": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
-		_, err := settle(ctx, s, r, false)
-		return err
-	},
-	"settle early": func(ctx context.Context, s *credit.Store, r *credit.Reservation) error {
-		_, err := settle(ctx, s, r, true)
+		_, err := settle(ctx, s, leaseOf(r))
 		return err
 	},
 }
@@ -248,30 +236,28 @@ func take(t *testing.T, store *credit.Store, r *credit.Reservation, names ...str
 	return nil
 }
 
-// settle settles one reservation.
-func settle(ctx context.Context, s *credit.Store, r *credit.Reservation, lateCopies bool) (got credit.Settled, err error) {
-	s.Settle(ctx, []*credit.Reservation{asStored(r)}, func(*credit.Reservation) bool { return lateCopies },
-		func(_ *credit.Reservation, settled credit.Settled, failed error) { got, err = settled, failed })
+// settle settles one lease.
+func settle(ctx context.Context, s *credit.Store, l credit.Lease) (got credit.Settled, err error) {
+	s.Settle(ctx, []credit.Lease{l}, func(_ credit.Lease, settled credit.Settled, failed error) { got, err = settled, failed })
 	return got, err
 }
 
-// asStored returns the reservation as the settling function finds it in the wallet.
-func asStored(r *credit.Reservation) *credit.Reservation {
-	return &credit.Reservation{Project: r.Project, Wallet: r.Wallet, Key: r.Key, Credits: r.Credits}
+// leaseOf returns the lease of a single request as the settling function finds it in the wallet.
+func leaseOf(r *credit.Reservation) credit.Lease {
+	return credit.Lease{Project: r.Project, Key: r.Key, Slots: 1, Credits: r.Credits}
 }
 
 func reservation(price int64, sms bool) *credit.Reservation {
-	r := inShards(0, price, "request")
+	r := request(price, "request")
 	if sms {
 		r.Price, r.Irrevocable = credit.SMS, true
 	}
 	return r
 }
 
-func inShards(shards int, credits int64, id string) *credit.Reservation {
+func request(credits int64, id string) *credit.Reservation {
 	return &credit.Reservation{
-		Project: "p", Shards: shards, Key: credit.NewKey(time.Now(), id), Credits: credits,
-		Price: credit.Barcode, Environment: "production", RequestID: id,
+		Project: "p", Key: credit.NewKey(time.Now(), id), Credits: credits, Price: credit.Barcode, Environment: "production", RequestID: id,
 	}
 }
 
@@ -295,11 +281,11 @@ func entries(t *testing.T, store *credit.Store, key credit.Key) []credit.Entry {
 	return found
 }
 
-// pending returns the reservations that the wallets hold.
-func pending(t *testing.T, store *credit.Store) (found []*credit.Reservation) {
+// pending returns the leases that the wallets hold.
+func pending(t *testing.T, store *credit.Store) (found []credit.Lease) {
 	t.Helper()
-	err := store.VisitPending(t.Context(), func(r *credit.Reservation, err error) error {
-		found = append(found, r)
+	err := store.VisitPending(t.Context(), func(l credit.Lease, err error) error {
+		found = append(found, l)
 		return err
 	}, nil)
 	if err != nil {
@@ -315,7 +301,7 @@ func wantBalance(t testing.TB, store *credit.Store, want int64) {
 	}
 }
 
-// wantSound checks that the ledger explains the balance of every shard.
+// wantSound checks that the ledger explains every balance.
 func wantSound(t testing.TB, store *credit.Store) {
 	t.Helper()
 	verified, err := store.Verify(t.Context(), nil)
@@ -324,18 +310,5 @@ func wantSound(t testing.TB, store *credit.Store) {
 	}
 	for _, finding := range verified.Findings {
 		t.Errorf("%+v", finding)
-	}
-}
-
-// spread reserves and releases until half of a project's credits in shard 0, of 2, has moved to shard 1.
-func spread(t testing.TB, store *credit.Store, project string) {
-	t.Helper()
-	for shard, i := project, 0; shard == project; i++ {
-		r := inShards(2, 10, fmt.Sprint(i))
-		r.Project = project
-		if err := errors.Join(store.Reserve(t.Context(), r), store.Release(t.Context(), r)); err != nil {
-			t.Fatal(err)
-		}
-		shard = r.Wallet
 	}
 }

@@ -38,7 +38,11 @@ func TestKeys(t *testing.T) {
 	if east := credit.NewKey(at.In(time.FixedZone("", 19800)), "a"); east != keys[1] {
 		t.Errorf("the zone changes the key: %s", east)
 	}
-	for _, bad := range []string{"", "-", "1767398399999999", "1767398399999999-", "176739839999999-aaaaaaaa", "17673983999999999-aaaaaaaa", "1767398399999999-aaaaaaa", "1767398399999999-aaaaaaaaa", "1767398399999999aaaaaaaa", "1767398399999999-aaaaaaa!", "1767398399999999-AAAAAAAA", "x767398399999999-aaaaaaaa", "-767398399999999-aaaaaaaa"} {
+	for _, bad := range []string{
+		"", "-", "1767398399999999", "1767398399999999-", "176739839999999-aaaaaaa", "17673983999999999-aaaaaaa", "1767398399999999-aaaaaa",
+		"1767398399999999-aaaaaaaa", "1767398399999999aaaaaaa", "1767398399999999-aaaaaa!", "1767398399999999-aaaaaag", "1767398399999999-AAAAAAA", "x767398399999999-aaaaaaa", "-767398399999999-aaaaaaa",
+		"1767398399999999-aaaaaaa.", "1767398399999999-aaaaaaa.7", "1767398399999999-aaaaaaa.64", "1767398399999999-aaaaaaa.007",
+	} {
 		if _, err := credit.ParseKey(bad); err == nil {
 			t.Errorf("%q is accepted", bad)
 		}

@@ -24,13 +24,12 @@ const (
 	Overdrawn   Damage = "overdrawn"   // the balance is below 0
 	NoWallet    Damage = "no wallet"   // the ledger has entries, and the project has no wallet
 	Unreadable  Damage = "unreadable"  // a wallet, reservation or entry that no version of the product wrote
-	Misplaced   Damage = "misplaced"   // an entry under another day or wallet than its own, or a shard that the wallet lacks
+	Misplaced   Damage = "misplaced"   // an entry in another partition than its own, or a wallet that no request finds
 	Overpaid    Damage = "overpaid"    // refunds of a charge that does not exist, or of more than was charged
-	Repeated    Damage = "repeated"    // a request that was charged in more than one shard
-	Mismatched  Damage = "mismatched"  // an entry that charged another amount than was reserved, or resolved
+	Mismatched  Damage = "mismatched"  // entries that charged another amount than was reserved, or resolved
 	Unexplained Damage = "unexplained" // an entry without its author, on another list, or resolved where that cannot be
 	Forged      Damage = "forged"      // an entry in a table that has none of its state, or a refund without its resolution
-	Stuck       Damage = "stuck"       // a reservation or a mark that the settler should have finished
+	Stuck       Damage = "stuck"       // a lease or a mark that the settler should have finished
 	Busy        Damage = "busy"        // the wallet changed during all reads: verify the project again
 )
 
@@ -48,7 +47,7 @@ type Verified struct {
 	Findings         []Finding // by project, then by key
 }
 
-// stuckAfter is the age from which no reservation may be pending, captured ones included.
+// stuckAfter is the age from which no lease may be pending.
 const stuckAfter = 30 * time.Minute
 
 // skew is the difference of clocks up to which a reservation of the future is none that nothing would ever settle.
@@ -56,28 +55,23 @@ const skew = 5 * time.Minute
 
 // account collects from one pass over the tables what belongs to one project.
 type account struct {
-	shards     map[string]int64 // balance of each shard of the wallet
-	inUse      int              // the number of shards that the wallet's first shard names
+	wallet     bool             // the project has a wallet
+	balance    int64            // of the wallet
+	lent       int64            // by the wallet, less that of its leases
 	unread     bool             // a balance that is no number
 	beyond     bool             // an amount or a sum that no wallet has
 	sum        int64            // the credits that the entries add less those that they charge
-	granted    int64            // the credits that the shards of the wallet count as moved by operators
+	granted    int64            // the credits that the wallet counts as moved by operators
 	moved      int64            // the credits that operators moved
-	entries    map[place]Entry  // entries of pending keys
-	pending    map[place]int64  // reserved
+	pending    map[Key]Lease    // by key
+	spent      map[Key]int64    // captured credits by pending lease
 	refunds    map[Key]int64    // refunded credits by the charge that the refunds name
 	returned   map[Key]int64    // refunded credits by the charge whose resolution refunds them
 	resolved   map[Key]Entry    // resolutions by their charge
 	captured   map[Key]int64    // charges
-	marks      map[place]Entry  // in state sending
+	marks      map[Key]bool     // in state sending
 	found      map[Finding]bool // findings of this pass
 	partitions map[entryTable]map[string]bool
-}
-
-// place identifies a reservation and its ledger entry.
-type place struct {
-	wallet string
-	key    Key
 }
 
 // Verify recomputes every wallet from the ledger: balance + pending without a capture + captures − refunds −
@@ -110,8 +104,7 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 	for _, from := range entryTables {
 		err = s.scan(ctx, s.tables.name(from), func(item dynamo.Item) {
 			result.Entries++
-			wallet, _ := walletOf(item)
-			of(projectOf(wallet)).addEntry(from, item)
+			of(projectOf(dynamo.TextOf(item["pk"]))).addEntry(from, item)
 			read()
 		})
 		if err != nil {
@@ -147,18 +140,21 @@ func (s *Store) scan(ctx context.Context, table string, visit func(dynamo.Item))
 }
 
 // verifyAgain reads one project until its wallet is the same before and after the read of its ledger. verifyAgain also reads
-// each wallet and each partition that the first pass saw.
+// each partition that the first pass saw.
 func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) ([]Finding, error) {
 	const tries = 3
-	wallets := slices.Sorted(maps.Keys(seen.shards))
 	for range tries {
 		a := newAccount()
-		start, err := s.shardItems(ctx, project, wallets...)
+		for f := range seen.found {
+			a.found[f] = f.Damage == Misplaced && f.Key == "" // a wallet that is not read again
+		}
+		maps.DeleteFunc(a.found, func(_ Finding, keep bool) bool { return !keep })
+		start, err := s.walletItem(ctx, project)
 		if err != nil {
 			return nil, err
 		}
-		for wallet, item := range start {
-			a.addWallet(wallet, item)
+		if start != nil {
+			a.addWallet(project, start)
 		}
 		for _, from := range entryTables {
 			for pk := range seen.again(a, from, project, time.Now()) {
@@ -171,7 +167,7 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 				}
 			}
 		}
-		end, err := s.shardItems(ctx, project, wallets...)
+		end, err := s.walletItem(ctx, project)
 		if err != nil {
 			return nil, err
 		}
@@ -180,15 +176,6 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 		}
 	}
 	return []Finding{{Project: project, Damage: Busy, Detail: "the wallet changed while it was read"}}, nil
-}
-
-// walletItem reads one shard of a wallet, and returns nil where there is no such shard.
-func (s *Store) walletItem(ctx context.Context, project string) (dynamo.Item, error) {
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.tables.Wallets, Key: walletKey(project), ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		return nil, fmt.Errorf("credit: read the wallet: %w", err)
-	}
-	return out.Item, nil
 }
 
 // again returns the partitions of a table that may hold entries when the wallet is read again: those that the account has
@@ -203,14 +190,14 @@ func (a *account) again(second *account, from entryTable, project string, now ti
 	for _, ago := range []int{0, -1} {
 		days[now.UTC().AddDate(0, 0, ago).Format(time.DateOnly)] = true
 	}
-	for _, pending := range []map[place]int64{a.pending, second.pending} {
-		for at := range pending {
-			days[at.key.Day()] = true
+	for _, pending := range []map[Key]Lease{a.pending, second.pending} {
+		for key := range pending {
+			days[key.Day()] = true
 		}
 	}
-	for wallet := range second.shards {
+	for _, shard := range shards(project) {
 		for day := range days {
-			all[partition(wallet, day)] = true
+			all[shard+"#"+day] = true
 		}
 	}
 	return all
@@ -218,41 +205,40 @@ func (a *account) again(second *account, from entryTable, project string, now ti
 
 func newAccount() *account {
 	return &account{
-		shards: map[string]int64{}, partitions: map[entryTable]map[string]bool{requests: {}, movements: {}, resolutions: {}}, entries: map[place]Entry{}, pending: map[place]int64{},
-		refunds: map[Key]int64{}, captured: map[Key]int64{}, marks: map[place]Entry{}, found: map[Finding]bool{},
+		partitions: map[entryTable]map[string]bool{requests: {}, movements: {}, resolutions: {}}, pending: map[Key]Lease{}, spent: map[Key]int64{},
+		refunds: map[Key]int64{}, captured: map[Key]int64{}, marks: map[Key]bool{}, found: map[Finding]bool{},
 		returned: map[Key]int64{}, resolved: map[Key]Entry{},
 	}
 }
 
 // report adds a finding to the account.
-func (a *account) report(wallet string, damage Damage, key Key, format string, args ...any) {
-	a.found[Finding{projectOf(wallet), damage, key, fmt.Sprintf(format, args...)}] = true
+func (a *account) report(project string, damage Damage, key Key, format string, args ...any) {
+	a.found[Finding{projectOf(project), damage, key, fmt.Sprintf(format, args...)}] = true
 }
 
-// addWallet adds one shard of a wallet to the account.
-func (a *account) addWallet(wallet string, item dynamo.Item) {
-	if wallet == projectOf(wallet) {
-		a.inUse = shardsIn(item)
+// addWallet adds a wallet to the account.
+func (a *account) addWallet(name string, item dynamo.Item) {
+	if name != projectOf(name) {
+		a.report(name, Misplaced, "", "no request finds the wallet %s", name)
+		return
 	}
 	balance, err := dynamo.NumberOf(item["balance"])
-	if err != nil || item["pending"] != nil && pendingOf(item) == nil {
-		a.report(wallet, Unreadable, "", "the wallet has no balance, or no reservations that can be read")
+	lent, invalid := dynamo.NumberOf(item["lent"])
+	if err != nil || invalid != nil || dynamo.TextOf(item["fence"]) == "" || item["pending"] != nil && pendingOf(item) == nil {
+		a.report(name, Unreadable, "", "the wallet has no balance, or no leases that can be read")
 	}
-	a.shards[wallet] = balance
-	a.unread = a.unread || err != nil
-	granted, _ := dynamo.NumberOf(item["granted"]) // absent until the first movement
-	a.granted += granted
+	a.wallet, a.balance, a.lent, a.unread = true, balance, lent, err != nil
+	a.granted, _ = dynamo.NumberOf(item["granted"]) // absent until the first movement
 	if balance < 0 {
-		a.report(wallet, Overdrawn, "", "the balance is %d", balance)
+		a.report(name, Overdrawn, "", "the balance is %d", balance)
 	}
-	pending := pendingOf(item)
-	for _, key := range slices.Sorted(maps.Keys(pending)) {
-		r, err := decodePending(wallet, key, pending[key])
-		if err != nil || r.Credits <= 0 {
-			a.report(wallet, Unreadable, Key(key), "the reservation cannot be read")
+	for _, l := range leasesOf(item, func(lease string, err error) { a.report(name, Unreadable, Key(lease), "%v", err) }) {
+		if l.Credits <= 0 {
+			a.report(name, Unreadable, l.Key, "the lease has %d credits", l.Credits)
 			continue
 		}
-		a.pending[place{wallet, r.Key}] = r.Credits
+		a.pending[l.Key] = l
+		a.lent = a.plus(a.lent, -l.lent(DefaultLimits.Leasing))
 	}
 }
 
@@ -262,49 +248,47 @@ var entryTables = []entryTable{movements, resolutions, requests}
 
 // addEntry adds an entry of a table to the account.
 func (a *account) addEntry(from entryTable, item dynamo.Item) {
-	wallet, day := walletOf(item)
-	a.partitions[from][dynamo.TextOf(item["pk"])] = true
+	pk := dynamo.TextOf(item["pk"])
+	a.partitions[from][pk] = true
 	e, err := decodeEntry(item)
 	if _, keyErr := ParseKey(string(e.Key)); err != nil || keyErr != nil || e.State != Adjustment && e.Credits <= 0 {
-		a.report(wallet, Unreadable, Key(dynamo.TextOf(item["sk"])), "the entry cannot be read")
+		a.report(pk, Unreadable, Key(dynamo.TextOf(item["sk"])), "the entry cannot be read")
 		return
 	}
 	if !from.has(e.State) || from == resolutions && e.State == Refunded && e.Refunds == "" {
-		a.report(wallet, Forged, e.Key, "a %s of %d credits in the table %s", e.State, e.Credits, from)
+		a.report(pk, Forged, e.Key, "a %s of %d credits in the table %s", e.State, e.Credits, from)
 		return
 	}
 	a.sum = a.plus(a.sum, effects[from][e.State]*e.Credits)
+	own := e.Project
+	if from == requests {
+		own = partition(e.Project, e.Key)
+	}
+	if pk != own {
+		a.report(pk, Misplaced, e.Key, "the entry is stored under %s and not under %s", pk, own)
+	}
 	if from != requests {
-		if wallet != projectOf(wallet) || day != "" {
-			a.report(wallet, Misplaced, e.Key, "the entry is stored under %s", dynamo.TextOf(item["pk"]))
-		}
 		a.addOperators(from, e)
 		return
 	}
-	if listed := dynamo.TextOf(item["uncertain"]); e.Uncertain && listed != wallet {
-		a.report(wallet, Unexplained, e.Key, "the charge is on the list of %q", listed)
-	}
-	if e.Key.Day() != day {
-		a.report(wallet, Misplaced, e.Key, "the entry of %s is stored under %s", e.Key.Day(), day)
+	if listed := dynamo.TextOf(item["uncertain"]); e.Uncertain && listed != shard(e.Project, e.Key) {
+		a.report(pk, Unexplained, e.Key, "the charge is on the list of %q", listed)
 	}
 	switch e.State {
 	case Captured:
-		if _, twice := a.captured[e.Key]; twice {
-			a.report(wallet, Repeated, e.Key, "charged in more than one shard")
-		}
 		a.captured[e.Key] = e.Credits
+		if lease := e.Key.lease(); a.pending[lease].Credits > 0 {
+			a.spent[lease] = a.plus(a.spent[lease], e.Credits)
+		}
 	case Sending:
-		a.marks[place{wallet, e.Key}] = e
+		a.marks[e.Key] = true
 	}
 	_, resolved := a.resolved[e.Key]
 	switch {
 	case e.Uncertain && e.State != Captured:
-		a.report(wallet, Unexplained, e.Key, "a %s entry that is uncertain", e.State)
+		a.report(pk, Unexplained, e.Key, "a %s entry that is uncertain", e.State)
 	case e.Uncertain && resolved:
-		a.report(wallet, Unexplained, e.Key, "a resolution of a charge that is still uncertain")
-	}
-	if at := (place{wallet, e.Key}); a.pending[at] != 0 {
-		a.entries[at] = e
+		a.report(pk, Unexplained, e.Key, "a resolution of a charge that is still uncertain")
 	}
 }
 
@@ -321,7 +305,7 @@ func (a *account) plus(sum, credits int64) int64 {
 // addOperators adds an entry that an operator wrote to the account.
 func (a *account) addOperators(from entryTable, e Entry) {
 	if e.Actor == "" || e.Reason == "" {
-		a.report(e.Wallet, Unexplained, e.Key, "a %s without its actor and reason", e.State)
+		a.report(e.Project, Unexplained, e.Key, "a %s without its actor and reason", e.State)
 	}
 	a.moved += effects[from][e.State] * e.Credits
 	switch {
@@ -337,31 +321,28 @@ func (a *account) addOperators(from entryTable, e Entry) {
 
 // assess returns the findings once all items have been added.
 func (a *account) assess(project string, now time.Time) []Finding {
-	var held int64
-	for wallet, balance := range a.shards {
-		held = a.plus(held, balance)
-		if _, shard, err := parseWallet(wallet); err != nil || shard > 0 && shard >= a.inUse {
-			a.report(project, Misplaced, "", "no request finds the %d credits of %s: the wallet has %d shards", balance, wallet, a.inUse)
+	held := a.plus(0, a.balance)
+	for key, l := range a.pending {
+		spent := a.spent[key]
+		charged := l.Slots == 1 && spent > 0
+		if !charged {
+			held = a.plus(held, l.Credits-spent)
+		}
+		if spent > l.Credits || charged && spent != l.Credits {
+			a.report(project, Mismatched, key, "%d credits were reserved, %d were charged", l.Credits, spent)
+		}
+		if age := now.Sub(key.Time()); age > stuckAfter || age < -skew {
+			a.report(project, Stuck, key, "%d credits are reserved for %s", l.Credits, age.Round(time.Minute))
 		}
 	}
-	for at, credits := range a.pending {
-		entry, written := a.entries[at]
-		if written && entry.State == Captured {
-			if entry.Credits != credits {
-				a.report(project, Mismatched, at.key, "%d credits were reserved, %d were charged", credits, entry.Credits)
-			}
-		} else {
-			held = a.plus(held, credits)
-		}
-		if age := now.Sub(at.key.Time()); age > stuckAfter || age < -skew {
-			a.report(project, Stuck, at.key, "%d credits are reserved for %s", credits, age.Round(time.Minute))
+	for key := range a.marks {
+		age := now.Sub(key.Time())
+		if _, pending := a.pending[key.lease()]; !pending && (age > stuckAfter || age < -skew) {
+			a.report(project, Stuck, key, "marked as about to be sent, and no lease")
 		}
 	}
-	for at := range a.marks {
-		age := now.Sub(at.key.Time())
-		if _, pending := a.pending[at]; !pending && (age > stuckAfter || age < -skew) {
-			a.report(project, Stuck, at.key, "marked as about to be sent, and no reservation")
-		}
+	if a.lent != 0 {
+		a.report(project, Unbalanced, "", "the wallet counts %d for leases beyond those that it has", a.lent)
 	}
 	for charge, credits := range a.refunds {
 		if credits > a.captured[charge] {
@@ -381,14 +362,14 @@ func (a *account) assess(project string, now time.Time) []Finding {
 			a.report(project, Forged, charge, "a refund of %d credits by no resolution", credits)
 		}
 	}
-	if len(a.shards) > 0 && a.granted != a.moved {
+	if a.wallet && a.granted != a.moved {
 		a.report(project, Unbalanced, "", "the wallet says %d credits by operators, their entries %d", a.granted, a.moved)
 	}
 	if a.beyond {
 		a.report(project, Unbalanced, "", "an amount, or a sum of amounts, is beyond the largest balance")
 	}
 	switch {
-	case len(a.shards) == 0 && a.sum != 0:
+	case !a.wallet && a.sum != 0:
 		a.report(project, NoWallet, "", "the ledger says %d credits", a.sum)
 	case !a.unread && held != a.sum:
 		a.report(project, Unbalanced, "", "the wallet holds %d credits, the ledger says %d: %+d", held, a.sum, held-a.sum)

@@ -1,15 +1,19 @@
 package credit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/dynamo"
 )
@@ -42,13 +46,8 @@ const MaxBalance = math.MaxInt64 / 4
 
 // CreateWallet creates a project's empty wallet. CreateWallet leaves an existing wallet as it is.
 func (s *Store) CreateWallet(ctx context.Context, project string) error {
-	return s.create(ctx, project)
-}
-
-// create creates one shard of a wallet.
-func (s *Store) create(ctx context.Context, wallet string) error {
-	item := walletKey(wallet)
-	item["balance"] = dynamo.Number(0)
+	item := walletKey(project)
+	item["balance"], item["lent"], item["fence"] = dynamo.Number(0), dynamo.Number(0), dynamo.Text("0")
 	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:           &s.tables.Wallets,
@@ -61,68 +60,86 @@ func (s *Store) create(ctx context.Context, wallet string) error {
 	return fmt.Errorf("credit: create the wallet: %w", err)
 }
 
-// Balance returns the credits that a project can spend, without pending reservations. A project without a wallet has 0
-// credits. The balance of a wallet with several shards is their sum at one moment; while credits move between the shards
-// without a pause, the sum may be off by the credits that moved.
-func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:            &s.tables.Wallets,
-		Key:                  walletKey(project),
-		ProjectionExpression: aws.String("balance, shards"),
-		ConsistentRead:       aws.Bool(true),
-	})
+// walletItem reads a wallet consistently, and returns nil where the project has none.
+func (s *Store) walletItem(ctx context.Context, project string) (dynamo.Item, error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.tables.Wallets, Key: walletKey(project), ConsistentRead: aws.Bool(true)})
 	if err != nil {
-		return 0, fmt.Errorf("credit: read the balance: %w", err)
+		return nil, fmt.Errorf("credit: read the wallet: %w", err)
 	}
-	if out.Item == nil {
-		return 0, nil
-	}
-	return s.sumOfShards(ctx, project, out.Item)
+	return out.Item, nil
 }
 
-// Wallet is the state of a project's wallet over all its shards.
+// Balance returns the credits that a project can spend: the balance of the wallet, and what leases with several slots have not
+// spent. Reservations of one request count as spent. A project without a wallet has 0 credits.
+func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
+	item, err := s.walletItem(ctx, project)
+	if err != nil || item == nil {
+		return 0, err
+	}
+	return s.available(ctx, item)
+}
+
+// available returns the balance of a wallet that was read, with what leases with several slots have not spent. Each lease
+// takes a query.
+func (s *Store) available(ctx context.Context, item dynamo.Item) (int64, error) {
+	balance, err := dynamo.NumberOf(item["balance"])
+	if err != nil {
+		return 0, fmt.Errorf("credit: wallet %s: %w", dynamo.TextOf(item["pk"]), err)
+	}
+	leases := slices.DeleteFunc(leasesOf(item, func(string, error) {}), func(l Lease) bool { return l.Slots == 1 })
+	unspent, err := s.unspent(ctx, leases, Captured, Sending)
+	return balance + unspent, err
+}
+
+// unspent returns the credits of leases without those of entries in the given states.
+func (s *Store) unspent(ctx context.Context, leases []Lease, spent ...State) (int64, error) {
+	var sum atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(s.limits.Leasing.AtOnce)
+	for _, l := range leases {
+		group.Go(func() error {
+			entries, err := s.slotEntries(ctx, l)
+			for _, e := range entries {
+				if slices.Contains(spent, e.State) {
+					sum.Add(-e.Credits)
+				}
+			}
+			sum.Add(l.Credits)
+			return err
+		})
+	}
+	err := group.Wait()
+	return sum.Load(), err
+}
+
+// Wallet is the state of a project's wallet.
 type Wallet struct {
-	Shards         int       // at least 1
 	Balance, Alert int64     // Alert 0: no alert
-	Reserved       int64     // pending, not in Balance
-	Oldest         time.Time // begin of the oldest pending reservation; zero: none is pending
+	Reserved       int64     // by single requests, not in Balance
+	Oldest         time.Time // begin of the oldest lease; zero: there is none
 }
 
 // Wallet reads a project's wallet, and returns nil where the project has none.
 func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
-	items, err := s.shardItems(ctx, project)
-	if err != nil || items[project] == nil {
+	item, err := s.walletItem(ctx, project)
+	if err != nil || item == nil {
 		return nil, err
 	}
-	w := Wallet{Shards: shardsIn(items[project])}
-	if alert := items[project]["alert"]; alert != nil {
+	w := Wallet{}
+	if alert := item["alert"]; alert != nil {
 		if w.Alert, err = dynamo.NumberOf(alert); err != nil {
 			return nil, fmt.Errorf("credit: wallet of %s: %w", project, err)
 		}
 	}
-	for wallet, item := range items {
-		if err := w.add(wallet, item); err != nil {
-			return nil, err
+	for _, l := range slices.Backward(leasesOf(item, func(_ string, failed error) { err = cmp.Or(err, failed) })) {
+		if w.Oldest = l.Key.Time(); l.Slots == 1 {
+			w.Reserved += l.Credits
 		}
 	}
-	// Credits may have moved between the shards while the loop read them one after another.
-	w.Balance, err = s.Balance(ctx, project)
+	if err == nil {
+		w.Balance, err = s.available(ctx, item)
+	}
 	return &w, err
-}
-
-// add adds the pending reservations of one shard to the totals.
-func (w *Wallet) add(wallet string, item dynamo.Item) error {
-	for key, value := range pendingOf(item) {
-		r, err := decodePending(wallet, key, value)
-		if err != nil {
-			return err
-		}
-		w.Reserved += r.Credits
-		if at := r.Key.Time(); w.Oldest.IsZero() || at.Before(w.Oldest) {
-			w.Oldest = at
-		}
-	}
-	return nil
 }
 
 // Grant adds credits to a wallet.
@@ -147,11 +164,7 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 		Key: m.ID, State: state, Credits: m.Credits, Price: m.Price,
 		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason, Refunds: m.Refunds,
 	}
-	err := s.post(ctx, m, entry)
-	if m.Credits < 0 && errors.Is(err, ErrOutOfRange) {
-		return s.gatherAndMove(ctx, m.Project, -m.Credits, err, func() error { return s.post(ctx, m, entry) })
-	}
-	return err
+	return s.post(ctx, m, entry)
 }
 
 // post writes a movement and its entry. An entry under the key of a refunded charge keeps the charge from a second refund.

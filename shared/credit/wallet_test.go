@@ -1,7 +1,6 @@
 package credit_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +69,7 @@ func TestBounds(t *testing.T) {
 // TestWallet checks that a wallet reports its pending credits, the begin of the oldest reservation, and its alert.
 func TestWallet(t *testing.T) {
 	t.Parallel()
-	store, now, want := newStore(t, 100), time.Now(), credit.Wallet{Shards: 1, Balance: 100}
+	store, now, want := newStore(t, 100), time.Now(), credit.Wallet{Balance: 100}
 	check := func() {
 		t.Helper()
 		got, err := store.Wallet(t.Context(), "p")
@@ -100,25 +99,17 @@ func TestWallet(t *testing.T) {
 	}
 }
 
-// TestLow checks that the pass over reservations reports a wallet below its alert, and none at its alert or without one. The
-// sum of all shards counts.
+// TestLow checks that the pass over reservations reports a wallet below its alert, and none at its alert or without one.
 func TestLow(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, 1, 100)
+	f := newFixture(t, 100)
 	for project, alert := range map[string]int64{"none": 0, "above": 99, "at": 100, "below": 101} {
-		for _, shards := range []int{1, 2} {
-			id := fmt.Sprint(project, shards)
-			f.project(id, shards, 100)
-			f.must(f.SetAlert(t.Context(), id, alert))
-			if shards == 2 { // each holds half of the balance
-				spread(t, f.Store, id)
-			}
-		}
+		f.project(project, 100)
+		f.must(f.SetAlert(t.Context(), project, alert))
 	}
 	var low []credit.LowBalance
-	err := f.VisitPending(t.Context(), func(*credit.Reservation, error) error { return nil }, func(l credit.LowBalance) { low = append(low, l) })
-	slices.SortFunc(low, func(a, b credit.LowBalance) int { return cmp.Compare(a.Project, b.Project) })
-	if err != nil || fmt.Sprint(low) != "[{below1 100 101} {below2 100 101}]" {
+	err := f.VisitPending(t.Context(), func(credit.Lease, error) error { return nil }, func(l credit.LowBalance) { low = append(low, l) })
+	if err != nil || fmt.Sprint(low) != "[{below 100 101}]" {
 		t.Errorf("%v, %v", low, err)
 	}
 }
@@ -137,8 +128,8 @@ func TestVisitPending(t *testing.T) {
 		want = append(want, r.Key)
 	}
 	stop := errors.New("enough")
-	err := store.VisitPending(t.Context(), func(r *credit.Reservation, err error) error {
-		if got = append(got, r.Key); len(got) == 3 {
+	err := store.VisitPending(t.Context(), func(l credit.Lease, err error) error {
+		if got = append(got, l.Key); len(got) == 3 {
 			return stop
 		}
 		return err
@@ -152,7 +143,7 @@ func TestVisitPending(t *testing.T) {
 // other wallets are visited all the same, and that an error of visit about such a wallet ends the pass.
 func TestVisitUnreadable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, 1, 100)
+	f := newFixture(t, 100)
 	none, text, number := &types.AttributeValueMemberM{Value: dynamo.Item{}}, dynamo.Text("nonsense"), dynamo.Number(1)
 	r := reservation(30, false)
 	if err := errors.Join(take(t, f.Store, r, "reserve"), f.SetAlert(t.Context(), "p", 71)); err != nil {
@@ -168,8 +159,6 @@ func TestVisitUnreadable(t *testing.T) {
 		"pending-number":  {"pending": number, "balance": number},
 		"pending-missing": {"balance": number},
 		"no-key":          {"pending": &types.AttributeValueMemberM{Value: dynamo.Item{"nonsense": none}}, "balance": number},
-		"shard":           {"pending": none, "balance": dynamo.Number(0), "alert": number, "shards": dynamo.Number(2)},
-		"shard#1":         {"pending": none, "balance": text},
 	}
 	for id, item := range broken {
 		item["pk"] = dynamo.Text(id)
@@ -177,12 +166,12 @@ func TestVisitUnreadable(t *testing.T) {
 	}
 	var named, lows []string
 	visited := 0
-	err := f.VisitPending(t.Context(), func(found *credit.Reservation, err error) error {
+	err := f.VisitPending(t.Context(), func(_ credit.Lease, err error) error {
 		if err == nil {
 			visited++
 			return nil
 		}
-		id, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "credit: wallet "), "credit: reservation nonsense of "), ": ")
+		id, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "credit: wallet "), "credit: lease nonsense of "), ": ")
 		named = append(named, id)
 		return nil
 	}, func(low credit.LowBalance) { lows = append(lows, low.Project) })
@@ -197,34 +186,29 @@ func TestVisitUnreadable(t *testing.T) {
 	stop := errors.New("stop")
 	for _, want := range []error{stop, nil} {
 		low := 0
-		err := f.VisitPending(t.Context(), func(*credit.Reservation, error) error { return want }, func(credit.LowBalance) { low++ })
+		err := f.VisitPending(t.Context(), func(credit.Lease, error) error { return want }, func(credit.LowBalance) { low++ })
 		if !errors.Is(err, want) || (low == 1) != (want == nil) {
 			t.Errorf("visit returns %v: %v, %d low balances", want, err, low)
 		}
 	}
 }
 
-// TestSpent checks what projects have spent by their wallets' items: over all shards, and without wallets that cannot be read
+// TestSpent checks what projects have spent by their wallets' items: without wallets that cannot be read
 // (docs/decisions/money.md#unusual-spending).
 func TestSpent(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, 1, 0)
+	f := newFixture(t, 0)
 	for name, item := range map[string]dynamo.Item{
-		"one":      {"balance": dynamo.Number(70), "granted": dynamo.Number(100)},
-		"three":    {"balance": dynamo.Number(10), "granted": dynamo.Number(100)},
-		"three#1":  {"balance": dynamo.Number(20)},
-		"three#2":  {"balance": dynamo.Number(5)},
-		"balance":  {"balance": dynamo.Text("9"), "granted": dynamo.Number(100)},
-		"shard":    {"balance": dynamo.Number(9), "granted": dynamo.Number(100)},
-		"shard#1":  {"balance": dynamo.Text("9")},
-		"granted":  {"balance": dynamo.Number(9), "granted": dynamo.Text("100")},
-		"named#01": {"balance": dynamo.Number(9)},
+		"one":     {"balance": dynamo.Number(70), "granted": dynamo.Number(100)},
+		"new":     {"balance": dynamo.Number(0)},
+		"balance": {"balance": dynamo.Text("9"), "granted": dynamo.Number(100)},
+		"granted": {"balance": dynamo.Number(9), "granted": dynamo.Text("100")},
 	} {
 		item["pk"] = dynamo.Text(name)
 		f.put(f.names.Wallets, item)
 	}
 	got, err := f.Spent(t.Context())
-	if want := map[string]int64{"p": 0, "one": 30, "three": 65}; err != nil || !maps.Equal(got, want) {
+	if want := map[string]int64{"p": 0, "one": 30, "new": 0}; err != nil || !maps.Equal(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 }

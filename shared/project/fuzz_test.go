@@ -16,7 +16,7 @@ func FuzzItems(f *testing.F) {
 	f.Add([]byte("project"), "acme", "Acme", "0771234567", int64(60), uint32(5), true)
 	f.Add(bytes.Repeat([]byte{3, 'a', 'b', 'c', 9, 7, 1, 0}, 20), "a", "\xff", "", int64(-1), uint32(0), false)
 	names := []string{"pk", "sk", "name", "paused", "limit_requests", "limit_seconds", "trial", "trial_destinations", "created", "version",
-		"client_id", "environment", "active", "secrets", "digest", "kind", "vendor", "mode", "priority", "settings", "updated", "shards", "shards_before", "shards_since",
+		"client_id", "environment", "active", "secrets", "digest", "kind", "vendor", "mode", "priority", "settings", "updated",
 		"recipient_limits", "hash_key", "messages", "seconds", "daily_credits", "daily_units", "closed"}
 	f.Fuzz(func(t *testing.T, data []byte, id, name, destination string, number int64, seconds uint32, yes bool) {
 		if r, err := decode([]item{itemtest.Item(data, names...)}); r != nil && (err != nil || r.ID == "" && !bytes.Contains(data, []byte{0})) {
@@ -26,7 +26,6 @@ func FuzzItems(f *testing.F) {
 		want := Record{
 			Project: Project{ID: id, Name: name, Paused: yes, Limit: RateLimit{int(number), time.Duration(seconds) * time.Second}, Trial: !yes,
 				TrialDestinations: []string{destination, name}, Created: at, Closed: at, version: number,
-				Shards: Shards{Count: 1 + int(seconds), Before: int(seconds), Since: at},
 				Limits: Limits{[]RecipientLimit{{int(number), time.Duration(seconds) * time.Second}, {1, Day}}, number, int64(seconds)}, hashKey: []byte(name)},
 			Credentials: []Credential{{ClientID: name, Environment: Production, Active: yes, Secrets: []SecretDigest{{DigestSecret(name), at}, {DigestSecret(id), at}}}},
 			Integrations: []Integration{{ID: IntegrationID(Development, SMS, destination), Kind: SMS, Environment: Development, Vendor: destination, Mode: BYOK, Active: yes,

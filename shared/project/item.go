@@ -41,9 +41,6 @@ func projectFields(p *Project, it item) fields {
 		"limit_requests": &p.Limit.Requests, "limit_seconds": &p.Limit.Window,
 		"trial": &p.Trial, "trial_destinations": &p.TrialDestinations, "hash_key": &p.hashKey,
 	}
-	if p.Shards.Count > 0 || it["shards"] != nil {
-		f["shards"], f["shards_before"], f["shards_since"] = &p.Shards.Count, &p.Shards.Before, &p.Shards.Since
-	}
 	if !p.Closed.IsZero() || it["closed"] != nil {
 		f["closed"] = &p.Closed
 	}

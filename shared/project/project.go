@@ -86,7 +86,6 @@ type Project struct {
 	Limits            Limits    // of messages to one number, and of a day
 	Trial             bool      // SMS are restricted to TrialDestinations
 	TrialDestinations []string  // phone numbers in the format of NormalNumber
-	Shards            Shards    // for a project that is too busy for one item of DynamoDB
 	Created           time.Time // in UTC, to the second
 	Closed            time.Time // in UTC, to the second; zero for a project that is not closed
 
@@ -129,23 +128,6 @@ func (p *Project) hash(text string) string {
 	mac := hmac.New(sha256.New, p.hashKey)
 	mac.Write([]byte(text))
 	return base32Lower.EncodeToString(mac.Sum(nil)[:20])
-}
-
-// Shards is the number of shards of a project's wallet, ledger and counters (docs/decisions/money.md#shards).
-type Shards struct {
-	Count  int // 0 for a number that was never set
-	Before int // the number of shards until Since
-	// Since is in UTC, to the second, and in the future when Count is set: every instance then knows the change in time, and
-	// all instances count a window of the rate limit in the same shards.
-	Since time.Time
-}
-
-// At returns the number of shards at a time, or in the window that begins at that time: at least 1.
-func (p Shards) At(t time.Time) int {
-	if t.Before(p.Since) {
-		return max(p.Before, 1)
-	}
-	return max(p.Count, 1)
 }
 
 var numberPattern = pattern.New(`^(?:0|\+94)(7\d{8})$`)

@@ -29,7 +29,6 @@ var (
 	ErrMixedModes = errors.New("the active integrations of one kind and environment share one mode")
 	ErrBusy       = errors.New("another operator is changing the project")
 	ErrRotating   = errors.New("a rotation is open")
-	ErrShardsSet  = errors.New("the shards were changed a short while ago")
 	ErrClosed     = errors.New("the project is closed")
 )
 
@@ -133,37 +132,6 @@ func (s *Store) SetPaused(ctx context.Context, projectID string, paused bool) (P
 // SetLimits changes the limits of a project: the requests of a window, and the limits against abuse.
 func (s *Store) SetLimits(ctx context.Context, projectID string, edit func(*RateLimit, *Limits)) (Project, error) {
 	return s.update(ctx, projectID, func(p *Project) error { edit(&p.Limit, &p.Limits); return nil })
-}
-
-// shardsDelay is the time until every instance has read a change of the shards, with a clock off by half a minute.
-const shardsDelay = 90 * time.Second
-
-// SetShards sets the number of shards of a project's wallet, ledger and counters, from shardsDelay on. The wallet must
-// have these shards already. SetShards changes nothing where the number is set already, and returns ErrShardsSet while
-// windows of the rate limit are still counted with the number before an earlier change.
-func (s *Store) SetShards(ctx context.Context, projectID string, count int) (Project, error) {
-	return s.update(ctx, projectID, func(p *Project) error {
-		if err := p.ValidateShards(count); err != nil || count == max(p.Shards.Count, 1) {
-			return err
-		}
-		now := now()
-		p.Shards = Shards{Count: count, Before: p.Shards.At(now), Since: now.Add(shardsDelay)}
-		return nil
-	})
-}
-
-// ValidateShards returns the reason why the number of shards cannot be set now.
-func (p *Project) ValidateShards(count int) error {
-	if count < 1 {
-		return fmt.Errorf("%d shards: %w", count, ErrInvalid)
-	}
-	if err := p.RefuseClosed(); err != nil {
-		return err
-	}
-	if end := p.Shards.Since.Add(p.Limit.Window); count != max(p.Shards.Count, 1) && now().Before(end) {
-		return fmt.Errorf("%w; they can be changed again from %s", ErrShardsSet, end.Format("15:04:05 UTC"))
-	}
-	return nil
 }
 
 // SetTrial puts a project on trial or ends its trial, and sets the destinations that the trial allows.

@@ -373,44 +373,6 @@ func TestDamagedItems(t *testing.T) {
 	}
 }
 
-// TestShards checks that a change of the shards takes effect at a moment that every instance knows beforehand, and that
-// another change has to wait until no window is counted with the earlier number.
-func TestShards(t *testing.T) {
-	s := newTestStore(t)
-	p := create(t, s, Project{ID: "busy"})
-	if got := p.Shards.At(time.Now()); got != 1 {
-		t.Errorf("a new project has %d shards", got)
-	}
-	before := time.Now()
-	must[Project](t)(s.SetShards(t.Context(), "busy", 16))
-	shards := load(t, s, "busy").Shards
-	if delay := shards.Since.Sub(before); delay < 88*time.Second || delay > 100*time.Second {
-		t.Errorf("takes effect after %s", delay)
-	}
-	for at, want := range map[time.Time]int{before: 1, shards.Since.Add(-time.Second): 1, shards.Since: 16, shards.Since.Add(time.Hour): 16} {
-		if got := shards.At(at); got != want {
-			t.Errorf("%d shards at %s, want %d", got, at, want)
-		}
-	}
-	if _, err := s.SetShards(t.Context(), "busy", 4); !errors.Is(err, ErrShardsSet) {
-		t.Errorf("a second change at once: %v", err)
-	}
-	must[Project](t)(s.SetShards(t.Context(), "busy", 16))   // the same again
-	must[Project](t)(s.SetPaused(t.Context(), "busy", true)) // other changes keep it
-	if got := load(t, s, "busy").Shards; got != shards {
-		t.Errorf("%+v after another change, want %+v", got, shards)
-	}
-	create(t, s, Project{ID: "none"})
-	for _, count := range []int{0, -1} {
-		if _, err := s.SetShards(t.Context(), "none", count); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%d shards: %v", count, err)
-		}
-	}
-	if _, err := s.SetShards(t.Context(), "nobody", 2); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a project that is not there: %v", err)
-	}
-}
-
 // TestReserved checks the words that are no project ID (docs/decisions/operating.md#reserved-names).
 func TestReserved(t *testing.T) {
 	for id, valid := range map[string]bool{

@@ -326,7 +326,7 @@ func TestSubtract(t *testing.T) {
 func TestExpires(t *testing.T) {
 	all, client, table := instances(t, 1)
 	l := at(all[0], noon)
-	_, err := l.Count(t.Context(), limited("p", project.RateLimit{Requests: 1, Window: time.Minute}, 1), "production")
+	_, err := l.Count(t.Context(), limited("p", project.RateLimit{Requests: 1, Window: time.Minute}), "production")
 	message, _, counted := l.CountMessage(t.Context(), limitedTo(per(1, time.Second)), someone)
 	daily, _, summed := l.CountDaily(t.Context(), Daily{"p", Credits, 1}, 1, noon)
 	if err := errors.Join(err, counted, summed); err != nil {

@@ -3,24 +3,32 @@ package ratelimit
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"svcapi/shared/project"
 )
 
-// TestQuotas checks that the shards' quotas add up to the limit, differ by one at most, and are above 0.
+// TestQuotas checks that the quotas add up to the limit and are above 0, and that the first one never falls where the limit is
+// raised: a counter then never exceeds its quota.
 func TestQuotas(t *testing.T) {
-	for _, test := range []struct{ requests, shards, want int }{
-		{0, 1, 0}, {0, 8, 0}, {-1, 8, 0}, {1, 0, 1}, {1, 1, 1}, {1, 8, 1}, {7, 8, 7}, {8, 8, 8}, {9, 8, 8}, {100, 7, 7}, {100, 1, 1},
-	} {
-		all := quotas(limited("p", project.RateLimit{Requests: test.requests, Window: time.Minute}, test.shards), noon.Unix())
-		sum, least, most := 0, test.requests, 0
+	l, first := New(nil, ""), 0
+	for requests, want := range map[int]int{-1: 0, 0: 0, 1: 1, 1000: 1, 1001: 2, 1007: 8, 1015: 16, 1016: 16, 16_000: 16, 1_000_003: 16} {
+		all := l.quotas(project.RateLimit{Requests: requests})
+		sum := 0
 		for _, quota := range all {
-			sum, least, most = sum+quota, min(least, quota), max(most, quota)
+			sum += quota
 		}
-		if len(all) != test.want || sum != max(test.requests, 0) || len(all) > 0 && (least < 1 || most-least > 1) {
-			t.Errorf("%d requests in %d shards: %v", test.requests, test.shards, all)
+		if len(all) != want || sum != max(requests, 0) || want > 0 && slices.Min(all) < 1 {
+			t.Errorf("%d requests: %v", requests, all)
+		}
+	}
+	for requests := 1; requests < 20_000; requests += 7 {
+		if quota := l.quotas(project.RateLimit{Requests: requests})[0]; quota < first {
+			t.Errorf("%d requests: the first quota falls to %d", requests, quota)
+		} else {
+			first = quota
 		}
 	}
 }
@@ -51,14 +59,14 @@ func TestCacheExhausted(t *testing.T) {
 	limit := project.RateLimit{Requests: 4, Window: time.Minute}
 	other := project.RateLimit{Requests: 5, Window: time.Minute}
 	end := noon.Add(time.Minute)
-	want := func(limit project.RateLimit, now time.Time, shards ...int) {
+	want := func(limit project.RateLimit, now time.Time, of ...int) {
 		t.Helper()
 		all := map[int]bool{}
-		for _, shard := range shards {
-			all[shard] = true
+		for _, quota := range of {
+			all[quota] = true
 		}
 		if got := l.exhausted("p", limit, now); !maps.Equal(got, all) {
-			t.Errorf("exhausted in %v, want %v", got, shards)
+			t.Errorf("quotas %v are reached, want %v", got, of)
 		}
 	}
 	want(limit, noon)

@@ -26,7 +26,7 @@ const keepAfterWindow = time.Hour
 type Decision struct {
 	Allowed bool
 	Limit   int // requests in a window
-	// Remaining is the number of requests that the window has left; of a project with several shards, an estimate.
+	// Remaining is the number of requests that the window has left; where the limit has several quotas, an estimate.
 	Remaining int
 	Reset     time.Duration // the rest of the window, in whole seconds, at least 1
 }
@@ -34,8 +34,8 @@ type Decision struct {
 // Limiter counts requests in DynamoDB, and caches which windows are exhausted. A Limiter is safe for concurrent use
 // (docs/decisions/requests.md#rate-limit).
 //
-// The window of a project with several shards has a counter for each shard, with a quota of its own; the quotas add up to
-// the limit. A request is counted in any shard that has not reached its quota, so that the whole limit can be used.
+// A large limit has several quotas, which add up to the limit, and a counter for each of them. A request is counted by any
+// counter that has not reached its quota, so that the whole limit can be used.
 type Limiter struct {
 	client *dynamodb.Client
 	table  string
@@ -50,20 +50,21 @@ type Limiter struct {
 	crowded *cache.Map[string, time.Time] // until when a counter is taken to have more writers than slots
 
 	queueTime time.Duration // the end of the time of SubtractAll
+	large     int           // largeLimit
 }
 
-// exhaustion says which shards of a window are exhausted, until the window ends or the operator changes the limit.
+// exhaustion says which quotas of a window are reached, until the window ends or the operator changes the limit.
 type exhaustion struct {
 	until  time.Time
 	limit  project.RateLimit
-	shards map[int]bool // shards with a reached quota
+	quotas map[int]bool
 }
 
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
 	return &Limiter{
 		client: client, table: table, windows: map[string]exhaustion{}, queueTime: timeToQueue,
-		reached: cache.New[string, reached](maxReached), crowded: cache.New[string, time.Time](maxReached),
+		reached: cache.New[string, reached](maxReached), crowded: cache.New[string, time.Time](maxReached), large: largeLimit,
 	}
 }
 
@@ -72,17 +73,17 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 	now := l.clock.Now()
 	start, end := window(p.Limit, now)
 	owner := p.ID + "#" + env
-	quotas := quotas(p, start)
+	quotas := l.quotas(p.Limit)
 	exhausted := l.exhausted(owner, p.Limit, now)
 	if len(quotas) == len(exhausted) {
 		return decide(p, end, now), nil
 	}
-	for _, shard := range rand.Perm(len(quotas)) {
-		if exhausted[shard] {
+	for _, i := range rand.Perm(len(quotas)) {
+		if exhausted[i] {
 			continue
 		}
-		c := newCount(counter(owner, start, shard), 1, end, "n")
-		c, item, err := l.add(ctx, c, []int64{int64(quotas[shard])}, types.ReturnValueUpdatedNew)
+		c := newCount(counter(owner, start, i), 1, end, "n")
+		c, item, err := l.add(ctx, c, []int64{int64(quotas[i])}, types.ReturnValueUpdatedNew)
 		n := int64(0)
 		if err == nil && c.By > 0 {
 			n, err = dynamo.NumberOf(item["n"])
@@ -92,10 +93,10 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 		}
 		if c.By > 0 {
 			d := decide(p, end, now)
-			d.Allowed, d.Remaining = true, max(0, quotas[shard]-int(n))*len(quotas)
+			d.Allowed, d.Remaining = true, max(0, quotas[i]-int(n))*len(quotas)
 			return d, nil
 		}
-		l.cacheExhausted(owner, exhaustion{until: end, limit: p.Limit}, shard, now)
+		l.cacheExhausted(owner, exhaustion{until: end, limit: p.Limit}, i, now)
 	}
 	return decide(p, end, now), nil
 }
@@ -103,32 +104,45 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 // Exhausted reports from the cache that the window's limit is reached. A limit below one request is always reached.
 func (l *Limiter) Exhausted(p *project.Project, env string) (Decision, bool) {
 	now := l.clock.Now()
-	start, end := window(p.Limit, now)
-	if len(l.exhausted(p.ID+"#"+env, p.Limit, now)) < len(quotas(p, start)) {
+	_, end := window(p.Limit, now)
+	if len(l.exhausted(p.ID+"#"+env, p.Limit, now)) < len(l.quotas(p.Limit)) {
 		return Decision{}, false
 	}
 	return decide(p, end, now), true
 }
 
-// quotas distributes the limit over the shards that count this window. No shard of a small limit has a quota of 0.
-func quotas(p *project.Project, start int64) []int {
-	shards := min(p.Shards.At(time.Unix(start, 0)), p.Limit.Requests)
-	all := make([]int, max(shards, 0))
-	for shard := range all {
-		all[shard] = (p.Limit.Requests + shard) / shards
+const (
+	// largeLimit is the number of requests in a window above which a limit has several quotas: one item of DynamoDB takes 1,000
+	// writes a second. No smaller number is the quota of the first counter then, so that the counter never exceeds its quota
+	// because an operator raises the limit.
+	largeLimit = 1000
+	mostQuotas = 16
+)
+
+// quotas distributes a limit over its counters. No counter has a quota of 0.
+func (l *Limiter) quotas(limit project.RateLimit) []int {
+	first := max(limit.Requests/mostQuotas, min(limit.Requests, l.large))
+	if first <= 0 {
+		return nil
+	}
+	left := limit.Requests - first
+	all := []int{first}
+	for others := min(left, mostQuotas-1); others > 0; others-- {
+		all = append(all, left/others)
+		left -= left / others
 	}
 	return all
 }
 
-// counter returns the key of a shard's counter. The first shard's key is that of a window with a single counter.
-func counter(owner string, start int64, shard int) string {
-	if shard == 0 {
+// counter returns the key of a counter of a window.
+func counter(owner string, start int64, i int) string {
+	if i == 0 {
 		return fmt.Sprintf("rl#%s#%d", owner, start)
 	}
-	return fmt.Sprintf("rl#%s#%d#%d", owner, start, shard)
+	return fmt.Sprintf("rl#%s#%d#%d", owner, start, i)
 }
 
-// exhausted returns the shards in which this instance has seen the window exhausted.
+// exhausted returns the quotas of the window that this instance has seen reached.
 func (l *Limiter) exhausted(owner string, limit project.RateLimit, now time.Time) map[int]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +150,7 @@ func (l *Limiter) exhausted(owner string, limit project.RateLimit, now time.Time
 	if !now.Before(e.until) || e.limit != limit {
 		return nil
 	}
-	return maps.Clone(e.shards)
+	return maps.Clone(e.quotas)
 }
 
 // window returns the window that holds the time: its start, in seconds, and its end.
@@ -151,16 +165,16 @@ func decide(p *project.Project, end, now time.Time) Decision {
 	return Decision{Limit: max(0, p.Limit.Requests), Reset: rest(end, now)}
 }
 
-// cacheExhausted caches that a shard of a window is exhausted, and forgets windows that have ended.
-func (l *Limiter) cacheExhausted(owner string, e exhaustion, shard int, now time.Time) {
+// cacheExhausted caches that a quota of a window is reached, and forgets windows that have ended.
+func (l *Limiter) cacheExhausted(owner string, e exhaustion, quota int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	maps.DeleteFunc(l.windows, func(_ string, old exhaustion) bool { return !now.Before(old.until) })
 	if old := l.windows[owner]; old.until.Equal(e.until) && old.limit == e.limit {
-		e.shards = old.shards
+		e.quotas = old.quotas
 	} else {
-		e.shards = map[int]bool{}
+		e.quotas = map[int]bool{}
 	}
-	e.shards[shard] = true
+	e.quotas[quota] = true
 	l.windows[owner] = e
 }

@@ -31,8 +31,8 @@ func at(l *Limiter, now time.Time) *Limiter {
 	return l
 }
 
-func limited(id string, limit project.RateLimit, shards int) *project.Project {
-	return &project.Project{ID: id, Limit: limit, Shards: project.Shards{Count: shards}}
+func limited(id string, limit project.RateLimit) *project.Project {
+	return &project.Project{ID: id, Limit: limit}
 }
 
 // TestNeverMore checks that a window never has more requests than the limit, over all running instances, and that the limit
@@ -41,15 +41,13 @@ func TestNeverMore(t *testing.T) {
 	for _, test := range []struct {
 		name                       string
 		instances, requests, limit int
-		shards                     int
 	}{
-		{"one instance, 20 at once", 1, 20, 5, 1},
-		{"several instances", 6, 60, 7, 1},
-		{"fewer than the limit", 2, 10, 20, 1},
-		{"in shards", 6, 120, 50, 16},
-		{"in shards, with quotas that differ", 3, 60, 41, 7},
-		{"fewer than the shards", 6, 60, 5, 64},
-		{"in shards, fewer than the limit", 2, 30, 100, 8},
+		{"one instance, 20 at once", 1, 20, 5},
+		{"several instances", 6, 60, 7},
+		{"fewer than the limit", 2, 10, 20},
+		{"several quotas", 6, 120, 60},
+		{"fewer than there could be", 3, 60, 25},
+		{"several quotas, fewer than the limit", 2, 30, 100},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			client, tables := enginetest.Client(t)
@@ -59,9 +57,12 @@ func TestNeverMore(t *testing.T) {
 			for range test.instances {
 				limiters = append(limiters, at(New(client, tables.Transient), noon.Add(time.Second)))
 			}
+			for _, l := range limiters {
+				l.large = 20
+			}
 			for i := range test.requests {
 				group.Go(func() error {
-					d, err := limiters[i%test.instances].Count(context.Background(), limited("p", project.RateLimit{Requests: test.limit, Window: time.Minute}, test.shards), "production")
+					d, err := limiters[i%test.instances].Count(context.Background(), limited("p", project.RateLimit{Requests: test.limit, Window: time.Minute}), "production")
 					if d.Allowed {
 						allowed.Add(1)
 					} else if err == nil && (d.Reset != 59*time.Second || d.Remaining != 0) {
@@ -107,7 +108,7 @@ func TestWindows(t *testing.T) {
 		{"next window", time.Minute, "p", "production", one, true, 0, time.Minute},
 		{"no request allowed", 0, "z", "production", project.RateLimit{Window: time.Minute}, false, 0, time.Minute},
 	} {
-		got, err := at(l, noon.Add(step.at)).Count(t.Context(), limited(step.project, step.limit, 1), step.env)
+		got, err := at(l, noon.Add(step.at)).Count(t.Context(), limited(step.project, step.limit), step.env)
 		if err != nil || got != (Decision{step.allowed, step.limit.Requests, step.remaining, step.reset}) {
 			t.Errorf("%s: %+v, %v", step.name, got, err)
 		}
@@ -120,7 +121,7 @@ func TestFreeze(t *testing.T) {
 	frozen := clocktest.New()
 	l := New(client, tables.Transient)
 	l.clock = cache.ClockOf(frozen.Now)
-	p := limited("p", project.RateLimit{Requests: 1, Window: time.Hour}, 1)
+	p := limited("p", project.RateLimit{Requests: 1, Window: time.Hour})
 	for _, step := range []struct {
 		frozen     time.Duration
 		remembered bool
@@ -142,20 +143,20 @@ func TestExhaustedIsCached(t *testing.T) {
 	l := at(New(client, tables.Transient), noon)
 	limit := project.RateLimit{Requests: 1, Window: time.Minute}
 	for range 2 {
-		if _, err := l.Count(t.Context(), limited("p", limit, 1), "production"); err != nil {
+		if _, err := l.Count(t.Context(), limited("p", limit), "production"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	nowhere, cancel := context.WithCancel(t.Context())
 	cancel() // a call to the table would fail
-	if d, err := l.Count(nowhere, limited("p", limit, 1), "production"); err != nil || d.Allowed {
+	if d, err := l.Count(nowhere, limited("p", limit), "production"); err != nil || d.Allowed {
 		t.Errorf("within the window: %+v, %v", d, err)
 	}
-	if _, err := at(l, noon.Add(time.Minute)).Count(nowhere, limited("p", limit, 1), "production"); err == nil {
+	if _, err := at(l, noon.Add(time.Minute)).Count(nowhere, limited("p", limit), "production"); err == nil {
 		t.Error("the decision for the next window came from the cache")
 	}
 	for range 2 {
-		if _, err := l.Count(t.Context(), limited("q", limit, 1), "production"); err != nil {
+		if _, err := l.Count(t.Context(), limited("q", limit), "production"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -164,64 +165,31 @@ func TestExhaustedIsCached(t *testing.T) {
 	}
 }
 
-// TestExhaustedShards checks that a window is exhausted when each of its shards is, and that each shard is asked once.
-func TestExhaustedShards(t *testing.T) {
+// TestExhaustedQuotas checks that a window is exhausted when each of its quotas is, and that each counter is asked once. A
+// limit that is raised in a window lets no more through than the limit.
+func TestExhaustedQuotas(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	l := at(New(client, tables.Transient), noon)
-	p := limited("p", project.RateLimit{Requests: 20, Window: time.Minute}, 4)
-	for i := range 20 {
-		if _, exhausted := l.Exhausted(p, "production"); exhausted {
-			t.Errorf("exhausted after %d requests", i)
+	l.large = 5
+	allowed := 0
+	for _, requests := range []int{5, 12, 40} {
+		p := limited("p", project.RateLimit{Requests: requests, Window: time.Minute})
+		for range requests {
+			_, exhausted := l.Exhausted(p, "production")
+			d, err := l.Count(t.Context(), p, "production")
+			if d.Allowed {
+				allowed++
+			}
+			if err != nil || exhausted && (d.Allowed || allowed < requests) {
+				t.Errorf("%d of %d requests: exhausted %t, %+v, %v", allowed, requests, exhausted, d, err)
+			}
 		}
-		if d, err := l.Count(t.Context(), p, "production"); err != nil || !d.Allowed {
-			t.Errorf("request %d: %+v, %v", i, d, err)
+		if _, exhausted := l.Exhausted(p, "production"); allowed != requests || requests > 5 && !exhausted {
+			t.Errorf("%d of %d requests, exhausted %t", allowed, requests, exhausted)
 		}
 	}
-	if d, err := l.Count(t.Context(), p, "production"); err != nil || d.Allowed {
-		t.Errorf("beyond the limit: %+v, %v", d, err)
-	}
-	if d, exhausted := l.Exhausted(p, "production"); !exhausted || d.Reset != time.Minute {
-		t.Errorf("not remembered: %+v", d)
-	}
+	p := limited("p", project.RateLimit{Requests: 40, Window: time.Minute})
 	if d, err := at(l, noon.Add(time.Minute)).Count(t.Context(), p, "production"); err != nil || !d.Allowed {
 		t.Errorf("the next window: %+v, %v", d, err)
-	}
-}
-
-// TestChangeOfShards checks that instances which know of a change of the shards and instances which do not know it yet
-// count a window in the same way, because the change takes effect in windows that begin after all instances know.
-func TestChangeOfShards(t *testing.T) {
-	client, tables := enginetest.Client(t)
-	limit := project.RateLimit{Requests: 30, Window: time.Minute}
-	since := noon.Add(90 * time.Second)
-	for _, test := range []struct {
-		name          string
-		before, count int
-	}{{"more", 1, 8}, {"fewer", 8, 2}, {"one again", 8, 1}} {
-		known, unknown := limited(test.name, limit, test.count), limited(test.name, limit, test.before)
-		known.Shards = project.Shards{Count: test.count, Before: test.before, Since: since}
-		for window, records := range map[time.Duration][]*project.Project{
-			0:               {unknown, known}, // under way when the operator asks
-			time.Minute:     {unknown, known}, // begins before, and the change falls into it
-			2 * time.Minute: {known},          // all know by now
-		} {
-			allowed := 0
-			var limiters []*Limiter
-			for range 4 {
-				limiters = append(limiters, at(New(client, tables.Transient), noon.Add(window+50*time.Second)))
-			}
-			for i := range 60 {
-				d, err := limiters[i%4].Count(t.Context(), records[i%len(records)], "production")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d.Allowed {
-					allowed++
-				}
-			}
-			if allowed != limit.Requests {
-				t.Errorf("%s, window at %s: %d allowed, want %d", test.name, window, allowed, limit.Requests)
-			}
-		}
 	}
 }

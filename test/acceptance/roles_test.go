@@ -32,6 +32,7 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
+	"svcapi/test/enginetest"
 )
 
 // witness is a proxy between the functions and AWS's services that records the calls of each function. Each function
@@ -305,7 +306,7 @@ func TestResolver(t *testing.T) {
 	for _, e := range uncertain {
 		_, err := db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 			TableName: aws.String("svc-local-ledger"), UpdateExpression: aws.String("SET ts = :t"),
-			Key:                       dynamo.Item{"pk": dynamo.Text(e.Wallet + "#" + e.Key.Day()), "sk": dynamo.Text(string(e.Key))},
+			Key:                       enginetest.LedgerKey(p.id, e.Key),
 			ExpressionAttributeValues: dynamo.Item{":t": dynamo.Text(e.At.Add(-10 * time.Minute).Format(time.RFC3339Nano))},
 		})
 		if err != nil {

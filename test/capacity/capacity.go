@@ -55,8 +55,6 @@ type Options struct {
 	Seed uint64
 	// Latency of one call; default 2 to 50 ms, as typicalLatency returns.
 	Latency func(*rand.Rand) time.Duration
-	// Exempt tables are counted and never refuse.
-	Exempt []string
 }
 
 // typicalLatency returns the time of a call: 2 ms and more, 4 ms on average, 1 in 100 more than 11 ms, at most 50 ms.
@@ -89,7 +87,6 @@ type schema struct{ hash, sort string }
 type Model struct {
 	engine  *engine
 	schemas map[string]schema
-	exempt  []string
 	latency func(*rand.Rand) time.Duration
 
 	mu     sync.Mutex
@@ -102,7 +99,7 @@ type Model struct {
 // New makes a model over the tables that an engine holds now.
 func New(ctx context.Context, client *dynamodb.Client, url string, tables []string, o Options) (*Model, error) {
 	m := &Model{
-		schemas: map[string]schema{}, exempt: o.Exempt, latency: o.Latency,
+		schemas: map[string]schema{}, latency: o.Latency,
 		random: rand.New(rand.NewPCG(o.Seed, 0)), loads: map[Key]*Load{}, costs: map[string]float64{},
 	}
 	if m.latency == nil {
@@ -238,7 +235,7 @@ func (m *Model) admit(c *call, at time.Time) (refused []int) {
 	defer m.mu.Unlock()
 	for i, ch := range c.charges {
 		l := m.load(ch.key)
-		if used, limit := l.usage(ch.item == "", at); used.units >= limit && !slices.Contains(m.exempt, ch.key.Table) {
+		if used, limit := l.usage(ch.item == "", at); used.units >= limit {
 			l.Refused++
 			refused = append(refused, i)
 		}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"hash/fnv"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -158,3 +160,11 @@ func empty(client *dynamodb.Client, table template.Table, name string) bool {
 
 // load reads template.yaml, once in a test process.
 var load = sync.OnceValues(func() (*template.Template, error) { return template.Load(nil) })
+
+// LedgerKey returns the key of a charge's entry in the ledger (shared/credit/item.go).
+func LedgerKey(project string, key credit.Key) dynamo.Item {
+	lease, _, _ := strings.Cut(string(key), ".")
+	sum := fnv.New32a()
+	sum.Write([]byte(lease))
+	return dynamo.Item{"pk": dynamo.Text(fmt.Sprintf("%s#%x#%s", project, sum.Sum32()%16, key.Day())), "sk": dynamo.Text(string(key))}
+}

@@ -71,9 +71,8 @@ var facts = []fact{
 		`httpMethod|identity\.sourceIp|requestId|resourcePath|responseLatency|responseLength|status|waf\.status)"|\$context\.requestTimeEpoch)[,}])+\} : -`},
 	{"AccessLogGroup", "/Condition", "LogsAccess"},
 
-	// Functions. The gateway gives up after 29 s, the settler starts every 60 s. SettleAfterSeconds is at least the longest
-	// time-out and 60 s in which a late copy of a write may arrive, SettleCapturedAfterSeconds the 900 s of a signed request; a
-	// vendor's call leaves 5 s for the response.
+	// Functions. The gateway gives up after 29 s, the settler starts every 60 s. SettleAfterSeconds is at least a
+	// lease's 20 s, the longest time-out and 10 s for clocks that differ; a vendor's call leaves 5 s for the response.
 	{"AWS::Lambda::Function", "Timeout", "28"},
 	{"PdfFunction", "Timeout", "60"},
 	{"RatesyncFunction", "Timeout", "240"},
@@ -81,10 +80,8 @@ var facts = []fact{
 	{"SettleFunction", "Timeout", "55"},
 	{"SmsResolveFunction", "Timeout", "110"},
 	{"SmsResolveFunction", "Environment.Variables.RESOLVE_PERIOD", "2m"}, // as its schedule
-	{"", "Parameters.SettleAfterSeconds.Default", "120"},
-	{"", "Parameters.SettleAfterSeconds.MinValue", "120"},
-	{"", "Parameters.SettleCapturedAfterSeconds.Default", "900"},
-	{"", "Parameters.SettleCapturedAfterSeconds.MinValue", "900"},
+	{"", "Parameters.SettleAfterSeconds.Default", "90"},
+	{"", "Parameters.SettleAfterSeconds.MinValue", "90"},
 	{"", "Parameters.VendorTimeoutSeconds.MaxValue", "20"},
 	{"AWS::Lambda::Function", "Runtime", "provided.al2023"},
 	{"AWS::Lambda::Function", "Handler", "bootstrap"},
@@ -623,16 +620,16 @@ func TestTemplateFindings(t *testing.T) {
 		want string
 	}{
 		// docs/decisions/money.md#operator-movements: each way to let a function write a movement.
-		{charge + "2 Resource", arn("Movements"), "SmsRole may PutItem: grant"},
-		{charge + "2 Resource", arn("Resolutions"), "PdfRole may PutItem: confirmation"},
-		{charge + "1 Resource", []any{arn("Wallets"), arn("Movements")}, "SmsRole may UpdateItem: adjustment"},
+		{charge + "1 Resource", arn("Movements"), "SmsRole may PutItem: grant"},
+		{charge + "1 Resource", arn("Resolutions"), "PdfRole may PutItem: confirmation"},
+		{charge + "0 Resource", []any{arn("Wallets"), arn("Movements")}, "SmsRole may UpdateItem: adjustment"},
 		{charge + "+", allow("dynamodb:BatchWriteItem", "*"), "BarcodeRole may BatchWriteItem: refund"},
 		{charge + "+", allow([]any{"dynamodb:PartiQL*"}, arn("Movements")), "LocationRole may PartiQLInsert: grant"},
 		{charge + "+", object{"Effect": "Allow", "NotAction": "iam:*", "NotResource": arn("Projects")}, "SecurityRole may DeleteItem: grant"},
 		{settle + "+", allow("dynamodb:D*", object{"Fn::Sub": "arn:${AWS::Partition}:dynamodb:*:*:table/svc-${Stage}-res*"}), "SettleRole may DeleteItem: refunding resolution"},
 		{settle + "+", object{"Fn::If": []any{"HasKey", allow("*", "*"), object{"Ref": "AWS::NoValue"}}}, "SettleRole may UpdateItem: grant"},
-		{resolver + "8 Resource", arn("Movements"), "SmsResolveRole may PutItem: grant"},
-		{resolver + "8 Action", "dynamodb:UpdateItem", "SmsResolveRole may UpdateItem: confirmation"},
+		{resolver + "7 Resource", arn("Movements"), "SmsResolveRole may PutItem: grant"},
+		{resolver + "7 Action", "dynamodb:UpdateItem", "SmsResolveRole may UpdateItem: confirmation"},
 		{"Resources SmsResolveFunction Properties Environment Variables RESOLVE_PERIOD", "1m", "RESOLVE_PERIOD is"},
 		{"Resources SmsRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess", "SmsRole has a policy whose rights are not known"},
 		{"Resources SmsRights", object{"Type": "AWS::IAM::Policy"}, "SmsRights: no rule reads what a resource of the type AWS::IAM::Policy permits"},
@@ -664,9 +661,9 @@ func TestTemplateFindings(t *testing.T) {
 		{statement + "Effect", "Deny", "SmsRole dynamodb:GetItem on"},
 		{statement + "NotResource", "x", "has a NotResource"},
 		{statement + "Sid", "WriteLog", "occurs twice"},
-		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 2 Resource", object{"Fn::Sub": "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/*"}, "SmsRole secretsmanager:GetSecretValue on"},
-		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Fn::If 1 Action", "sms-voice:Send", "no right of the function sms is sms-voice:SendTextMessage"},
-		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Fn::If",
+		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Resource", object{"Fn::Sub": "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/*"}, "SmsRole secretsmanager:GetSecretValue on"},
+		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If 1 Action", "sms-voice:Send", "no right of the function sms is sms-voice:SendTextMessage"},
+		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If",
 			[]any{"HasKey", object{"Action": "sms-voice:SendTextMessage"}, object{"Ref": "AWS::NoValue"}}, "HasKey SmsRole sms-voice:SendTextMessage is no right of it"},
 		{"Resources KeyPolicy Properties PolicyDocument Statement 1 Fn::If 1 Resource", "*", "HasPreviousKey KeyPolicy kms:Decrypt on *"},
 		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 2 Condition", nil, "CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},

@@ -225,7 +225,7 @@ func refund(a *app.App) *cobra.Command {
 		Long: `Refund all credits of a charge. Repeating the command has no effect. CHARGE is
 the ID of the charge in "svc credit ledger". To refund an uncertain SMS, use
 "svc sms uncertain resolve".`,
-		Example: `  svc credit refund acme 1767225600000000-abcdefgh --reason "ticket 812"`,
+		Example: `  svc credit refund acme 1767225600000000-abcdef0 --reason "ticket 812"`,
 	}, func(args []string) (err error) {
 		if charge, err = credit.ParseKey(args[0]); err != nil {
 			return app.Usagef(`CHARGE is an ID of "svc credit ledger", not %q`, args[0])

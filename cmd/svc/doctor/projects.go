@@ -182,7 +182,7 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 		d.Add(app.Warning, "wallet", rec.ID, app.Credits(wallet.Balance)+", below its alert of "+app.Credits(wallet.Alert), grant)
 	}
 	if wallet != nil && !wallet.Oldest.IsZero() && d.Now().Sub(wallet.Oldest) > maxPending {
-		d.Add(app.Broken, "settler", rec.ID, app.Credits(wallet.Reserved)+" are reserved by requests that ended long ago", "The settling function does not run: docs/runbook.md, Settle silent.")
+		d.Add(app.Broken, "settler", rec.ID, "requests that ended long ago hold a lease since "+app.Second(wallet.Oldest), "The settling function does not run: docs/runbook.md, Settle silent.")
 	}
 	uncertain, err := d.Credits.Uncertain(ctx, rec.ID)
 	d.AddIf(len(uncertain) > 0, app.Warning, "uncertain", rec.ID, fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)),

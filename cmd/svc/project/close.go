@@ -29,7 +29,7 @@ ID, the name, the limits, the wallet and its ledger stay: they are accounts, and
 other project gets the ID. docs/operate.md lists the personal data.
 
 With a balance the command needs --refunded or --forfeit. It refuses while a
-reservation is pending: pause the project a minute before. It may be repeated, and
+lease of credits is open: pause the project three minutes before. It may be repeated, and
 then finishes what an interruption left.`,
 		Example: `  svc project close acme --refunded "transfer 2031" --dry-run
   svc project close acme --refunded "transfer 2031" --yes
@@ -53,8 +53,8 @@ then finishes what an interruption left.`,
 			return err
 		case wallet == nil:
 		case !wallet.Oldest.IsZero():
-			return refuse("Pause it, and run the command again a minute later: "+s.Line("project pause %s", rec.ID),
-				"requests of %s have reserved %s since %s", rec.ID, app.Credits(wallet.Reserved), app.Second(wallet.Oldest))
+			return refuse("Pause it, and run the command again three minutes later: "+s.Line("project pause %s", rec.ID),
+				"requests of %s hold a lease of credits since %s", rec.ID, app.Second(wallet.Oldest))
 		case wallet.Balance > 0 && m.Reason == "":
 			return refuse("Give --refunded with the reason of its adjustment, or --forfeit:\n"+
 				s.Line("project close %s --refunded 'transfer 2031'", rec.ID)+"\n"+s.Line("project close %s --forfeit", rec.ID),

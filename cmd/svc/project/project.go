@@ -16,7 +16,6 @@ import (
 	"svcapi/cmd/svc/credential"
 	"svcapi/cmd/svc/logs"
 	"svcapi/shared/burner"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 )
 
@@ -30,7 +29,7 @@ func Command(a *app.App) *cobra.Command {
 			Example: "  svc project show acme",
 		}, nil, show),
 		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
-		limits(a), trial(a), scale(a), export(a), importFile(a), closeProject(a), reopen(a),
+		limits(a), trial(a), export(a), importFile(a), closeProject(a), reopen(a),
 		app.Moved("delete", `"svc project close PROJECT"`), app.Moved("limit", `"svc project limits PROJECT"`))
 }
 
@@ -70,31 +69,16 @@ func (p Settings) project() (project.Project, error) {
 // View is a project in the format for programs.
 type View struct {
 	Settings
-	Created time.Time `json:"created"`
-	Shards  int       `json:"shards"`
-	// ShardsNext is the number of shards from ShardsSince on.
-	ShardsNext  int        `json:"shards_next,omitempty"`
-	ShardsSince *time.Time `json:"shards_since,omitempty"`
-	Closed      *time.Time `json:"closed,omitempty"`
+	Created time.Time  `json:"created"`
+	Closed  *time.Time `json:"closed,omitempty"`
 }
 
 func viewOf(p project.Project) View {
-	now := time.Now()
-	view := View{Settings: settingsOf(p), Created: p.Created, Shards: p.Shards.At(now)}
-	if now.Before(p.Shards.Since) {
-		view.ShardsNext, view.ShardsSince = p.Shards.Count, &p.Shards.Since
-	}
+	view := View{Settings: settingsOf(p), Created: p.Created}
 	if !p.Closed.IsZero() {
 		view.Closed = &p.Closed
 	}
 	return view
-}
-
-func (p View) shards() string {
-	if p.ShardsSince == nil {
-		return strconv.Itoa(p.Shards)
-	}
-	return fmt.Sprintf("%d (%d from %s)", p.Shards, p.ShardsNext, p.ShardsSince.UTC().Format("15:04:05 UTC"))
 }
 
 func (p View) state() string {
@@ -122,7 +106,7 @@ func (p View) created() string { return p.Created.UTC().Format("2006-01-02 15:04
 
 func (p View) rows() [][]string {
 	rows := append(app.Rows("Project", p.ID, "Name", p.Name, "State", p.state()), p.limitRows()...)
-	return append(rows, app.Rows("Trial", p.trial(), "Shards", p.shards(), "Created", p.created())...)
+	return append(rows, app.Rows("Trial", p.trial(), "Created", p.created())...)
 }
 
 func list(ctx context.Context, s *app.Stack) error {
@@ -200,38 +184,6 @@ func trial(a *app.App) *cobra.Command {
 		return printChange(s, p, err, "Trial", func(v View) string { return v.trial() + soon })
 	})
 	cmd.Flags().StringArrayVar(&allow, "allow", nil, "a destination that the trial allows (repeat for more); replaces earlier destinations")
-	return cmd
-}
-
-func scale(a *app.App) *cobra.Command {
-	var shards int
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "scale PROJECT --shards N",
-		Short: "Spread the wallet, the ledger and the rate limit of a busy project over shards",
-		Long: `One item of DynamoDB takes 1,000 write units a second, and a project's wallet is one item. N shards
-take nearly N times as many paid requests; docs/scale.md has the figures.
-
-Nothing changes for clients: the balance is the sum of the shards, credits move to a shard that
-lacks credits, and the rate limit stays the same. The change takes effect 90 seconds later.`,
-		Example: `  svc project scale acme --shards 16
-  svc project scale acme --shards 1`,
-	}, func([]string) error {
-		if shards < 1 || shards > credit.MaxShards {
-			return app.Usagef("--shards is 1 to %d, not %d", credit.MaxShards, shards)
-		}
-		return nil
-	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		if err := rec.ValidateShards(shards); err != nil {
-			return err
-		}
-		// The shards must exist before the record that names their number.
-		if err := s.Credits.AddShards(ctx, rec.ID, shards); err != nil {
-			return err
-		}
-		p, err := s.Projects.SetShards(ctx, rec.ID, shards)
-		return printChange(s, p, err, "Shards", View.shards)
-	})
-	cmd.Flags().IntVar(&shards, "shards", 0, fmt.Sprintf("1 to %d; 1 ends the sharding", credit.MaxShards))
 	return cmd
 }
 

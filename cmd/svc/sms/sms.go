@@ -84,7 +84,7 @@ func resolve(a *app.App) *cobra.Command {
 		Long: `Confirm that an uncertain SMS was sent (--confirm: the charge stays), or refund its
 credits (--refund: a ledger entry of its own). Ask the vendor first. If the result
 is lost, repeat the command: it counts once. A resolution is final.`,
-		Example: `  svc sms uncertain resolve acme 1767225600000000-abcdefgh --refund --reason "vendor has no record of it"`,
+		Example: `  svc sms uncertain resolve acme 1767225600000000-abcdef0 --refund --reason "vendor has no record of it"`,
 	}, func(args []string) (err error) {
 		if refund {
 			resolution.Verdict = credit.VerdictRefunded

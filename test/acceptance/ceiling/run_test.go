@@ -5,6 +5,7 @@ package ceiling
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -65,9 +66,8 @@ type offer struct {
 	rate       float64 // requests in a second
 	before     float64 // while warming up; 0: the same
 	warm, span time.Duration
+	ramp       time.Duration // in which the rate grows from nothing; part of warm
 	seed       uint64
-	shards     int     // of the project
-	exempt     []table // that never refuse
 }
 
 // table is the role of a table.
@@ -103,6 +103,7 @@ type outcome struct {
 	median, p99   time.Duration
 	loads         map[table]load
 	instances     int
+	left          [2]int // leases that the instances left, and their slots
 }
 
 // fixture is a project on tables of its own.
@@ -147,10 +148,6 @@ func build(t *testing.T, o offer) *fixture {
 	try(nil, s.store.Grant(ctx, credit.Movement{
 		Project: projectID, ID: credit.NewKey(time.Now(), "grant"), Credits: 1e15, Reason: "for the run", Actor: "test",
 	}))
-	if s.shards > 1 {
-		try(nil, s.store.AddShards(ctx, projectID, s.shards))
-		try(projects.SetShards(ctx, projectID, s.shards))
-	}
 	return s
 }
 
@@ -188,12 +185,8 @@ func (f *fleet) put(i instance) {
 func run(t *testing.T, o offer) *outcome {
 	t.Helper()
 	s := build(t, o)
-	var exempt []string
-	for _, one := range o.exempt {
-		exempt = append(exempt, s.names()[one])
-	}
 	tables := []string{s.tables.Projects, s.tables.Wallets, s.tables.Ledger, s.tables.Transient}
-	model, err := capacity.New(t.Context(), s.db, enginetest.URL(t), tables, capacity.Options{Seed: o.seed, Exempt: exempt})
+	model, err := capacity.New(t.Context(), s.db, enginetest.URL(t), tables, capacity.Options{Seed: o.seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +227,10 @@ func (s *fixture) play(t *testing.T, model *capacity.Model) (requests []*request
 	var all sync.WaitGroup
 	for {
 		rate := s.rate
-		if s.before > 0 && at < s.warm {
+		switch {
+		case at < s.ramp:
+			rate *= max(at, s.ramp/100).Seconds() / s.ramp.Seconds()
+		case s.before > 0 && at < s.warm:
 			rate = s.before
 		}
 		at += time.Duration(random.ExpFloat64() / rate * float64(time.Second))
@@ -305,10 +301,29 @@ func (s *fixture) summary(loads []capacity.Load) map[table]load {
 	return found
 }
 
+// settle closes the leases of all instances, and returns how many leases and slots it has closed.
+func (s *fixture) settle(t *testing.T) (left [2]int) {
+	var leases []credit.Lease
+	err := s.store.VisitPending(t.Context(), func(l credit.Lease, err error) error {
+		leases = append(leases, l)
+		return err
+	}, nil)
+	limits := credit.DefaultLimits
+	limits.Remove = time.Minute // on a busy machine
+	s.store.WithLimits(limits).Settle(t.Context(), leases, func(l credit.Lease, _ credit.Settled, failed error) {
+		left, err = [2]int{left[0] + 1, left[1] + l.Slots}, errors.Join(err, failed)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return left
+}
+
 // examine counts the paid requests and checks what must be true under any load: the ledger explains the wallet; no request is
 // charged without a response of 200.
 func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
 	t.Helper()
+	out.left = s.settle(t)
 	verified, err := s.store.Verify(t.Context(), nil)
 	if err != nil || len(verified.Findings) > 0 {
 		t.Errorf("verify: %v, %+v", err, verified)

@@ -28,7 +28,8 @@ import (
 // attempts is how often a function repeats a read, or a write without a response.
 const attempts = dynamo.Attempts
 
-// Ages of a reservation at which a settler takes it up, in seconds. While requests live, dead is more than any lives. When
+// Ages of a lease at which a settler takes it up, in seconds. While requests live, dead is more than any lives; a request that
+// begins late in a lease of several slots then reserves again. When
 // all are dead and nothing is under way any more, a second is enough: a longer wait has the same result.
 const (
 	deadWhileLiving = "16"
@@ -109,7 +110,7 @@ func (b *batch) live() error {
 	var settling errgroup.Group
 	settling.Go(func() error {
 		for runs := 0; ctx.Err() == nil; {
-			if err := b.settle(deadWhileLiving, never, true); err != nil {
+			if err := b.settle(deadWhileLiving, true); err != nil {
 				return err
 			}
 			if runs++; runs%4 == 0 {
@@ -145,7 +146,7 @@ func (b *batch) aftermath() error {
 	b.each(func(sched *schedule) { sched.deliverSome(0.3) })
 	var group errgroup.Group // two settlers at once
 	for range 2 {
-		group.Go(func() error { return b.settle(atOnce, never, true) })
+		group.Go(func() error { return b.settle(atOnce, true) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -166,7 +167,7 @@ func (b *batch) aftermath() error {
 		return err
 	}
 	ripen()
-	if err := b.settle(atOnce, never, true); err != nil {
+	if err := b.settle(atOnce, true); err != nil {
 		return err
 	}
 	b.each(func(sched *schedule) { sched.deliverSome(1) })
@@ -174,11 +175,11 @@ func (b *batch) aftermath() error {
 	ripen()
 	// A busy machine may be too slow for some call of the settler: the next run is the remedy, as in AWS.
 	for range 5 {
-		if err := b.settle(atOnce, atOnce, false); err != nil {
+		if err := b.settle(atOnce, false); err != nil {
 			return err
 		}
 		left := 0
-		err := b.stage.credits.VisitPending(context.Background(), func(*credit.Reservation, error) error { left++; return nil }, func(credit.LowBalance) {})
+		err := b.stage.credits.VisitPending(context.Background(), func(credit.Lease, error) error { left++; return nil }, func(credit.LowBalance) {})
 		if err != nil {
 			return err
 		}
@@ -217,8 +218,8 @@ func (b *batch) unresolved() (left int) {
 func ripen() { time.Sleep(1100 * time.Millisecond) }
 
 // settle runs a settler once.
-func (b *batch) settle(dead, captured string, disturbed bool) error {
-	return b.program("SettleFunction", map[string]string{"SETTLE_AFTER_SECONDS": dead, "SETTLE_CAPTURED_AFTER_SECONDS": captured}, disturbed)
+func (b *batch) settle(dead string, disturbed bool) error {
+	return b.program("SettleFunction", map[string]string{"SETTLE_AFTER_SECONDS": dead}, disturbed)
 }
 
 // resolve runs a resolver once. Questions about all sends of a second and more are due.

@@ -24,7 +24,6 @@ const (
 	keep          step = "keep"           // stores the outcome of the key
 	free          step = "free"           // frees the key
 	reserve       step = "reserve"        // takes credits out of the balance
-	rebalance     step = "rebalance"      // moves credits to the shard that lacks credits
 	mark          step = "mark"           // writes that irrevocable work begins
 	vendor        step = "vendor"         // calls the vendor
 	capture       step = "capture"        // charges
@@ -40,7 +39,7 @@ const (
 )
 
 // changes are the steps of which a late copy may do harm.
-var changes = []step{count, recipient, daily, subtract, alert, claim, keep, free, reserve, rebalance, mark, vendor, capture, forbidCapture, returnCredits, remove, movement}
+var changes = []step{count, recipient, daily, subtract, alert, claim, keep, free, reserve, mark, vendor, capture, forbidCapture, returnCredits, remove, movement}
 
 func (s step) writes() bool { return slices.Contains(changes, s) }
 
@@ -81,10 +80,7 @@ func decode(r *faultproxy.Request) call {
 	if r.Operation == "TransactWriteItems" {
 		for _, item := range body.TransactItems {
 			for _, write := range []target{item.Put, item.Update} {
-				switch {
-				case strings.Contains(write.UpdateExpression, "moves"):
-					return call{rebalance, owner(write.pk())}
-				case write.pk() != "":
+				if write.pk() != "" {
 					return call{movement, owner(write.pk())}
 				}
 			}
@@ -152,7 +148,7 @@ func stepOf(operation, table string, t target) step {
 	return other
 }
 
-// owner returns the project of a partition key: project, project#day, or the second part of an item in Transient.
+// owner returns the project of a partition key: project, project#shard#day, or the second part of an item in Transient.
 func owner(pk string) string {
 	parts := strings.Split(pk, "#")
 	if slices.Contains([]string{"idem", "rl", "to", "day"}, parts[0]) && len(parts) > 1 {

@@ -68,8 +68,8 @@ func (sched *schedule) judgeCounters() {
 	var rates, spent []string
 	for hour := range hours {
 		rates = append(rates, fmt.Sprintf("rl#%s#development#%d", sched.project, hour))
-		for shard := 1; shard < sched.shards; shard++ {
-			rates = append(rates, fmt.Sprintf("rl#%s#development#%d#%d", sched.project, hour, shard))
+		for quota := 1; quota < 16; quota++ { // of a large limit
+			rates = append(rates, fmt.Sprintf("rl#%s#development#%d#%d", sched.project, hour, quota))
 		}
 	}
 	for day := range days {

@@ -33,7 +33,6 @@ import (
 	"svcapi/local/stack"
 	"svcapi/local/template"
 	"svcapi/shared/credit"
-	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/test/enginetest"
@@ -322,31 +321,12 @@ func (s *stage) create(id string, p *plan) error {
 			return err
 		}
 	}
-	if err := s.setShards(ctx, id, p.shards); err != nil || p.credits == 0 {
+	if err := s.credits.CreateWallet(ctx, id); err != nil || p.credits == 0 {
 		return err
 	}
 	return s.credits.Grant(ctx, credit.Movement{
 		Project: id, ID: credit.NewKey(time.Now(), "first"), Credits: p.credits, Reason: "test", Actor: "test",
 	})
-}
-
-// setShards sets a project's shards from yesterday on. A change that an operator makes takes effect later.
-func (s *stage) setShards(ctx context.Context, id string, shards int) error {
-	if err := s.credits.CreateWallet(ctx, id); err != nil || shards == 1 {
-		return err
-	}
-	if err := s.credits.AddShards(ctx, id, shards); err != nil {
-		return err
-	}
-	_, err := s.fixture.direct.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:        aws.String(s.table("projects")),
-		Key:              dynamo.Item{"pk": dynamo.Text(id), "sk": dynamo.Text("project")},
-		UpdateExpression: aws.String("SET shards = :n, shards_before = :n, shards_since = :past"),
-		ExpressionAttributeValues: dynamo.Item{
-			":n": dynamo.Number(int64(shards)), ":past": dynamo.Text(time.Now().AddDate(0, 0, -1).UTC().Format(time.RFC3339)),
-		},
-	})
-	return err
 }
 
 func (s *stage) integrate(id string, kind project.Kind, vendor string, priority int, settings map[string]string) error {

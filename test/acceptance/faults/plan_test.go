@@ -45,29 +45,30 @@ type plan struct {
 	seed          uint64
 	requests      []*request
 	commands      []*command
-	order         []starter // requests and commands, in the order of their starts
-	credits       int64     // the wallet's first balance
-	limit         int       // requests an hour
-	perNumber     int       // messages to one number a day; 0: no limit
-	daily         int64     // credits, or SMS units of a Manual project, a day; 0: no limit
-	rich          bool      // the credits are more than all requests together can cost
-	shards        int       // of the project
-	closed        bool      // the first vendor of each chain refuses connections
-	dialog        bool      // SMS go through dialogv2, which knows each send by its reference
-	byok          bool      // the project has its own vendor accounts: nothing is charged
-	loss          float64   // chance that a request is dropped; for responses the chance is lower
-	refusal       float64   // chance of a throttle or a 500
-	bursts        float64   // chance that a call is throttled from its first attempt on, up to mostThrottles times
-	throttledStep step      // the step where most calls meet such a burst; empty: no step
-	lateCopies    float64   // chance that a dropped attempt arrives later
-	outage        float64   // chance that a vendor's call fails
-	crash         float64   // chance per call that its process is killed there
-	lossy         step      // the step where most calls are lost, and more processes die; empty: no step
+	order         []starter  // requests and commands, in the order of their starts
+	credits       int64      // the wallet's first balance
+	limit         int        // requests an hour
+	perNumber     int        // messages to one number a day; 0: no limit
+	daily         int64      // credits, or SMS units of a Manual project, a day; 0: no limit
+	rich          bool       // the credits are more than all requests together can cost
+	busy          *operation // of all requests, which are many; nil: a few of any operation
+	most          int        // requests and commands that are alive at once
+	closed        bool       // the first vendor of each chain refuses connections
+	dialog        bool       // SMS go through dialogv2, which knows each send by its reference
+	byok          bool       // the project has its own vendor accounts: nothing is charged
+	loss          float64    // chance that a request is dropped; for responses the chance is lower
+	refusal       float64    // chance of a throttle or a 500
+	bursts        float64    // chance that a call is throttled from its first attempt on, up to mostThrottles times
+	throttledStep step       // the step where most calls meet such a burst; empty: no step
+	lateCopies    float64    // chance that a dropped attempt arrives later
+	outage        float64    // chance that a vendor's call fails
+	crash         float64    // chance per call that its process is killed there
+	lossy         step       // the step where most calls are lost, and more processes die; empty: no step
 }
 
 // lossySteps are the steps where most calls of a schedule may be lost. Important steps are in the list more than once.
 var lossySteps = []step{
-	"", "", "", recipient, daily, subtract, reserve, reserve, rebalance, mark, vendor, capture, capture, capture, forbidCapture, returnCredits, claim, keep, free, count, movement, remove,
+	"", "", "", recipient, daily, subtract, reserve, reserve, mark, vendor, capture, capture, capture, forbidCapture, returnCredits, claim, keep, free, count, movement, remove,
 }
 
 // mostThrottles is the longest burst of throttles. Twenty pauses fit into the time that a request has for one write.
@@ -152,6 +153,11 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	}
 	p.lossy = lossySteps[rng.IntN(len(lossySteps))]
 	total := 3 + rng.IntN(6)
+	p.most = most
+	if rng.IntN(4) == 0 { // enough requests of one instance for leases of several slots
+		total, p.most = 12+rng.IntN(8), 1+rng.IntN(2)
+		p.busy = &operations[slices.IndexFunc(operations, func(o operation) bool { return o.name == []string{credit.SMS, credit.Barcode}[total%2] })]
+	}
 	var cost int64
 	for n := range total {
 		r := p.newRequest(rng, n, prices)
@@ -169,7 +175,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	case 3:
 		p.credits = cost / 2
 	default:
-		p.credits, p.rich = 2*cost+1_000_000, true
+		p.credits, p.rich = 2*cost+1_000_000_000, true
 	}
 	if rng.IntN(8) == 0 {
 		p.limit = 1 + rng.IntN(total)
@@ -185,7 +191,6 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 		p.order = append(p.order, r)
 	}
 	p.addCommands(rng, cost)
-	p.shards = []int{1, 1, 4}[rng.IntN(3)]
 	p.bursts, p.throttledStep, p.lateCopies = pick(0, 0, 0.05, 0.15), throttledSteps[rng.IntN(len(throttledSteps))], pick(0.1, 0.5, 0.9)
 	tight := p.lossy == recipient || p.lossy == daily || p.lossy == subtract
 	every := rng.IntN(3) == 0 // limits of every kind
@@ -222,6 +227,9 @@ func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request 
 			break
 		}
 		at -= op.share
+	}
+	if p.busy != nil {
+		op = p.busy
 	}
 	r := &request{number: n, op: op, token: fmt.Sprintf("M%dR%dE", p.seed, n), price: prices.Of(op.name)}
 	r.first = r

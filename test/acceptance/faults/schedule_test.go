@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// most is how many requests and commands of a schedule are alive at once.
+	// most is how many requests and commands of a schedule are alive at once, unless the schedule is busy.
 	most = 4
 	// grace is how long an actor must have been quiet to count as waiting: calls that the actor sends at once arrive together.
 	grace = 3 * time.Millisecond
@@ -330,7 +330,7 @@ func (a *actor) expected(now time.Time) bool {
 func (sched *schedule) choose(next int) (start bool, copied int, chosen *arrival) {
 	best := 2.0
 	copied = -1
-	if next < len(sched.order) && len(sched.alive) < most {
+	if next < len(sched.order) && len(sched.alive) < sched.most {
 		best, start = 0.6*sched.uniform("start", sched.order[next].label()), true
 	}
 	for i, l := range sched.late {
