@@ -250,7 +250,7 @@ func TestDryRun(t *testing.T) {
 	f.runAll([]call{
 		{args: "project list --dry-run", out: []string{"acme"}},
 		{args: "credit grant acme x --reason y --dry-run", exit: app.ExitUsage},
-		{args: "credit adjust acme --by -101 --reason y --dry-run", exit: app.ExitRefused, errs: []string{"-101 credits of 100"}},
+		{args: "credit adjust acme --by -101 --reason y --dry-run", exit: app.ExitRefused, errs: []string{"-101 credits, and the wallet has 100 that no lease holds"}},
 	})
 }
 

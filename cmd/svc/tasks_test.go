@@ -111,7 +111,7 @@ func TestCloseProject(t *testing.T) {
 	s := f.stack()
 	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(time.Now(), "r"), Credits: 30, Price: credit.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
-	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused, errs: []string{`hold a lease of credits since .*\n.*svc project pause acme --local`}})
+	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused, errs: []string{`has an open lease of credits since .*\n.*svc project pause acme --local`}})
 	f.must(s.Credits.Release(t.Context(), r))
 	_, err := s.Projects.Close(t.Context(), "acme") // an interrupted run
 	f.must(err)

@@ -1,4 +1,4 @@
-// Command settle is the scheduled function that settles the reservations which dead requests left.
+// Command settle is the scheduled function that closes the leases that instances left in the wallets.
 package main
 
 import (

@@ -1,10 +1,10 @@
-// Package credit keeps the money of a project: a wallet with the balance and the pending reservations,
+// Package credit keeps the money of a project: a wallet with the balance and the open leases,
 // and a ledger whose entries record what happened. What operators do is recorded in tables of its own, which no
 // function may write (docs/decisions/money.md#operator-movements).
 //
 // A paid request reserves its credits, works, and captures the credits; work that fails releases them.
 // Each step is one conditional write that may be repeated, and the process may die between any two
-// steps. A scheduled function settles what a dead request left. At each moment
+// steps. A scheduled function closes the leases that instances left. At each moment
 //
 //	balance + pending without a capture + captures − refunds − adjustments = grants
 //

@@ -19,10 +19,10 @@ var ErrNotEmpty = errors.New("credit: the wallet cannot be emptied")
 // emptyTries bounds the attempts of Empty while requests that began before the closing change the wallet.
 const emptyTries = 10
 
-// Empty takes all credits out of a project's wallet by one adjustment of up to m.Credits, ends the wallet's alert, and returns
-// the credits. Afterwards the wallet has neither credits nor a lease, no request can reserve, and no late write moves
-// credits, because the fence of the wallet is raised. Empty returns ErrNotEmpty and changes nothing where a lease is open, or where the wallet has more credits. Empty
-// may be repeated: an empty wallet gets no entry.
+// Empty takes all credits out of a project's wallet by one adjustment of up to m.Credits, ends the wallet's alert, and
+// returns the credits. Afterwards the wallet has neither credits nor a lease, no request can reserve, and no late write
+// moves credits, because the fence of the wallet is raised. Empty returns ErrNotEmpty and changes nothing where a lease
+// is open, or where the wallet has more credits. Empty may be repeated: an empty wallet gets no entry.
 func (s *Store) Empty(ctx context.Context, m Movement) (int64, error) {
 	for range emptyTries {
 		item, err := s.walletItem(ctx, m.Project)

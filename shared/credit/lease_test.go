@@ -277,7 +277,16 @@ func TestShownBalance(t *testing.T) {
 	}
 	wallet, err := direct.Wallet(t.Context(), "p")
 	if err != nil || wallet.Balance != 994 || wallet.Reserved != 0 || !wallet.Oldest.Equal(lease.Time()) {
-		t.Errorf("%+v, %v", wallet, err)
+		t.Fatalf("%+v, %v", wallet, err)
+	}
+	for over, refused := range []bool{false, true} { // an adjustment takes all but what the lease holds
+		by := -wallet.Free - int64(over)
+		want := wallet.ValidateAdjustment(by)
+		err := direct.Adjust(t.Context(), movementOf("p", time.Now(), "all", by))
+		if fmt.Sprint(err) != fmt.Sprint(want) || errors.Is(err, credit.ErrOutOfRange) != refused {
+			t.Errorf("by %d: %v, want %v", by, err, want)
+		}
+		wallet.Free = 0 // after the first
 	}
 	wantSound(t, direct.Store)
 }

@@ -115,6 +115,7 @@ func (s *Store) unspent(ctx context.Context, leases []Lease, spent ...State) (in
 // Wallet is the state of a project's wallet.
 type Wallet struct {
 	Balance, Alert int64     // Alert 0: no alert
+	Free           int64     // of the balance: what no lease holds, and an adjustment can take
 	Reserved       int64     // by single requests, not in Balance
 	Oldest         time.Time // begin of the oldest lease; zero: there is none
 }
@@ -137,6 +138,7 @@ func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
 		}
 	}
 	if err == nil {
+		w.Free, _ = dynamo.NumberOf(item["balance"]) // available reports its error
 		w.Balance, err = s.available(ctx, item)
 	}
 	return &w, err
@@ -247,7 +249,20 @@ func walletRefused(project string, state State, credits int64, r types.Cancellat
 	if r.Item == nil {
 		return fmt.Errorf("%w: %s", ErrNoWallet, project)
 	}
-	return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, credits)
+	free, _ := dynamo.NumberOf(r.Item["balance"])
+	return outOfRange(state, credits, free)
+}
+
+func outOfRange(state State, credits, free int64) error {
+	return fmt.Errorf("%w: %s of %s credits, and the wallet has %s that no lease holds", ErrOutOfRange, state, Grouped(credits), Grouped(free))
+}
+
+// ValidateAdjustment returns the error with which Adjust refuses so many credits now.
+func (w *Wallet) ValidateAdjustment(credits int64) error {
+	if w.Free+credits < 0 || w.Free+credits > MaxBalance {
+		return outOfRange(Adjustment, credits, w.Free)
+	}
+	return nil
 }
 
 // SetAlert makes the settling function report a balance below these credits; 0 ends the reports.

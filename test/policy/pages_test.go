@@ -593,7 +593,11 @@ func (m *model) rates() string {
 		}))
 	})
 	one(fmt.Sprintf("Write units of the wallet of one busy project that has all of them, of %s", number(m.quota("key_writes").Value)), func(rate float64) string {
-		return number(math.Ceil(m.perSecond(rate, walletWrites) / 2 * m.unit("lease_writes")))
+		paid := m.perSecond(rate, walletWrites) / 2
+		if paid > 1000 { // the unit is of a smaller fleet
+			return "over 1,000"
+		}
+		return number(math.Ceil(paid * m.unit("lease_writes")))
 	})
 	one("Time to that concurrency, from nothing", func(rate float64) string {
 		return number(math.Ceil(m.perSecond(rate, m.seconds)/m.quota("scaling").Value)*10) + " s at most"

@@ -78,7 +78,7 @@ var adviceByError = []struct {
 	{project.ErrClosed, ExitRefused, `"svc project reopen" opens it again, within 30 days of its closing.`},
 	{project.ErrInvalid, ExitUsage, ""},
 	{credit.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},
-	{credit.ErrOutOfRange, ExitRefused, `"svc credit balance" shows the balance. Credits of open leases are in it: pause the project for three minutes.`},
+	{credit.ErrOutOfRange, ExitRefused, `"svc credit balance" shows the balance, with the credits of open leases. These return within three minutes of "svc project pause".`},
 	{credit.ErrNoWallet, ExitRefused, `"svc credit grant" creates the wallet.`},
 	{credit.ErrNotCharged, ExitNotFound, `"svc credit ledger" shows charges with their IDs.`},
 	{credit.ErrUncertain, ExitRefused, `Ask the vendor whether it was sent, then "svc sms uncertain resolve".`},

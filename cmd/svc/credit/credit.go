@@ -2,9 +2,9 @@
 package credit
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -201,12 +201,12 @@ once: if the result is lost, repeat the command with the --id that was printed.`
 		return m.identify()
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		if s.DryRun && m.id == "" { // the store validates the balance only as it writes
-			balance, err := s.Credits.Balance(ctx, rec.ID)
+			wallet, err := s.Credits.Wallet(ctx, rec.ID)
+			if err == nil {
+				err = cmp.Or(wallet, &credit.Wallet{}).ValidateAdjustment(m.Credits)
+			}
 			if err != nil {
 				return err
-			}
-			if balance+m.Credits < 0 {
-				return fmt.Errorf("%w: %s credits of %s", credit.ErrOutOfRange, credit.Grouped(m.Credits), credit.Grouped(balance))
 			}
 		}
 		return m.move(ctx, s, rec, s.Credits.Adjust)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -49,6 +50,8 @@ func ledger(a *app.App) *cobra.Command {
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "ledger PROJECT",
 		Short: "Show the ledger entries of a project",
+		Long: `Show the ledger entries of a project: what changed its balance, and released SMS.
+Entries with which the settling function releases unused credits are not shown.`,
 		Example: `  svc credit ledger acme
   svc credit ledger acme --day yesterday
   svc credit ledger acme --month 2026-03 --output csv
@@ -63,7 +66,7 @@ func ledger(a *app.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return printEntries(s, entries)
+		return printEntries(s, slices.DeleteFunc(entries, func(e credit.Entry) bool { return e.State == credit.Released && e.Price == "" }))
 	})
 	cmd.AddCommand(app.Moved("verify", `"svc ledger verify"`))
 	days.AddFlags(cmd)

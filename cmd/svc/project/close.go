@@ -53,8 +53,11 @@ then finishes what an interruption left.`,
 			return err
 		case wallet == nil:
 		case !wallet.Oldest.IsZero():
-			return refuse("Pause it, and run the command again three minutes later: "+s.Line("project pause %s", rec.ID),
-				"requests of %s hold a lease of credits since %s", rec.ID, app.Second(wallet.Oldest))
+			advice := "Run the command again in three minutes."
+			if rec.Closed.IsZero() && !rec.Paused {
+				advice = "Pause it, and run the command again three minutes later: " + s.Line("project pause %s", rec.ID)
+			}
+			return refuse(advice, "%s has an open lease of credits since %s", rec.ID, app.Second(wallet.Oldest))
 		case wallet.Balance > 0 && m.Reason == "":
 			return refuse("Give --refunded with the reason of its adjustment, or --forfeit:\n"+
 				s.Line("project close %s --refunded 'transfer 2031'", rec.ID)+"\n"+s.Line("project close %s --forfeit", rec.ID),
