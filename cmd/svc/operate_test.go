@@ -75,6 +75,25 @@ func TestMoves(t *testing.T) {
 	})
 }
 
+// TestLeftLease: "project close" refuses an open lease with a next step that is possible, and "credit ledger" does not show how
+// the settling function released the lease.
+func TestLeftLease(t *testing.T) {
+	f := newFixture(t)
+	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"}, {args: "project pause acme"}})
+	s := f.stack()
+	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(time.Now(), "r"), Credits: 30, Price: credit.Barcode, RequestID: "r"}
+	f.must(s.Credits.Reserve(t.Context(), r))
+	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused, errs: []string{"Run the command again in three minutes"}})
+	var failed error
+	left := []credit.Lease{{Project: "acme", Key: r.Key, Slots: 1, Credits: 30}}
+	s.Credits.Settle(t.Context(), left, func(_ credit.Lease, _ credit.Settled, err error) { failed = err })
+	f.must(failed)
+	f.runAll([]call{
+		{args: "ledger verify", errs: []string{"1 wallet, 2 ledger entries"}},
+		{args: "credit ledger acme", out: []string{"grant"}, absent: "released"},
+	})
+}
+
 // TestLedgerVerify: the command prints the findings of credit.Verify.
 func TestLedgerVerify(t *testing.T) {
 	f := newFixture(t)

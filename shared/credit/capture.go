@@ -82,9 +82,9 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 }
 
 // Remove takes the lease of a captured reservation out of the wallet, where the lease has one slot. Remove returns no error,
-// because nothing depends on the removal: the settling function closes what is left. Remove does nothing in three cases: Capture
-// has not succeeded; a late copy of the reservation may arrive, which must still find the lease; or less than Limits.Remove is
-// left before the deadline.
+// because nothing depends on the removal: the settling function closes a lease that Remove leaves. Remove does nothing in three
+// cases: Capture has not succeeded; a late copy of the reservation may arrive, which must still find the lease; or less than
+// Limits.Remove is left before the deadline.
 func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	if !r.captured || r.lease == nil || r.lease.Slots > 1 || r.lease.returns {
 		return

@@ -165,8 +165,8 @@ func TestExhaustedIsCached(t *testing.T) {
 	}
 }
 
-// TestExhaustedQuotas checks that a window is exhausted when each of its quotas is, and that each counter is asked once. A
-// limit that is raised in a window lets no more through than the limit.
+// TestExhaustedQuotas checks that a window is exhausted when all of its quotas are exhausted, and not before. A limit that is
+// raised in a window lets no more through than the limit.
 func TestExhaustedQuotas(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	l := at(New(client, tables.Transient), noon)

@@ -28,8 +28,8 @@ project's own e-mail domains, and takes the remaining credits by an adjustment. 
 ID, the name, the limits, the wallet and its ledger stay: they are accounts, and no
 other project gets the ID. docs/operate.md lists the personal data.
 
-With a balance the command needs --refunded or --forfeit. It refuses while a
-lease of credits is open: pause the project three minutes before. It may be repeated, and
+With a balance the command needs --refunded or --forfeit. It refuses while a lease
+of credits is open: pause the project three minutes before. It may be repeated, and
 then finishes what an interruption left.`,
 		Example: `  svc project close acme --refunded "transfer 2031" --dry-run
   svc project close acme --refunded "transfer 2031" --yes
