@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxReached bounds the numbers and the days whose limits an instance caches as reached.
+	// maxReached bounds the counters that an instance caches as reached.
 	maxReached = 10_000
 	// cacheReached is how long an instance refuses from memory. Other instances may subtract counts meanwhile.
 	cacheReached = 10 * time.Second
@@ -102,6 +102,12 @@ type reached struct {
 	room   int64 // what still fitted
 	limits string
 	limit  project.RecipientLimit
+}
+
+// cached returns the refusal of a counter by these limits, and false where this instance has cached none.
+func (l *Limiter) cached(pk string, limits any) (reached, bool) {
+	r, ok := l.reached.Get(pk)
+	return r, ok && l.clock.Now().Before(r.until) && r.limits == fmt.Sprint(limits)
 }
 
 // cache caches a refusal for cacheReached, but not beyond the end of its window.

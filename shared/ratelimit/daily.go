@@ -54,8 +54,8 @@ func (s Day) End() time.Time { return s.Start.Add(project.Day) }
 // DailyReached reports from the cache that an amount does not fit into the day that holds the time.
 func (l *Limiter) DailyReached(d Daily, amount int64, at time.Time) (Day, bool) {
 	start, _ := midnight(at)
-	r, ok := l.reached.Get(d.key(start))
-	return Day{Limit: d, Start: start}, amount > d.Most || ok && l.clock.Now().Before(r.until) && r.limits == fmt.Sprint(d.Most) && amount > r.room
+	r, ok := l.cached(d.key(start), d.Most)
+	return Day{Limit: d, Start: start}, amount > d.Most || ok && amount > r.room
 }
 
 // CountDaily adds an amount to the day that holds the time, or returns the zero Count where the sum would exceed the

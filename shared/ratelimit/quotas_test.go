@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -49,44 +48,5 @@ func TestWindow(t *testing.T) {
 		if start != test.start || end.Unix() != test.end || end.Nanosecond() != 0 {
 			t.Errorf("%s at %d: %d to %s", test.length, test.at, start, fmt.Sprint(end.Unix()))
 		}
-	}
-}
-
-// TestCacheExhausted checks that a window is cached with its limit, and that windows which have ended or have another limit
-// are forgotten.
-func TestCacheExhausted(t *testing.T) {
-	l := at(New(nil, ""), noon)
-	limit := project.RateLimit{Requests: 4, Window: time.Minute}
-	other := project.RateLimit{Requests: 5, Window: time.Minute}
-	end := noon.Add(time.Minute)
-	want := func(limit project.RateLimit, now time.Time, of ...int) {
-		t.Helper()
-		all := map[int]bool{}
-		for _, quota := range of {
-			all[quota] = true
-		}
-		if got := l.exhausted("p", limit, now); !maps.Equal(got, all) {
-			t.Errorf("quotas %v are reached, want %v", got, of)
-		}
-	}
-	want(limit, noon)
-	l.cacheExhausted("p", exhaustion{until: end, limit: limit}, 1, noon)
-	l.cacheExhausted("p", exhaustion{until: end, limit: limit}, 3, noon)
-	want(limit, noon, 1, 3)
-	want(limit, end.Add(-1), 1, 3)
-	want(limit, end)
-	want(other, noon)
-	l.cacheExhausted("p", exhaustion{until: end, limit: other}, 2, noon) // the operator has changed it
-	want(other, noon, 2)
-	want(limit, noon)
-	l.cacheExhausted("p", exhaustion{until: end.Add(time.Minute), limit: other}, 0, end) // the next window
-	want(other, end, 0)
-	l.cacheExhausted("q", exhaustion{until: end.Add(2 * time.Minute), limit: limit}, 0, end.Add(time.Minute-1))
-	if len(l.windows) != 2 {
-		t.Errorf("cached %v", l.windows)
-	}
-	l.cacheExhausted("q", exhaustion{until: end.Add(2 * time.Minute), limit: limit}, 0, end.Add(time.Minute))
-	if len(l.windows) != 1 {
-		t.Errorf("cached %v", l.windows)
 	}
 }

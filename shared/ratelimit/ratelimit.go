@@ -6,7 +6,6 @@ package ratelimit
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -41,11 +40,9 @@ type Limiter struct {
 	table  string
 	clock  cache.Clock
 
-	mu      sync.Mutex
-	windows map[string]exhaustion // by project and environment
-
 	reached *cache.Map[string, reached] // by counter
 
+	mu      sync.Mutex
 	writers []*writer                     // guarded by mu, like their fields
 	crowded *cache.Map[string, time.Time] // until when a counter is taken to have more writers than slots
 
@@ -53,17 +50,10 @@ type Limiter struct {
 	large     int           // largeLimit
 }
 
-// exhaustion says which quotas of a window are reached, until the window ends or the operator changes the limit.
-type exhaustion struct {
-	until  time.Time
-	limit  project.RateLimit
-	quotas map[int]bool
-}
-
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
 	return &Limiter{
-		client: client, table: table, windows: map[string]exhaustion{}, queueTime: timeToQueue,
+		client: client, table: table, queueTime: timeToQueue,
 		reached: cache.New[string, reached](maxReached), crowded: cache.New[string, time.Time](maxReached), large: largeLimit,
 	}
 }
@@ -74,16 +64,12 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 	start, end := window(p.Limit, now)
 	owner := p.ID + "#" + env
 	quotas := l.quotas(p.Limit)
-	exhausted := l.exhausted(owner, p.Limit, now)
-	if len(quotas) == len(exhausted) {
-		return decide(p, end, now), nil
-	}
 	for _, i := range rand.Perm(len(quotas)) {
-		if exhausted[i] {
+		pk := counter(owner, start, i)
+		if _, exhausted := l.cached(pk, p.Limit); exhausted {
 			continue
 		}
-		c := newCount(counter(owner, start, i), 1, end, "n")
-		c, item, err := l.add(ctx, c, []int64{int64(quotas[i])}, types.ReturnValueUpdatedNew)
+		c, item, err := l.add(ctx, newCount(pk, 1, end, "n"), []int64{int64(quotas[i])}, types.ReturnValueUpdatedNew)
 		n := int64(0)
 		if err == nil && c.By > 0 {
 			n, err = dynamo.NumberOf(item["n"])
@@ -96,7 +82,7 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 			d.Allowed, d.Remaining = true, max(0, quotas[i]-int(n))*len(quotas)
 			return d, nil
 		}
-		l.cacheExhausted(owner, exhaustion{until: end, limit: p.Limit}, i, now)
+		l.reached.Put(pk, reached{until: end, limits: fmt.Sprint(p.Limit)}) // nothing is subtracted from a window
 	}
 	return decide(p, end, now), nil
 }
@@ -104,9 +90,11 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 // Exhausted reports from the cache that the window's limit is reached. A limit below one request is always reached.
 func (l *Limiter) Exhausted(p *project.Project, env string) (Decision, bool) {
 	now := l.clock.Now()
-	_, end := window(p.Limit, now)
-	if len(l.exhausted(p.ID+"#"+env, p.Limit, now)) < len(l.quotas(p.Limit)) {
-		return Decision{}, false
+	start, end := window(p.Limit, now)
+	for i := range l.quotas(p.Limit) {
+		if _, exhausted := l.cached(counter(p.ID+"#"+env, start, i), p.Limit); !exhausted {
+			return Decision{}, false
+		}
 	}
 	return decide(p, end, now), true
 }
@@ -142,17 +130,6 @@ func counter(owner string, start int64, i int) string {
 	return fmt.Sprintf("rl#%s#%d#%d", owner, start, i)
 }
 
-// exhausted returns the quotas of the window that this instance has seen reached.
-func (l *Limiter) exhausted(owner string, limit project.RateLimit, now time.Time) map[int]bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.windows[owner]
-	if !now.Before(e.until) || e.limit != limit {
-		return nil
-	}
-	return maps.Clone(e.quotas)
-}
-
 // window returns the window that holds the time: its start, in seconds, and its end.
 func window(limit project.RateLimit, now time.Time) (start int64, end time.Time) {
 	length := int64(max(limit.Window/time.Second, 1))
@@ -163,18 +140,4 @@ func window(limit project.RateLimit, now time.Time) (start int64, end time.Time)
 // decide returns the decision for a request in an exhausted window.
 func decide(p *project.Project, end, now time.Time) Decision {
 	return Decision{Limit: max(0, p.Limit.Requests), Reset: rest(end, now)}
-}
-
-// cacheExhausted caches that a quota of a window is reached, and forgets windows that have ended.
-func (l *Limiter) cacheExhausted(owner string, e exhaustion, quota int, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	maps.DeleteFunc(l.windows, func(_ string, old exhaustion) bool { return !now.Before(old.until) })
-	if old := l.windows[owner]; old.until.Equal(e.until) && old.limit == e.limit {
-		e.quotas = old.quotas
-	} else {
-		e.quotas = map[int]bool{}
-	}
-	e.quotas[quota] = true
-	l.windows[owner] = e
 }

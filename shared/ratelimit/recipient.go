@@ -33,8 +33,8 @@ func counterOf(p *project.Project, number string, now time.Time) string {
 // RecipientReached returns the refusal that this instance has cached for the number, or nil where there is none.
 func (l *Limiter) RecipientReached(p *project.Project, number string) *RecipientRefusal {
 	now := l.clock.Now()
-	r, ok := l.reached.Get(counterOf(p, number, now))
-	if !ok || !now.Before(r.until) || r.limits != fmt.Sprint(p.Limits.Recipients) {
+	r, ok := l.cached(counterOf(p, number, now), p.Limits.Recipients)
+	if !ok {
 		return nil
 	}
 	_, end := windowCounter(r.limit, now)
