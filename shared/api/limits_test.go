@@ -27,7 +27,7 @@ import (
 func (h *fixture) limit(t *testing.T, limits project.Limits, mode project.Mode) {
 	t.Helper()
 	store := project.NewStore(h.db, h.cfg.ProjectsTable)
-	_, err := store.SetLimits(t.Context(), "acme", func(_ *project.RateLimit, l *project.Limits) { *l = limits })
+	_, err := store.Update(t.Context(), "acme", func(p *project.Project) { p.Limits = limits })
 	if err == nil {
 		err = store.PutIntegration(t.Context(), "acme", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: mode, Active: true})
 	}
@@ -47,7 +47,7 @@ func (h *fixture) limitToOneMore(t *testing.T) string {
 	remaining, err := strconv.Atoi(sent(header, "X-RateLimit-Remaining"))
 	limit := project.RateLimit{Requests: 1000 - remaining + 1, Window: 24 * time.Hour}
 	if err == nil {
-		_, err = project.NewStore(h.db, h.cfg.ProjectsTable).SetLimits(t.Context(), "acme", func(l *project.RateLimit, _ *project.Limits) { *l = limit })
+		_, err = project.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme", func(p *project.Project) { p.Limit = limit })
 	}
 	if err != nil {
 		t.Fatal(err)

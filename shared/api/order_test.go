@@ -134,7 +134,7 @@ func TestOrderOfChecks(t *testing.T) {
 		t.Errorf("refused over the limit: %d", status)
 	}
 	// The pause of a project comes before its limit.
-	if _, err := projects.SetPaused(t.Context(), "acme", true); err != nil {
+	if _, err := projects.Update(t.Context(), "acme", func(p *project.Project) { p.Paused = true }); err != nil {
 		t.Fatal(err)
 	}
 	h.Service = New(h.cfg, h.db, h.logger())
@@ -410,7 +410,7 @@ func TestKeysOfFailures(t *testing.T) {
 	h.restart() // an instance that does not know yet that the limit is reached
 	expect("one more", "limited", 429, 3)
 	limit := project.RateLimit{Requests: 100_000, Window: 24 * time.Hour}
-	if _, err := project.NewStore(h.db, h.cfg.ProjectsTable).SetLimits(t.Context(), "acme", func(l *project.RateLimit, _ *project.Limits) { *l = limit }); err != nil {
+	if _, err := project.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme", func(p *project.Project) { p.Limit = limit }); err != nil {
 		t.Fatal(err)
 	}
 	h.restart()

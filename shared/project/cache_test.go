@@ -126,7 +126,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	id, secret := b.issue(t, Development)
 	b.expect(t, "first", id, secret, "", nil, 1)
 
-	if _, err := b.store.SetPaused(t.Context(), "acme", true); err != nil {
+	if _, err := b.store.Update(t.Context(), "acme", func(p *Project) { p.Paused = true }); err != nil {
 		t.Fatal(err)
 	}
 	b.clock.Move(9 * time.Second)

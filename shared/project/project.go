@@ -105,8 +105,8 @@ type Limits struct {
 
 // RecipientLimit is the number of messages that a project may send to one phone number in a window.
 type RecipientLimit struct {
-	Messages int           // at least 1
-	Window   time.Duration // a minute or more, an integer number of seconds that divides a day
+	Messages int           `json:"messages"` // at least 1
+	Window   time.Duration `json:"seconds"`  // a minute or more, an integer number of seconds that divides a day
 }
 
 // RecipientID returns a phone number's keyed hash (RFC 2104) for counters (docs/decisions/requests.md#recipient-limit).
@@ -152,8 +152,8 @@ func (p *Project) TrialAllows(number string) bool {
 
 // SecretDigest is the stored digest of a client secret.
 type SecretDigest struct {
-	Digest  [32]byte  // the SHA-256 of the secret's text
-	Created time.Time // in UTC, to the second
+	Digest  [32]byte  `json:"digest"`  // the SHA-256 of the secret's text
+	Created time.Time `json:"created"` // in UTC, to the second
 }
 
 // Credential is one client ID with its live secrets (docs/decisions/requests.md#credentials).

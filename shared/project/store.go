@@ -124,19 +124,15 @@ func (s *Store) CreateProject(ctx context.Context, p Project, integrations ...In
 	return p, nil
 }
 
-// SetPaused pauses a project or ends its pause.
-func (s *Store) SetPaused(ctx context.Context, projectID string, paused bool) (Project, error) {
-	return s.update(ctx, projectID, func(p *Project) error { p.Paused = paused; return nil })
-}
-
-// SetLimits changes the limits of a project: the requests of a window, and the limits against abuse.
-func (s *Store) SetLimits(ctx context.Context, projectID string, edit func(*RateLimit, *Limits)) (Project, error) {
-	return s.update(ctx, projectID, func(p *Project) error { edit(&p.Limit, &p.Limits); return nil })
-}
-
-// SetTrial puts a project on trial or ends its trial, and sets the destinations that the trial allows.
-func (s *Store) SetTrial(ctx context.Context, projectID string, trial bool, destinations []string) (Project, error) {
-	return s.update(ctx, projectID, func(p *Project) error { p.Trial, p.TrialDestinations = trial, destinations; return nil })
+// Update changes a project that is not closed: its name, its pause, its limits or its trial. Update returns the stored project.
+func (s *Store) Update(ctx context.Context, projectID string, edit func(*Project)) (changed Project, err error) {
+	err = s.change(ctx, projectID, func(rec *Record) ([]item, error) {
+		edit(&rec.Project)
+		changed, err = validated(rec.Project)
+		rec.Project = changed
+		return nil, err
+	})
+	return changed, err
 }
 
 // AddCredential stores credentials, all or none, usually those of NewCredential.
@@ -271,18 +267,6 @@ func (r *Record) validateModes(i *Integration) error {
 		}
 	}
 	return nil
-}
-
-func (s *Store) update(ctx context.Context, projectID string, edit func(*Project) error) (changed Project, err error) {
-	err = s.change(ctx, projectID, func(rec *Record) ([]item, error) {
-		if err := edit(&rec.Project); err != nil {
-			return nil, err
-		}
-		changed, err = validated(rec.Project)
-		rec.Project = changed
-		return nil, err
-	})
-	return changed, err
 }
 
 func (s *Store) changeCredential(ctx context.Context, clientID string, edit func(*Credential) error) error {

@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/go-json-experiment/json"
 
 	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
@@ -38,6 +40,8 @@ func must[T any](t *testing.T) func(T, error) T {
 }
 
 var limit = RateLimit{Requests: 5, Window: time.Minute}
+
+func pause(p *Project) { p.Paused = true }
 
 func create(t *testing.T, s *Store, p Project) Project {
 	t.Helper()
@@ -80,7 +84,7 @@ func TestRecord(t *testing.T) {
 	create(t, s, Project{ID: "other"})
 
 	rec := load(t, s, "acme")
-	p.version = 3
+	p.version, p.Limits.Recipients = 3, []RecipientLimit{}
 	if !reflect.DeepEqual(rec.Project, p) {
 		t.Errorf("project %+v, want %+v", rec.Project, p)
 	}
@@ -97,16 +101,10 @@ func TestRecord(t *testing.T) {
 		t.Errorf("integration %+v, want %+v", *got, want)
 	}
 
-	for name, change := range map[string]func() (Project, error){
-		"paused": func() (Project, error) { return s.SetPaused(ctx, "acme", true) },
-		"limit": func() (Project, error) {
-			return s.SetLimits(ctx, "acme", func(l *RateLimit, _ *Limits) { *l = RateLimit{7, time.Hour} })
-		},
-		"trial": func() (Project, error) { return s.SetTrial(ctx, "acme", false, nil) },
-	} {
-		if _, err := change(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+	if _, err := s.Update(ctx, "acme", func(p *Project) {
+		p.Paused, p.Limit, p.Trial, p.TrialDestinations = true, RateLimit{7, time.Hour}, false, nil
+	}); err != nil {
+		t.Error(err)
 	}
 	rec = load(t, s, "acme")
 	if !rec.Paused || rec.Limit != (RateLimit{7, time.Hour}) || rec.Trial || len(rec.TrialDestinations) != 0 || len(rec.Credentials) != 1 {
@@ -129,25 +127,25 @@ func TestLimits(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
 	day20, tenMinutes := RecipientLimit{20, 24 * time.Hour}, RecipientLimit{5, 10 * time.Minute}
-	set := func(edit func(*RateLimit, *Limits)) Project {
+	set := func(edit func(*Project)) Project {
 		t.Helper()
-		changed := must[Project](t)(s.SetLimits(ctx, "acme", edit))
-		if stored := load(t, s, "acme").Project; !reflect.DeepEqual(stored.Limits, changed.Limits) || stored.RecipientID("n") != changed.RecipientID("n") {
+		changed := must[Project](t)(s.Update(ctx, "acme", edit))
+		if stored := load(t, s, "acme").Project; fmt.Sprint(stored.Limits) != fmt.Sprint(changed.Limits) || stored.RecipientID("n") != changed.RecipientID("n") {
 			t.Errorf("stored %+v, want %+v", stored, changed)
 		}
 		return changed
 	}
-	first := set(func(_ *RateLimit, l *Limits) {
-		*l = Limits{Recipients: []RecipientLimit{day20, tenMinutes}, DailyCredits: 7, DailyUnits: 8}
+	first := set(func(p *Project) {
+		p.Limits = Limits{Recipients: []RecipientLimit{day20, tenMinutes}, DailyCredits: 7, DailyUnits: 8}
 	})
 	if !reflect.DeepEqual(first.Limits, Limits{[]RecipientLimit{tenMinutes, day20}, 7, 8}) || first.Limit != limit || len(first.hashKey) != hashKeySize {
 		t.Errorf("%+v", first)
 	}
-	none := set(func(r *RateLimit, l *Limits) { r.Requests, *l = 9, Limits{} })
+	none := set(func(p *Project) { p.Limit.Requests, p.Limits = 9, Limits{} })
 	if none.Limit.Requests != 9 || !reflect.DeepEqual(none.Limits, Limits{}) {
 		t.Errorf("%+v", none)
 	}
-	again := set(func(_ *RateLimit, l *Limits) { l.Recipients = []RecipientLimit{day20} })
+	again := set(func(p *Project) { p.Limits.Recipients = []RecipientLimit{day20} })
 	other := create(t, s, Project{ID: "other", Limits: again.Limits})
 	if a, b := first.RecipientID("n"), again.RecipientID("n"); a != b || a == first.RecipientID("m") || a == other.RecipientID("n") || len(a) != 32 {
 		t.Errorf("hashes %q, %q, %q", a, b, other.RecipientID("n"))
@@ -212,7 +210,7 @@ func TestRefusals(t *testing.T) {
 		"bad setting":        {put(func(i *Integration) { i.Settings = map[string]string{"a b": ""} }), ErrInvalid},
 		"long setting":       {put(func(i *Integration) { i.Settings = map[string]string{"a": strings.Repeat("x", 2000)} }), ErrInvalid},
 		"no project":         {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
-		"pause nobody":       {func() error { _, err := s.SetPaused(ctx, "nobody", true); return err }, ErrNotFound},
+		"pause nobody":       {func() error { _, err := s.Update(ctx, "nobody", pause); return err }, ErrNotFound},
 		"no credential":      {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
 		"no client ID":       {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
 		"foreign client ID": {func() error {
@@ -359,15 +357,34 @@ func TestDamagedItems(t *testing.T) {
 	if _, err := decode(out.Items); err != nil {
 		t.Fatal(err)
 	}
+	refused := func(whole item, name string, value types.AttributeValue) {
+		broken := maps.Clone(whole)
+		broken[name] = value
+		if _, err := decode([]item{broken}); err == nil {
+			t.Errorf("%s of %+v is read", dynamo.TextOf(whole["sk"]), broken)
+		}
+	}
 	for _, whole := range out.Items {
-		for name := range whole {
-			if name == "pk" && dynamo.TextOf(whole["sk"]) != sortProject {
-				continue // the project's own item contains its ID
+		for _, name := range []string{"v", "version"} {
+			if whole[name] != nil {
+				refused(whole, name, &types.AttributeValueMemberNULL{Value: true})
 			}
-			broken := maps.Clone(whole)
-			broken[name] = &types.AttributeValueMemberNULL{Value: true}
-			if _, err := decode([]item{broken}); err == nil {
-				t.Errorf("%s without %s is read", dynamo.TextOf(whole["sk"]), name)
+		}
+		var members map[string]any
+		if err := json.Unmarshal([]byte(dynamo.TextOf(whole["v"])), &members); err != nil {
+			t.Fatal(err)
+		}
+		for name := range members {
+			for _, damage := range []func(map[string]any){
+				func(m map[string]any) { delete(m, name) }, func(m map[string]any) { m[name] = nil }, func(m map[string]any) { m[name] = []any{[]any{}} },
+			} {
+				broken := maps.Clone(members)
+				damage(broken)
+				text, err := json.Marshal(broken)
+				if err != nil {
+					t.Fatal(err)
+				}
+				refused(whole, "v", dynamo.Text(string(text)))
 			}
 		}
 	}
@@ -426,11 +443,11 @@ func TestClose(t *testing.T) {
 	if _, err := s.CreateProject(ctx, closed); !errors.Is(err, ErrExists) {
 		t.Errorf("its ID for another project: %v", err)
 	}
-	if _, err := s.SetPaused(ctx, "acme", true); !errors.Is(err, ErrClosed) || !errors.Is(rec.ValidateIntegrations(), ErrClosed) {
+	if _, err := s.Update(ctx, "acme", pause); !errors.Is(err, ErrClosed) || !errors.Is(rec.ValidateIntegrations(), ErrClosed) {
 		t.Errorf("a change of a closed project: %v", err)
 	}
 	open := must[Project](t)(s.Reopen(ctx, "acme"))
-	if _, err := s.SetPaused(ctx, "acme", true); err != nil || !open.Closed.IsZero() {
+	if _, err := s.Update(ctx, "acme", pause); err != nil || !open.Closed.IsZero() {
 		t.Errorf("a change of the reopened project: %v", err)
 	}
 	write(now().Add(-ReopenFor - time.Second))

@@ -86,7 +86,7 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 	credentials := map[string]demo.Credential{}
 	for _, name := range spenders {
 		credentials[name] = demo.CredentialOf(name, project.Development)
-		if _, err := s.stack.Store.SetLimits(ctx, demo.ID(name), func(l *project.RateLimit, _ *project.Limits) { *l = with.limit }); err != nil {
+		if _, err := s.stack.Store.Update(ctx, demo.ID(name), func(p *project.Project) { p.Limit = with.limit }); err != nil {
 			return err
 		}
 	}

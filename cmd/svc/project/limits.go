@@ -41,7 +41,7 @@ docs/limits.md says what each limit stops and what to do when it fires.`,
 		if !given.apply(&project.RateLimit{}, &project.Limits{}, false) {
 			return showLimits(ctx, s, rec)
 		}
-		p, err := s.Projects.SetLimits(ctx, rec.ID, func(r *project.RateLimit, l *project.Limits) { given.apply(r, l, false) })
+		p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { given.apply(&p.Limit, &p.Limits, false) })
 		if err != nil {
 			return err
 		}

@@ -146,7 +146,7 @@ func show(ctx context.Context, s *app.Stack, rec *project.Record) error {
 
 func pause(a *app.App, name, short string, paused bool) *cobra.Command {
 	return a.ProjectCommand(&cobra.Command{Use: name + " PROJECT", Short: short}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		p, err := s.Projects.SetPaused(ctx, rec.ID, paused)
+		p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { p.Paused = paused })
 		return printChange(s, p, err, "State", func(v View) string { return v.state() + soon })
 	})
 }
@@ -180,7 +180,7 @@ func trial(a *app.App) *cobra.Command {
 		}
 		return nil
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		p, err := s.Projects.SetTrial(ctx, rec.ID, on, allow)
+		p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { p.Trial, p.TrialDestinations = on, allow })
 		return printChange(s, p, err, "Trial", func(v View) string { return v.trial() + soon })
 	})
 	cmd.Flags().StringArrayVar(&allow, "allow", nil, "a destination that the trial allows (repeat for more); replaces earlier destinations")

@@ -305,21 +305,14 @@ func (s *stage) create(id string, p *plan) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.projects.SetLimits(ctx, id, func(l *project.RateLimit, _ *project.Limits) {
-		*l = project.RateLimit{Requests: p.limit, Window: time.Hour}
+	if _, err := s.projects.Update(ctx, id, func(r *project.Project) {
+		r.Limit = project.RateLimit{Requests: p.limit, Window: time.Hour}
+		if p.perNumber > 0 {
+			r.Limits.Recipients = []project.RecipientLimit{{Messages: p.perNumber, Window: 24 * time.Hour}}
+		}
+		r.Limits.DailyCredits, r.Limits.DailyUnits = p.daily, p.daily
 	}); err != nil {
 		return err
-	}
-	if p.perNumber > 0 || p.daily > 0 {
-		_, err := s.projects.SetLimits(ctx, id, func(_ *project.RateLimit, l *project.Limits) {
-			if p.perNumber > 0 {
-				l.Recipients = []project.RecipientLimit{{Messages: p.perNumber, Window: 24 * time.Hour}}
-			}
-			l.DailyCredits, l.DailyUnits = p.daily, p.daily
-		})
-		if err != nil {
-			return err
-		}
 	}
 	if err := s.credits.CreateWallet(ctx, id); err != nil || p.credits == 0 {
 		return err
