@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// item is an item of the table. The rates of an item are one JSON text: DynamoDB's numbers would lose trailing zeros, and a
-// map costs more to read.
-type item = map[string]types.AttributeValue
+// item is an item of the table. Its attribute rates is the JSON of a Set or of a Table: DynamoDB's numbers would lose trailing
+// zeros, and a map costs more to read.
+type item = dynamo.Item
 
 // jsonText returns an attribute with the JSON of rates or of records. Their codes are those of ISO 4217, and their numbers
 // and days are valid, so that JSON can always be written.
@@ -25,37 +25,16 @@ func jsonText(v any) types.AttributeValue {
 	return dynamo.Text(string(text))
 }
 
-func encodeTable(t *Table) item {
-	return item{
-		"source": dynamo.Text(t.Source), "base": dynamo.Text(t.Base), "date": dynamo.Text(stamp(t.Date)),
-		"fetched": dynamo.Text(stamp(t.Fetched)), "rates": jsonText(t.Rates),
-	}
-}
-
-func decodeTable(i item) (*Table, error) {
-	t := &Table{Source: dynamo.TextOf(i["source"]), Base: dynamo.TextOf(i["base"]), Date: timeOf(i["date"]), Fetched: timeOf(i["fetched"])}
-	if err := json.Unmarshal([]byte(dynamo.TextOf(i["rates"])), &t.Rates); err != nil {
-		return nil, err
-	}
-	if t.Rates[t.Base].Cmp(One()) != 0 || t.Date.IsZero() {
-		return nil, fmt.Errorf("the item has no valid rates for base %q", t.Base)
-	}
-	return t, nil
-}
-
-func encodeSet(s *Set) item {
-	i := encodeTable(&s.Table)
-	i["bank"] = jsonText(s.Bank)
-	return i
-}
-
+// decodeSet reads a Set, or a Table as a Set without the central bank's values.
 func decodeSet(i item) (*Set, error) {
-	t, err := decodeTable(i)
-	if err != nil {
+	var s Set
+	if err := json.Unmarshal([]byte(dynamo.TextOf(i["rates"])), &s); err != nil {
 		return nil, err
 	}
-	s := &Set{Table: *t}
-	return s, json.Unmarshal([]byte(dynamo.TextOf(i["bank"])), &s.Bank)
+	if s.Rates[s.Base].Cmp(One()) != 0 || s.Date.IsZero() {
+		return nil, fmt.Errorf("the item has no valid rates for base %q", s.Base)
+	}
+	return &s, nil
 }
 
 func decodeSource(i item) (s Source, err error) {
@@ -64,7 +43,10 @@ func decodeSource(i item) (s Source, err error) {
 		Failures: int(numberOf(i["failures"])), FetchesToday: int(numberOf(i["fetches_today"])),
 	}
 	if i["rates"] != nil {
-		s.Table, err = decodeTable(i)
+		var set *Set
+		if set, err = decodeSet(i); err == nil {
+			s.Table = &set.Table
+		}
 	}
 	if bank := dynamo.TextOf(i["bank"]); bank != "" {
 		err = errors.Join(err, json.Unmarshal([]byte(bank), &s.Bank))

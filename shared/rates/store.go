@@ -117,8 +117,7 @@ func (s *Store) Stored(ctx context.Context) (*Stored, error) {
 
 // PutCurrent replaces the set in use. PutCurrent returns ErrChanged where the set was replaced after the read of stored.
 func (s *Store) PutCurrent(ctx context.Context, stored *Stored, set *Set) error {
-	i := encodeSet(set)
-	i["version"] = dynamo.Number(stored.version + 1)
+	i := item{"rates": jsonText(set), "version": dynamo.Number(stored.version + 1)}
 	in := dynamodb.PutItemInput{ConditionExpression: aws.String("attribute_not_exists(pk)")}
 	if stored.version > 0 {
 		in.ConditionExpression = aws.String("version = :v")
@@ -131,7 +130,7 @@ func (s *Store) PutCurrent(ctx context.Context, stored *Stored, set *Set) error 
 func (s *Store) PutSource(ctx context.Context, name string, source Source) error {
 	i := item{}
 	if source.Table != nil {
-		i = encodeTable(source.Table)
+		i["rates"], i["date"] = jsonText(source.Table), dynamo.Text(stamp(source.Table.Date))
 	}
 	if source.Bank != nil {
 		i["bank"] = jsonText(source.Bank)
@@ -214,7 +213,7 @@ type Event struct {
 func (s *Store) PutEvent(ctx context.Context, e Event, place int) error {
 	i := item{}
 	if e.Set != nil {
-		i = encodeSet(e.Set)
+		i["rates"] = jsonText(e.Set)
 	}
 	i["by"], i["outcome"], i["detail"], i["actor"] = dynamo.Text(e.Source), dynamo.Text(e.Outcome), dynamo.Text(e.Detail), dynamo.Text(e.Actor)
 	i["expires"] = dynamo.Number(e.At.Add(historyLife).Unix())
@@ -312,8 +311,7 @@ func (s *Store) Claim(ctx context.Context, projectID string, env project.Environ
 
 // PutProjectRates stores a set that was fetched with a project's own key under a claim.
 func (s *Store) PutProjectRates(ctx context.Context, projectID string, env project.Environment, set *Set, tried time.Time) error {
-	i := encodeSet(set)
-	i["tried"] = dynamo.Text(stamp(tried))
+	i := item{"rates": jsonText(set), "tried": dynamo.Text(stamp(tried))}
 	return s.put(ctx, projectKey+projectID, string(env), i, dynamodb.PutItemInput{})
 }
 

@@ -94,66 +94,55 @@ func TestIndicative(t *testing.T) {
 	}
 }
 
-func TestTransfer(t *testing.T) {
-	const newest = "304.2758 311.8332 2025-11-21"
-	for name, c := range map[string]struct{ page, want string }{
-		"as reported":          {transferPage, newest},
-		"rows moved":           {edited(transferPage, "2025-11-20", "2025-11-24"), "304.1100 311.7001 2025-11-24"},
-		"columns swapped":      {edited(transferPage, "Buy Rate", "X", "Sell Rate", "Buy Rate", "X (LKR)", "Sell Rate (LKR)"), "311.8332 304.2758 2025-11-21"},
-		"columns added":        {edited(transferPage, "<th>Date</th>", "<th>Date</th><th>Middle</th>", "2025-11-21</td>", "2025-11-21</td><td>308.0545</td>", "2025-11-20</td>", "2025-11-20</td><td>307.9</td>"), newest},
-		"other words":          {edited(transferPage, "Buy Rate (LKR)", "Buying", "Sell Rate (LKR)", "SELLING RATE"), newest},
-		"thousands separators": {edited(transferPage, "304.2758", "1,304.2758"), "1304.2758 311.8332 2025-11-21"},
-		"zeros are none":       {edited(transferPage, "304.2758", "0.0000", "311.8332", "0"), "304.1100 311.7001 2025-11-20"},
-		"heading in capitals":  {edited(transferPage, "United States Dollar", "UNITED  STATES DOLLAR"), newest},
-		"no rows":              {"<h2>United States Dollar</h2><table class=rates><thead><tr><th>Date</th><th>Buy</th><th>Sell</th></tr></thead><tbody>0 results</tbody></table>", "none"},
-		"another currency":     {edited(transferPage, "United States Dollar", "Euro"), ""},
-		"no heading":           {edited(transferPage, `<h2 id="LOOKUPS_X"> United States Dollar </h2>`, ""), ""},
-		"two tables":           {transferPage + transferPage, ""},
-		"no selling":           {edited(transferPage, "Sell Rate (LKR)", "Rate"), ""},
-		"two buyings":          {edited(transferPage, "Sell Rate", "Buy Rate"), ""},
-		"one number missing":   {edited(transferPage, "311.8332", ""), ""},
-		"a page of errors":     {"<html><h1>403 ERROR</h1><h2>The request could not be satisfied.</h2></html>", ""},
-	} {
-		quotes, err := transfers([]byte(c.page), map[string]string{"USD": "United States Dollar"})
-		q, found := quotes["USD"]
-		got := ""
-		switch {
-		case err == nil && !found:
-			got = "none"
-		case err == nil:
-			got = fmt.Sprint(q.Buy.Rate, " ", q.Sell.Rate, " ", q.Sell.Date)
-		}
-		if got != c.want || q.Buy.Date != q.Sell.Date || err != nil && found {
-			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
-		}
-	}
-}
-
 // euroTable is a second table of the page of telegraphic transfers.
 var euroTable = edited(transferPage, "United States Dollar", "Euro", "304.2758", "340.5", "311.8332", "352.25")
 
 // Each table of the page belongs to the heading before it. An error in one table leaves the other currencies.
 func TestTransfers(t *testing.T) {
-	labels := map[string]string{"USD": "United States Dollar", "EUR": "Euro"}
 	const usd, eur = "USD 304.2758 311.8332 2025-11-21", "EUR 340.5 352.25 2025-11-21"
-	for name, c := range map[string]struct{ page, want, wrong string }{
-		"both":                    {transferPage + euroTable, eur + ", " + usd, ""},
-		"in another order":        {euroTable + transferPage, eur + ", " + usd, ""},
-		"one missing":             {transferPage, usd, "no table of EUR"},
-		"one without rates":       {transferPage + "<h2>Euro</h2><table class=rates><thead><tr><th>Date</th><th>Buy</th><th>Sell</th></tr></thead><tbody>0 results</tbody></table>", usd, ""},
-		"one with a word":         {transferPage + edited(euroTable, "340.5", "n/a"), usd, "table of EUR"},
-		"one with other headings": {transferPage + edited(euroTable, "Sell Rate (LKR)", "Rate"), usd, "table of EUR"},
-		"a heading twice":         {transferPage + transferPage, "", "2 tables"},
-		"an unknown heading":      {transferPage + edited(euroTable, "Euro", "Yen"), "", "Yen"},
-		"a table without heading": {transferPage + edited(euroTable, "<h2 id=\"LOOKUPS_X\"> Euro </h2>", ""), "", "2 tables"},
-		"the nearest heading":     {edited(transferPage, "<table", "<h2>Euro</h2><table") + transferPage, "EUR 304.2758 311.8332 2025-11-21, " + usd, ""},
-		"no table":                {"<h2>Euro</h2>", "", "no table of rates"},
+	for name, c := range map[string]struct {
+		euro              bool // the form has the Euro, too
+		page, want, wrong string
+	}{
+		"as reported":          {false, transferPage, usd, ""},
+		"rows moved":           {false, edited(transferPage, "2025-11-20", "2025-11-24"), "USD 304.1100 311.7001 2025-11-24", ""},
+		"columns swapped":      {false, edited(transferPage, "Buy Rate", "X", "Sell Rate", "Buy Rate", "X (LKR)", "Sell Rate (LKR)"), "USD 311.8332 304.2758 2025-11-21", ""},
+		"columns added":        {false, edited(transferPage, "<th>Date</th>", "<th>Date</th><th>Middle</th>", "2025-11-21</td>", "2025-11-21</td><td>308.0545</td>", "2025-11-20</td>", "2025-11-20</td><td>307.9</td>"), usd, ""},
+		"other words":          {false, edited(transferPage, "Buy Rate (LKR)", "Buying", "Sell Rate (LKR)", "SELLING RATE"), usd, ""},
+		"thousands separators": {false, edited(transferPage, "304.2758", "1,304.2758"), "USD 1304.2758 311.8332 2025-11-21", ""},
+		"zeros are none":       {false, edited(transferPage, "304.2758", "0.0000", "311.8332", "0"), "USD 304.1100 311.7001 2025-11-20", ""},
+		"heading in capitals":  {false, edited(transferPage, "United States Dollar", "UNITED  STATES DOLLAR"), usd, ""},
+		"no rows":              {false, "<h2>United States Dollar</h2><table class=rates><thead><tr><th>Date</th><th>Buy</th><th>Sell</th></tr></thead><tbody>0 results</tbody></table>", "", ""},
+		"another currency":     {false, edited(transferPage, "United States Dollar", "Euro"), "", "Euro"},
+		"no heading":           {false, edited(transferPage, `<h2 id="LOOKUPS_X"> United States Dollar </h2>`, ""), "", "1 tables"},
+		"no selling":           {false, edited(transferPage, "Sell Rate (LKR)", "Rate"), "", "headings"},
+		"two buyings":          {false, edited(transferPage, "Sell Rate", "Buy Rate"), "", "headings"},
+		"one number missing":   {false, edited(transferPage, "311.8332", ""), "", "the rate of"},
+		"a page of errors":     {false, "<html><h1>403 ERROR</h1><h2>The request could not be satisfied.</h2></html>", "", "no table of rates"},
+
+		"both":                    {true, transferPage + euroTable, eur + ", " + usd, ""},
+		"in another order":        {true, euroTable + transferPage, eur + ", " + usd, ""},
+		"one missing":             {true, transferPage, usd, "no table of EUR"},
+		"one without rates":       {true, transferPage + "<h2>Euro</h2><table class=rates><thead><tr><th>Date</th><th>Buy</th><th>Sell</th></tr></thead><tbody>0 results</tbody></table>", usd, ""},
+		"one with a word":         {true, transferPage + edited(euroTable, "340.5", "n/a"), usd, "table of EUR"},
+		"one with other headings": {true, transferPage + edited(euroTable, "Sell Rate (LKR)", "Rate"), usd, "table of EUR"},
+		"a heading twice":         {true, transferPage + transferPage, "", "2 tables"},
+		"an unknown heading":      {true, transferPage + edited(euroTable, "Euro", "Yen"), "", "Yen"},
+		"a table without heading": {true, transferPage + edited(euroTable, "<h2 id=\"LOOKUPS_X\"> Euro </h2>", ""), "", "2 tables"},
+		"the nearest heading":     {true, edited(transferPage, "<table", "<h2>Euro</h2><table") + transferPage, "EUR 304.2758 311.8332 2025-11-21, " + usd, ""},
 	} {
+		labels := map[string]string{"USD": "United States Dollar"}
+		if c.euro {
+			labels["EUR"] = "Euro"
+		}
 		quotes, err := transfers([]byte(c.page), labels)
 		var list []string
 		for _, code := range []string{"EUR", "USD"} {
 			if q, ok := quotes[code]; ok {
 				list = append(list, fmt.Sprint(code, " ", q.Buy.Rate, " ", q.Sell.Rate, " ", q.Sell.Date))
+			}
+			if quotes[code].Buy.Date != quotes[code].Sell.Date {
+				t.Errorf("%s: %+v", name, quotes[code])
 			}
 		}
 		got := strings.Join(list, ", ")
