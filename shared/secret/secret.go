@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -42,14 +40,8 @@ type Values map[string]string
 // Names returns the sorted names of the fields.
 func (v Values) Names() []string { return slices.Sorted(maps.Keys(v)) }
 
-// String returns the names.
-func (v Values) String() string { return "[" + strings.Join(v.Names(), " ") + "]" }
-
-// Format prints the names for every verb.
-func (v Values) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, v.String()) }
-
-// LogValue returns the names for structured logs.
-func (v Values) LogValue() slog.Value { return slog.StringValue(v.String()) }
+// Format prints the names for every verb, and in texts of package slog.
+func (v Values) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, v.Names()) }
 
 // MarshalJSON encodes only the names.
 func (v Values) MarshalJSON() ([]byte, error) { return json.Marshal(v.Names()) }
