@@ -74,8 +74,6 @@ func (c *Chain[T]) Accounts(ctx context.Context, call *api.Call, integrations []
 		return nil, call.NoIntegration(err)
 	case err != nil:
 		return nil, api.ErrInternal.WithCause(err)
-	case len(accounts) == 0:
-		return nil, call.NoIntegration(nil)
 	}
 	return accounts, nil
 }

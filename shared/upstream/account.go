@@ -129,7 +129,7 @@ func (c *Client) Accounts(ctx context.Context, projectID string, integrations []
 		}
 	}
 	if len(accounts) == 0 {
-		return nil, errors.Join(incomplete...)
+		return nil, cmp.Or(errors.Join(incomplete...), ErrIncomplete)
 	}
 	return accounts, nil
 }

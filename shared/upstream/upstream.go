@@ -200,7 +200,7 @@ func (c *Client) call(r *http.Request, vendor string, redact []string, send bool
 	}
 	response, err := client.Do(r.WithContext(ctx))
 	if err != nil {
-		if _, dial := errors.AsType[dialError](err); dial || guard != nil && guard.block() {
+		if _, dial := errors.AsType[dialError](err); dial || guard != nil && guard.decide(blocked) {
 			return fail(NotSent, err)
 		}
 		return fail(NoResponse, err)
@@ -227,9 +227,6 @@ const (
 	blocked
 )
 
-func (g *firstByteGuard) allow() bool { return g.decide(allowed) }
-func (g *firstByteGuard) block() bool { return g.decide(blocked) }
-
 // decide makes the decision where none is made, and reports whether the decision is this one.
 func (g *firstByteGuard) decide(decision int32) bool {
 	return g.decision.CompareAndSwap(undecided, decision) || g.decision.Load() == decision
@@ -246,7 +243,7 @@ type guardedConn struct {
 }
 
 func (c *guardedConn) Write(p []byte) (int, error) {
-	if !c.guard.allow() {
+	if !c.guard.decide(allowed) {
 		return 0, errBlocked
 	}
 	return c.Conn.Write(p)
