@@ -145,26 +145,23 @@ func (r *Runner) run(ctx context.Context, all []Work) {
 		ctx, cancel = context.WithDeadline(ctx, deadline)
 		defer cancel()
 	}
-	ends := make([]chan error, len(all))
-	for n, w := range all {
-		ends[n] = make(chan error, 1)
-		go func() { ends[n] <- recovered(ctx, w.Run) }()
-	}
-	for n, w := range all {
-		var err error
-		select {
-		case err = <-ends[n]:
-		case <-ctx.Done():
+	var wg sync.WaitGroup
+	for _, w := range all {
+		end := make(chan error, 1)
+		go func() { end <- recovered(ctx, w.Run) }()
+		wg.Go(func() {
+			var err error
 			select {
-			case err = <-ends[n]: // ended in time, while the others were awaited
-			default:
+			case err = <-end:
+			case <-ctx.Done():
 				err = ctx.Err()
 			}
-		}
-		if err != nil {
-			r.report(slog.LevelError, w, err)
-		}
+			if err != nil {
+				r.report(slog.LevelError, w, err)
+			}
+		})
 	}
+	wg.Wait()
 }
 
 // recovered returns a panic of the work as an error.
