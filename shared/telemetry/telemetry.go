@@ -91,10 +91,7 @@ type Logger struct {
 	handler   slog.Handler
 	level     slog.Level
 	namespace string
-	full      bool // Config.Detail
-	plain     bool // Config.SourceIP
-	stage     string
-	version   string // FUNCTION:VERSION
+	cfg       Config
 }
 
 // levels maps Lambda's names to slog's numbers.
@@ -134,10 +131,7 @@ func New(w io.Writer, cfg Config) *Logger {
 	if cfg.Stage != "" {
 		namespace += "/" + cfg.Stage
 	}
-	return &Logger{
-		handler: slog.NewJSONHandler(w, options), level: level, namespace: namespace, full: cfg.Detail == "full",
-		plain: cfg.SourceIP == "plain", stage: cfg.Stage, version: cfg.Function + ":" + cfg.Version,
-	}
+	return &Logger{slog.NewJSONHandler(w, options), level, namespace, cfg}
 }
 
 // Emit writes the event. Below the configured level Emit writes only the metrics, as a line of the highest level, because
@@ -160,7 +154,7 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 		for _, m := range e.Metrics {
 			record.AddAttrs(slog.Float64(m.Name, m.Value))
 			if slices.Contains(m.By, ByVersion) {
-				record.AddAttrs(slog.String(ByVersion, l.version))
+				record.AddAttrs(slog.String(ByVersion, l.cfg.Function+":"+l.cfg.Version))
 			}
 		}
 	}
@@ -181,10 +175,10 @@ func (l *Logger) Source(address string) slog.Attr {
 	if err != nil {
 		return slog.String(name, "")
 	}
-	if l.plain {
+	if l.cfg.SourceIP == "plain" {
 		return slog.String(name, ip.Unmap().String())
 	}
-	digest := sha256.Sum256([]byte(l.stage + " " + ip.Unmap().String()))
+	digest := sha256.Sum256([]byte(l.cfg.Stage + " " + ip.Unmap().String()))
 	return slog.String(name, hex.EncodeToString(digest[:])[:sourceDigits])
 }
 
@@ -239,7 +233,7 @@ func (l *Logger) sets(m Metric, present []string) [][]string {
 			sets = append(sets, []string{name})
 		}
 	}
-	if l.full && len(m.By) > 0 {
+	if l.cfg.Detail == "full" && len(m.By) > 0 {
 		for i := range present {
 			if prefix := present[:i+1]; !slices.ContainsFunc(sets, func(s []string) bool { return slices.Equal(s, prefix) }) {
 				sets = append(sets, slices.Clone(prefix))
