@@ -92,7 +92,7 @@ func render(doc *document, prices credit.Prices, credentials demo, version strin
 		"Title": text(at(doc.root, "info", "title")), "Version": text(at(doc.root, "info", "version")),
 		"Parts":  "docs/" + version, // where the page's parts are, relative to the page
 		"Groups": r.groups(), "Common": r.common(), "Reasons": r.html(at(doc.root, "components", "schemas", "ErrorReason")),
-		"Demo": credentials, "SMS": prices.Of(credit.SMS),
+		"Demo": credentials, "SMS": prices[credit.SMS],
 	})
 	return out.Bytes(), err
 }

@@ -90,7 +90,7 @@ var plans = []plan{
 	{name: "byok", about: "every integration Manual (BYOK), no credits", mode: project.BYOK, all: true},
 	{name: "broke", about: "as managed, no credits", mode: project.Managed, faults: noCredits},
 	{name: "race", about: "as managed, credits for exactly 100 barcodes", mode: project.Managed,
-		credits: func(p credit.Prices) int64 { return 100 * p.Of(credit.Barcode) }, faults: noCredits},
+		credits: func(p credit.Prices) int64 { return 100 * p[credit.Barcode] }, faults: noCredits},
 	{name: "paused", about: "as managed, paused", mode: project.Managed, credits: rich, paused: true,
 		faults: []Fault{{"paused", "every request gets 503 project_paused"}}},
 	{name: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, credits: rich, trial: []string{"0771234567"}},

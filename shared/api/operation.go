@@ -102,7 +102,7 @@ func (c *Call) Credits(units int) int64 {
 	if c.Mode != project.Managed || c.price == "" {
 		return 0
 	}
-	return int64(units) * c.prices.Of(c.price)
+	return int64(units) * c.prices[c.price]
 }
 
 // NoIntegration returns the error for a project without a usable active integration of the operation's kind. The error

@@ -55,7 +55,8 @@ func FromParameters(parameters map[string]string) func(Price) (text string, ok b
 	}
 }
 
-// Prices are the credits of one call or unit, by operation. One US dollar is 1,000,000 credits.
+// Prices are the credits of one call, for SMS of one unit, by operation; 0 for an operation that is not on the list. One US
+// dollar is 1,000,000 credits.
 type Prices map[string]int64
 
 // ReadPrices parses the price of each operation for which the function text returns a value. The error names a price that
@@ -76,6 +77,3 @@ func ReadPrices(text func(Price) (string, bool)) (Prices, error) {
 	}
 	return prices, nil
 }
-
-// Of returns the price of one call, for SMS of one unit; 0 for an operation that is not on the list.
-func (p Prices) Of(operation string) int64 { return p[operation] }

@@ -58,7 +58,7 @@ func TestPrices(t *testing.T) {
 		t.Fatal(err)
 	}
 	for operation, want := range map[string]int64{credit.PDF: 2_000, credit.BurnerEmailShield: 100, credit.SMS: 0, "currency": 0} {
-		if got := prices.Of(operation); got != want {
+		if got := prices[operation]; got != want {
 			t.Errorf("%s costs %d, want %d", operation, got, want)
 		}
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // price is what an operation costs on the local stack.
-func price(operation string) int64 { return fixture.stack.Prices.Of(operation) }
+func price(operation string) int64 { return fixture.stack.Prices[operation] }
 
 func email(address string) string { return object(map[string]any{"email": address}) }
 

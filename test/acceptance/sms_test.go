@@ -10,7 +10,7 @@ import (
 )
 
 // perUnit is the price of an SMS unit on the local stack.
-func perUnit() int64 { return fixture.stack.Prices.Of(credit.SMS) }
+func perUnit() int64 { return fixture.stack.Prices[credit.SMS] }
 
 // newSandbox plays vendors for one test alone.
 func newSandbox(t *testing.T) *sandbox.Server {

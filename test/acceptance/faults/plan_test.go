@@ -166,7 +166,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	}
 	if seed%pdfEvery == 0 {
 		r := p.requests[rng.IntN(total)]
-		*r = request{number: r.number, op: &pdf, token: r.token, body: fmt.Sprintf(pdf.body, r.token), price: prices.Of(pdf.name)}
+		*r = request{number: r.number, op: &pdf, token: r.token, body: fmt.Sprintf(pdf.body, r.token), price: prices[pdf.name]}
 		r.first = r
 	}
 	switch rng.IntN(10) {
@@ -231,7 +231,7 @@ func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request 
 	if p.busy != nil {
 		op = p.busy
 	}
-	r := &request{number: n, op: op, token: fmt.Sprintf("M%dR%dE", p.seed, n), price: prices.Of(op.name)}
+	r := &request{number: n, op: op, token: fmt.Sprintf("M%dR%dE", p.seed, n), price: prices[op.name]}
 	r.first = r
 	switch op.name {
 	case credit.SMS:
@@ -243,7 +243,7 @@ func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request 
 			text += " " + strings.Repeat("x", 160)
 			r.price *= 2
 		}
-		r.to, r.units = to, r.price/prices.Of(op.name)
+		r.to, r.units = to, r.price/prices[op.name]
 		r.body = fmt.Sprintf(`{"send_method":"single","to":%q,"message":%q}`, to, text)
 		if rng.IntN(2) == 0 {
 			r.key = fmt.Sprintf("key-%d-%d", p.seed, n)
