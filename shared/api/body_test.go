@@ -50,6 +50,8 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 			}, "\n")},
 		{"nearly a nested field", `{"name":"n","margins":{"Top":1},"items":[{"to":"a","TO":1},{"To":1}]}`,
 			"items.1.To: unknown field; did you mean \"to\"?\nitems.1.to: is required\nmargins.Top: unknown field; did you mean \"top\"?"},
+		{"a name of less than four letters, in another case and with an edit", `{"name":"n","items":[{"TO":1,"t-o":1,"too":1,"t":1}]}`,
+			"items.0.TO: unknown field; did you mean \"to\"?\nitems.0.t-o: unknown field; did you mean \"to\"?\nitems.0.to: is required"},
 		{"another name", `{"name":"n","title":"t","items":[{"number":"1"}]}`,
 			"items.0.number: unknown field; did you mean \"to\"?\nitems.0.to: is required"},
 		{"another name of an absent field", `{"title":"t"}`, "name: is required\ntitle: unknown field; did you mean \"name\"?"},
@@ -114,19 +116,6 @@ func complaints(name string, n int) (problems []string) {
 		problems = append(problems, name+strings.Repeat("_", i+1)+`: unknown field; did you mean "`+name+`"?`)
 	}
 	return problems
-}
-
-// TestShortNames checks that a known name of less than four letters is proposed for another case, and not for an edit.
-func TestShortNames(t *testing.T) {
-	o, err := parseObject([]byte(`{"TO":1,"t-o":1,"too":1,"t":1}`), "", newNotes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Knows("to")
-	_ = o.noteMisspelt()
-	if got, want := o.problems.text(), "TO: unknown field; did you mean \"to\"?\nt-o: unknown field; did you mean \"to\"?"; got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
 }
 
 // TestFurtherItems checks that the message says how many more items of a list are bad than error.details names.
