@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -46,9 +45,9 @@ func (s *Store) Empty(ctx context.Context, m Movement) (int64, error) {
 		update.ExpressionAttributeValues[":fence"] = dynamo.Text(Lease{Key: m.ID.above(fence), Slots: 1}.Name())
 		writes := []types.TransactWriteItem{{Update: update}}
 		if credits != 0 {
-			writes = append(writes, s.operatorPut(movements, m.Project, Entry{
-				Key: m.ID, State: Adjustment, Credits: -credits, RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason,
-			}))
+			taken := m
+			taken.Credits = -credits
+			writes = append(writes, s.operatorPut(movements, m.Project, taken.entry(Adjustment)))
 		}
 		_, err = s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
 		if err == nil {

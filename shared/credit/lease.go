@@ -163,8 +163,11 @@ func (l *lessee) slots(now time.Time, credits int64, by Leasing) int {
 }
 
 // acquire gives the request a slot: of the instance's lease, or of a new lease that closes the one before. A fresh
-// reservation is one that replaces a settled one. The caller holds the lock of the lessee.
-func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, fresh bool) error {
+// reservation is one that replaces a settled one.
+func (s *Store) acquire(ctx context.Context, r *Reservation, fresh bool) error {
+	l := s.lessees.GetOrPut(r.Project, &lessee{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	by, now := s.limits.Leasing, r.own.Time()
 	slots, beside, old := 1, false, (*held)(nil)
 	if !fresh {

@@ -299,15 +299,25 @@ func (s *Store) Resolved(ctx context.Context, project string) (charges []Entry, 
 // VisitUncertain calls visit for each charge of any project that is yet to be resolved, in any order, or with the error of an
 // entry that cannot be read. The newest charges may be missing, as in Uncertain.
 func (s *Store) VisitUncertain(ctx context.Context, visit func(project string, e Entry, err error)) error {
-	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &s.tables.Ledger, IndexName: aws.String("uncertain")})
-	for pages.HasMorePages() {
+	in := &dynamodb.ScanInput{TableName: &s.tables.Ledger, IndexName: aws.String("uncertain")}
+	return s.scan(ctx, in, func(item dynamo.Item) error {
+		e, err := decodeEntry(item)
+		visit(projectOf(dynamo.TextOf(item["pk"])), e, err)
+		return nil
+	})
+}
+
+// scan calls visit for each item that a scan finds, and stops at the first error of visit.
+func (s *Store) scan(ctx context.Context, in *dynamodb.ScanInput, visit func(dynamo.Item) error) error {
+	for pages := dynamodb.NewScanPaginator(s.client, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return fmt.Errorf("credit: read the uncertain charges: %w", err)
+			return fmt.Errorf("credit: read %s: %w", *in.TableName, err)
 		}
 		for _, item := range page.Items {
-			e, err := decodeEntry(item)
-			visit(projectOf(dynamo.TextOf(item["pk"])), e, err)
+			if err := visit(item); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -55,21 +55,15 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if _, err := ParseKey(string(r.Key)); r.Credits <= 0 || r.Project == "" || err != nil {
 		return fmt.Errorf("%w: %d credits with key %q for project %q", ErrInvalidReservation, r.Credits, r.Key, r.Project)
 	}
-	l := s.lessees.GetOrPut(r.Project, &lessee{})
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	r.own = r.Key.lease()
-	return s.acquire(ctx, l, r, false)
+	return s.acquire(ctx, r, false)
 }
 
 // renew reserves again for a request whose slot was settled while the request was alive, because this instance's clock is
 // late. Nothing was charged or sent under the slot's key.
 func (s *Store) renew(ctx context.Context, r *Reservation) error {
-	l := s.lessees.GetOrPut(r.Project, &lessee{})
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	r.renewed, r.own = true, r.own.at(r.own.Time().Add(time.Microsecond))
-	return s.acquire(ctx, l, r, true)
+	return s.acquire(ctx, r, true)
 }
 
 // remove takes a lease out of the wallet. A lease that is absent is no error.

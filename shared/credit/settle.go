@@ -33,7 +33,7 @@ const pendingFilter = "size(pending) > :none OR balance < alert OR NOT attribute
 // error of visit. In the same pass VisitPending calls low for every wallet below its alert. VisitPending passes a lease
 // or a wallet that cannot be read to visit as an error that names it, and goes on with the scan.
 func (s *Store) VisitPending(ctx context.Context, visit func(Lease, error) error, low func(LowBalance)) error {
-	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{
+	return s.scan(ctx, &dynamodb.ScanInput{
 		TableName:            &s.tables.Wallets,
 		ConsistentRead:       aws.Bool(true),
 		FilterExpression:     aws.String(pendingFilter),
@@ -41,19 +41,7 @@ func (s *Store) VisitPending(ctx context.Context, visit func(Lease, error) error
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":none": dynamo.Number(0), ":map": dynamo.Text("M"), ":number": dynamo.Text("N"),
 		},
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return fmt.Errorf("credit: read the wallets: %w", err)
-		}
-		for _, item := range page.Items {
-			if err := s.visitWallet(ctx, item, visit, low); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	}, func(item dynamo.Item) error { return s.visitWallet(ctx, item, visit, low) })
 }
 
 // visitWallet calls visit and low for one wallet, and returns the error of visit.
@@ -101,23 +89,16 @@ func (s *Store) readLowBalance(ctx context.Context, project string, item dynamo.
 // the wallet, less what the wallet still holds. Spent omits a wallet that cannot be read; VisitPending names it.
 func (s *Store) Spent(ctx context.Context) (map[string]int64, error) {
 	spent := map[string]int64{}
-	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{
-		TableName: &s.tables.Wallets, ProjectionExpression: aws.String("pk, balance, granted"),
+	in := &dynamodb.ScanInput{TableName: &s.tables.Wallets, ProjectionExpression: aws.String("pk, balance, granted")}
+	err := s.scan(ctx, in, func(item dynamo.Item) error {
+		balance, err := dynamo.NumberOf(item["balance"])
+		granted, invalid := dynamo.NumberOf(cmp.Or(item["granted"], dynamo.Number(0))) // absent until the first movement
+		if err == nil && invalid == nil {
+			spent[dynamo.TextOf(item["pk"])] = granted - balance
+		}
+		return nil
 	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("credit: read the wallets: %w", err)
-		}
-		for _, item := range page.Items {
-			balance, err := dynamo.NumberOf(item["balance"])
-			granted, invalid := dynamo.NumberOf(cmp.Or(item["granted"], dynamo.Number(0))) // absent until the first movement
-			if err == nil && invalid == nil {
-				spent[dynamo.TextOf(item["pk"])] = granted - balance
-			}
-		}
-	}
-	return spent, nil
+	return spent, err
 }
 
 // Settled counts what Settle has finished.

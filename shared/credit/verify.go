@@ -77,8 +77,8 @@ type account struct {
 // Verify recomputes every wallet from the ledger: balance + pending without a capture + captures − refunds −
 // adjustments = grants, and checks each wallet, reservation and entry. What operators did counts in the tables of operators
 // alone, which no function may write. Verify reads all four tables completely and changes nothing. Verify reads a project
-// again that changed during the read. Verify calls progress, which may be nil, with the number of items that have been read.
-func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified, error) {
+// again that changed during the read. Verify calls progress, which may be nil, for each item of the first read.
+func (s *Store) Verify(ctx context.Context, progress func()) (*Verified, error) {
 	accounts := map[string]*account{}
 	of := func(project string) *account {
 		if accounts[project] == nil {
@@ -87,25 +87,27 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 		return accounts[project]
 	}
 	result := &Verified{}
-	read := func() {
-		if progress != nil {
-			progress(result.Wallets + result.Entries)
-		}
+	scan := func(table string, add func(pk string, item dynamo.Item)) error {
+		in := &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)}
+		return s.scan(ctx, in, func(item dynamo.Item) error {
+			add(dynamo.TextOf(item["pk"]), item)
+			if progress != nil {
+				progress()
+			}
+			return nil
+		})
 	}
-	err := s.scan(ctx, s.tables.Wallets, func(item dynamo.Item) {
+	err := scan(s.tables.Wallets, func(pk string, item dynamo.Item) {
 		result.Wallets++
-		wallet := dynamo.TextOf(item["pk"])
-		of(projectOf(wallet)).addWallet(wallet, item)
-		read()
+		of(projectOf(pk)).addWallet(pk, item)
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, from := range entryTables {
-		err = s.scan(ctx, s.tables.name(from), func(item dynamo.Item) {
+		err = scan(s.tables.name(from), func(pk string, item dynamo.Item) {
 			result.Entries++
-			of(projectOf(dynamo.TextOf(item["pk"]))).addEntry(from, item)
-			read()
+			of(projectOf(pk)).addEntry(from, item)
 		})
 		if err != nil {
 			return nil, err
@@ -122,21 +124,6 @@ func (s *Store) Verify(ctx context.Context, progress func(items int)) (*Verified
 		result.Findings = append(result.Findings, findings...)
 	}
 	return result, nil
-}
-
-// scan calls visit for every item of a table.
-func (s *Store) scan(ctx context.Context, table string, visit func(dynamo.Item)) error {
-	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return fmt.Errorf("credit: read %s: %w", table, err)
-		}
-		for _, item := range page.Items {
-			visit(item)
-		}
-	}
-	return nil
 }
 
 // verifyAgain reads one project until its wallet is the same before and after the read of its ledger. verifyAgain also reads

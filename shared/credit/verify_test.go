@@ -288,11 +288,7 @@ func TestVerify(t *testing.T) {
 			b := newBooks(t)
 			c.plant(b)
 			items := 0
-			got, err := b.Verify(t.Context(), func(read int) {
-				if items++; read != items {
-					t.Errorf("item %d is reported as %d", items, read)
-				}
-			})
+			got, err := b.Verify(t.Context(), func() { items++ })
 			if err != nil || got.Wallets+got.Entries != items || got.Wallets == 0 || got.Entries == 0 {
 				t.Fatalf("%+v of %d items, %v", got, items, err)
 			}

@@ -153,8 +153,17 @@ func (s *Store) Refund(ctx context.Context, m Movement) error { return s.move(ct
 // Adjust corrects the balance of a wallet in either direction.
 func (s *Store) Adjust(ctx context.Context, m Movement) error { return s.move(ctx, m, Adjustment) }
 
+// entry returns the ledger entry of a movement, with the current time.
+func (m *Movement) entry(state State) Entry {
+	return Entry{
+		Key: m.ID, State: state, Credits: m.Credits, Price: m.Price,
+		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason, Refunds: m.Refunds,
+	}
+}
+
 // move writes the wallet and the movement's entry in one transaction. Movements are rare, so the transaction hardly disturbs
-// reservations, which are tried again where the transaction turns them away.
+// reservations, which are tried again where the transaction turns them away. An entry under the key of a refunded charge keeps
+// the charge from a second refund.
 func (s *Store) move(ctx context.Context, m Movement, state State) error {
 	if _, err := ParseKey(string(m.ID)); err != nil {
 		return err
@@ -162,18 +171,9 @@ func (s *Store) move(ctx context.Context, m Movement, state State) error {
 	if m.Credits == 0 || m.Credits < 0 && state != Adjustment || m.Credits > MaxBalance || m.Credits < -MaxBalance {
 		return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, m.Credits)
 	}
-	entry := Entry{
-		Key: m.ID, State: state, Credits: m.Credits, Price: m.Price,
-		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason, Refunds: m.Refunds,
-	}
-	return s.post(ctx, m, entry)
-}
-
-// post writes a movement and its entry. An entry under the key of a refunded charge keeps the charge from a second refund.
-func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
-	entries := []Entry{entry}
+	entries := []Entry{m.entry(state)}
 	if m.Refunds != "" {
-		once := entry
+		once := entries[0]
 		once.Key, once.State, once.Refunds = m.Refunds, State(VerdictRefunded), ""
 		entries = append(entries, once)
 	}
@@ -187,7 +187,7 @@ func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
 	}
 	reasons := cancellationReasons(err)
 	if len(reasons) != len(writes) {
-		return fmt.Errorf("credit: %s: %w", entry.State, err)
+		return fmt.Errorf("credit: %s: %w", state, err)
 	}
 	for i, e := range entries {
 		if !conditionFailed(reasons[i+1]) {
@@ -200,9 +200,9 @@ func (s *Store) post(ctx context.Context, m Movement, entry Entry) error {
 		return err // nil: an earlier attempt took effect
 	}
 	if conditionFailed(reasons[0]) {
-		return walletRefused(m.Project, entry.State, m.Credits, reasons[0])
+		return walletRefused(m.Project, state, m.Credits, reasons[0])
 	}
-	return fmt.Errorf("credit: %s: %w", entry.State, err)
+	return fmt.Errorf("credit: %s: %w", state, err)
 }
 
 // operatorPut returns the write of an operator's entry, which takes effect once for its key.

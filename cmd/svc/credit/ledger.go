@@ -110,7 +110,7 @@ says what a person may repair.`,
 
 func runVerify(ctx context.Context, s *app.Stack) error {
 	step := s.Progress("reading", 0)
-	verified, err := s.Credits.Verify(ctx, func(int) { step() })
+	verified, err := s.Credits.Verify(ctx, step)
 	if err != nil {
 		return err
 	}
