@@ -8,17 +8,14 @@ import (
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/secret"
-	"svcapi/shared/upstream"
 )
 
 func main() {
 	api.Main(
-		func(c iplookup.FunctionConfig) api.Config { return c.API },
-		func(c iplookup.FunctionConfig, s *api.Service, cfg aws.Config) ([]api.Route, error) {
+		func(c iplookup.Config) api.Config { return c.API },
+		func(c iplookup.Config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
 			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log())
-			// The chain ends at a vendor that does not know the address, because unknown is a result.
-			chain := iplookup.NewChain(c.Lookup, vendors.Places(), iplookup.StopOnUnknown, upstream.New(c.Upstream), secrets)
-			return []api.Route{lookup(chain)}, nil
+			return []api.Route{lookup(iplookup.NewChain(c, vendors.Places(), secrets))}, nil // unknown is a result
 		},
 	)
 }

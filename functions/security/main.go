@@ -12,16 +12,15 @@ import (
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/secret"
-	"svcapi/shared/upstream"
 )
 
 func main() {
 	api.Main(
-		func(c iplookup.FunctionConfig) api.Config { return c.API },
-		func(c iplookup.FunctionConfig, s *api.Service, cfg aws.Config) ([]api.Route, error) {
+		func(c iplookup.Config) api.Config { return c.API },
+		func(c iplookup.Config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
 			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log())
-			// The chain continues with the next vendor after one that does not know the address.
-			chain := iplookup.NewChain(c.Lookup, vendors.Risks(), iplookup.ContinueOnUnknown, upstream.New(c.Upstream), secrets)
+			chain := iplookup.NewChain(c, vendors.Risks(), secrets)
+			chain.ContinueOnUnknown = true
 			store := burner.NewStore(s.DB(), c.API.ProjectsTable)
 			email := &emailShield{store, newGlobalList(store, cache.Clock{}), s.AfterResponse}
 			email.global.refresh(context.Background()) // beside the start

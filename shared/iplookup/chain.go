@@ -19,8 +19,10 @@ import (
 
 // Chain calls a project's vendors in their order until one returns a result. A Chain is safe for concurrent use.
 type Chain[T any] struct {
+	// ContinueOnUnknown makes the chain call the next vendor after a vendor that does not know the address.
+	ContinueOnUnknown bool
+
 	table     []vendors.Vendor[T]
-	onUnknown OnUnknown
 	client    *upstream.Client
 	secrets   *secret.Cache
 	databases *vendors.Databases
@@ -39,19 +41,10 @@ type cacheKey struct {
 	addr                 netip.Addr
 }
 
-// OnUnknown decides whether a chain calls the next vendor after a vendor that does not know the address.
-type OnUnknown bool
-
-// The options after an unknown address.
-const (
-	StopOnUnknown     OnUnknown = false
-	ContinueOnUnknown OnUnknown = true
-)
-
-// NewChain returns a chain of the vendors of a table.
-func NewChain[T any](cfg Config, table []vendors.Vendor[T], onUnknown OnUnknown, client *upstream.Client, secrets *secret.Cache) *Chain[T] {
+// NewChain returns a chain of the vendors of a table, which stops at a vendor that does not know the address.
+func NewChain[T any](cfg Config, table []vendors.Vendor[T], secrets *secret.Cache) *Chain[T] {
 	return &Chain[T]{
-		table: table, onUnknown: onUnknown, client: client, secrets: secrets,
+		table: table, client: upstream.New(cfg.Upstream), secrets: secrets,
 		databases: vendors.NewDatabases(cfg.DatabaseDirectory),
 		breakers:  upstream.NewBreakersOn(func(err error) bool { return !errors.Is(err, vendors.ErrUnknown) }),
 		cache:     cache.NewExpiring[cacheKey, T](maxResults),
@@ -102,7 +95,7 @@ func (c *Chain[T]) Job(
 	}
 	return &api.Job{Credits: call.Credits(1), Run: func(ctx context.Context) (*api.Result, error) {
 		found, err := c.Ask(ctx, accounts, addr)
-		unknown := c.onUnknown == StopOnUnknown && errors.Is(err, vendors.ErrUnknown)
+		unknown := !c.ContinueOnUnknown && errors.Is(err, vendors.ErrUnknown)
 		if err != nil && !unknown {
 			e := unavailable.WithCause(err)
 			e.Vendor = found.Vendor
@@ -149,7 +142,6 @@ func (c *Chain[T]) Ask(ctx context.Context, accounts []upstream.Account, addr ne
 	return l.result, l.err
 }
 
-// lookUp is one look-up along a chain.
 type lookUp[T any] struct {
 	chain  *Chain[T]
 	addr   netip.Addr
@@ -184,7 +176,7 @@ func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining
 		}
 		l.result.Value, l.err = value, nil
 		return true, false
-	case errors.Is(err, vendors.ErrUnknown) && l.chain.onUnknown == StopOnUnknown:
+	case errors.Is(err, vendors.ErrUnknown) && !l.chain.ContinueOnUnknown:
 		l.err = vendors.ErrUnknown
 		return true, false
 	case errors.Is(err, vendors.ErrUnknown):

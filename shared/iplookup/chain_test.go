@@ -45,7 +45,7 @@ type fixture struct {
 	accounts []upstream.Account
 }
 
-func newFixture(onUnknown OnUnknown, seconds int) *fixture {
+func newFixture(continues bool, seconds int) *fixture {
 	t := &fixture{a: &fakeVendor{}, b: &fakeVendor{}, c: &fakeVendor{}}
 	var table []vendors.Vendor[string]
 	for i, p := range []*fakeVendor{t.a, t.b, t.c} {
@@ -53,7 +53,8 @@ func newFixture(onUnknown OnUnknown, seconds int) *fixture {
 		table = append(table, vendors.Vendor[string]{Spec: upstream.Spec{Name: name, Endpoint: "https://" + name}, Ask: p.ask, Uncached: name == "c"})
 		t.accounts = append(t.accounts, upstream.Account{Project: "p", Integration: project.Integration{ID: name, Vendor: name}})
 	}
-	t.Chain = NewChain(Config{CacheSeconds: seconds}, table, onUnknown, upstream.New(upstream.Config{}), nil)
+	t.Chain = NewChain(Config{CacheSeconds: seconds}, table, nil)
+	t.ContinueOnUnknown = continues
 	return t
 }
 
@@ -67,7 +68,7 @@ func TestChain(t *testing.T) {
 	broken := &upstream.Error{Class: upstream.Unusable, Detail: "page"}
 	for _, c := range []struct {
 		name      string
-		onUnknown OnUnknown
+		continues bool
 		a, b, c   error
 		vendor    string // that returned the result, or was called last
 		failed    string
@@ -83,7 +84,7 @@ func TestChain(t *testing.T) {
 		{"unknown to the second", false, refused, vendors.ErrUnknown, nil, "b", "a:not_sent", vendors.ErrUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newFixture(c.onUnknown, 0)
+			b := newFixture(c.continues, 0)
 			b.a.err, b.b.err, b.c.err = c.a, c.b, c.c
 			result, err := b.Ask(t.Context(), b.accounts, address)
 			if result.Vendor != c.vendor || strings.Join(result.Failed, " ") != c.failed || (err == nil) != (c.err == nil) || !errors.Is(err, c.err) {
@@ -257,17 +258,10 @@ func TestAccounts(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for _, c := range []struct {
-		Config
-		good bool
-	}{
-		{Config{CacheSeconds: 60}, true},
-		{Config{}, true},
-		{Config{CacheSeconds: -1}, false},
-		{Config{CacheSeconds: 3601}, false},
-	} {
-		if err := c.Validate(); (err == nil) != c.good {
-			t.Errorf("%+v: %v", c.Config, err)
+	for seconds, good := range map[int]bool{60: true, 0: true, -1: false, 3601: false} {
+		c := Config{Upstream: upstream.Config{TimeoutSeconds: 10}, CacheSeconds: seconds}
+		if err := c.Validate(); (err == nil) != good {
+			t.Errorf("%d: %v", seconds, err)
 		}
 	}
 }

@@ -22,8 +22,11 @@ func Address(in *api.Input, name string) netip.Addr {
 	return addr
 }
 
-// Config is read once from the environment.
+// Config is what a function that looks up IP addresses reads from the environment.
 type Config struct {
+	API      api.Config
+	Upstream upstream.Config
+	Secrets  secret.Config
 	// CacheSeconds is the life of a result in the instance's cache, for the same project and integration; 0 for no cache.
 	CacheSeconds int `env:"LOOKUP_CACHE_SECONDS" envDefault:"60"`
 	// DatabaseDirectory is the folder of MaxMind's .mmdb files.
@@ -32,18 +35,6 @@ type Config struct {
 
 // Validate returns the reasons why the configuration is not valid.
 func (c Config) Validate() error {
-	return settings.InRange("LOOKUP_CACHE_SECONDS", c.CacheSeconds, 0, 3600)
-}
-
-// FunctionConfig is what a function that looks up IP addresses reads from the environment.
-type FunctionConfig struct {
-	API      api.Config
-	Upstream upstream.Config
-	Secrets  secret.Config
-	Lookup   Config
-}
-
-// Validate returns the reasons why the configuration is not valid.
-func (c FunctionConfig) Validate() error {
-	return errors.Join(c.API.Validate(), c.Upstream.Validate(), c.Secrets.Validate(), c.Lookup.Validate())
+	return errors.Join(c.API.Validate(), c.Upstream.Validate(), c.Secrets.Validate(),
+		settings.InRange("LOOKUP_CACHE_SECONDS", c.CacheSeconds, 0, 3600))
 }

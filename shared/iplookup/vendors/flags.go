@@ -4,8 +4,7 @@ package vendors
 type Mark string
 
 // The marks. Unnamed sets is_proxy where no flag names VPN, proxy, Tor or relay; UnnamedOrHosting does so where none names
-// hosting either, because the vendor's flag includes hosting. Ignored flags are about abuse or the network, not about
-// anonymity.
+// hosting either, because the vendor's flag includes hosting.
 const (
 	VPN              Mark = "is_vpn"
 	Proxy            Mark = "is_proxy"
@@ -14,10 +13,10 @@ const (
 	Hosting          Mark = "is_hosting"
 	Unnamed          Mark = "is_proxy, if no other kind"
 	UnnamedOrHosting Mark = "is_proxy, if no other kind and no hosting"
-	Ignored          Mark = "none"
 )
 
-// Flag is a documented flag of a vendor's response: its path, and the text that sets the mark where the flag is no boolean.
+// Flag is a documented flag of a vendor's response about anonymity, not about abuse: its path, and the text that sets the mark
+// where the flag is no boolean.
 type Flag struct {
 	Path string
 	Sets Mark
@@ -29,9 +28,6 @@ type Flag struct {
 func (c Caller) flagged(table []Flag, object document) (Risk, error) {
 	marks := map[Mark]bool{}
 	for _, f := range table {
-		if f.Sets == Ignored {
-			continue
-		}
 		switch v := object.at(f.Path).(type) {
 		case nil:
 		case bool:

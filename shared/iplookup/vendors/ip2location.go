@@ -30,13 +30,8 @@ var ip2LocationFlags = []Flag{
 	{Path: "proxy.is_enterprise_private_network", Sets: Unnamed},
 	{Path: "proxy.is_consumer_privacy_network", Sets: Relay},
 	{Path: "proxy.is_data_center", Sets: Hosting},
-	{Path: "proxy.is_web_crawler", Sets: Ignored},
-	{Path: "proxy.is_spammer", Sets: Ignored},
-	{Path: "proxy.is_scanner", Sets: Ignored},
-	{Path: "proxy.is_botnet", Sets: Ignored},
 }
 
-// ip2Location makes a look-up at IP2Location.io.
 func ip2Location(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}, "format": {"json"}}
 	if d, err = c.getJSON(ctx, "/", query, nil, nil); err != nil {

@@ -29,7 +29,6 @@ const asNumber, asName = "as number", "as name"
 var ipAPIFlags = []Flag{
 	{Path: "proxy", Sets: Proxy},
 	{Path: "hosting", Sets: Hosting},
-	{Path: "mobile", Sets: Ignored},
 }
 
 // ipAPI makes a look-up of some fields at ip-api.com. The status in the body decides, because failures have HTTP status 200.
@@ -63,7 +62,6 @@ func ipAPI(fields string) lookup {
 	}
 }
 
-// ipAPIRisk makes a look-up of the risk.
 func ipAPIRisk(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	d, flags, err = ipAPI("countryCode,city,isp,as,asname,proxy,hosting")(ctx, c, addr)
 	_, proxy := d.flag("proxy")

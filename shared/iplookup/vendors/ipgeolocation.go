@@ -31,9 +31,6 @@ var ipGeolocationFlags = []Flag{
 	{Path: "is_relay", Sets: Relay},
 	{Path: "is_anonymous", Sets: Unnamed},
 	{Path: "is_cloud_provider", Sets: Hosting},
-	{Path: "is_known_attacker", Sets: Ignored},
-	{Path: "is_bot", Sets: Ignored},
-	{Path: "is_spam", Sets: Ignored},
 }
 
 var ipGeolocationStatuses = map[int]meaning{

@@ -32,9 +32,6 @@ var ipInfoFlags = []Flag{
 	{Path: "anonymous.is_relay", Sets: Relay},
 	{Path: "is_anonymous", Sets: Unnamed},
 	{Path: "is_hosting", Sets: Hosting},
-	{Path: "is_anycast", Sets: Ignored},
-	{Path: "is_mobile", Sets: Ignored},
-	{Path: "is_satellite", Sets: Ignored},
 }
 
 var ipInfoStatuses = map[int]meaning{http.StatusNotFound: unknown}
@@ -77,4 +74,21 @@ func ipInfoRisk(ctx context.Context, c Caller, addr netip.Addr) (d, flags docume
 		err = c.fail(credentials, "response without anonymous: not in the token's plan")
 	}
 	return d, flags, err
+}
+
+// ipInfoLiteSpec is ipinfo.io's Lite API (the vendor's OpenAPI document and Go client of 2026-01): country and network only.
+var ipInfoLiteSpec = upstream.Spec{
+	Name: "ipinfo-lite", Title: "ipinfo.io Lite", Endpoint: "https://api.ipinfo.io",
+	Secrets: []upstream.Field{{Name: "token", Description: "access token of any plan, also the free one", Required: true}},
+}
+
+// ipInfoLiteFields are the used fields of a response of /lite.
+var ipInfoLiteFields = fields{country: "country", countryCode: "country_code", isp: []string{"as_name"}}
+
+func ipInfoLite(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+	d, err = c.ipInfoGet(ctx, "/lite/"+url.PathEscape(addr.String()))
+	if err == nil && d.place(ipInfoLiteFields) == (Place{}) && d.text("asn").asn() == nil {
+		err = ErrUnknown
+	}
+	return d, nil, err
 }

@@ -15,7 +15,6 @@ var ipQualityScoreSpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "api_key", Description: "private key", Required: true}},
 }
 
-// ipQualityScoreFields are the used fields of a response.
 var ipQualityScoreFields = fields{countryCode: "country_code", city: "city", asn: "ASN", network: []string{"organization", "ISP"}}
 
 // ipQualityScoreFlags are the flags of the recorded responses of geocoder, where "proxy" is also true for a VPN and a Tor
@@ -27,10 +26,6 @@ var ipQualityScoreFlags = []Flag{
 	{Path: "active_vpn", Sets: VPN, Text: "true"},
 	{Path: "active_tor", Sets: Tor, Text: "true"},
 	{Path: "connection_type", Sets: Hosting, Text: "Data Center"},
-	{Path: "is_crawler", Sets: Ignored},
-	{Path: "mobile", Sets: Ignored},
-	{Path: "recent_abuse", Sets: Ignored},
-	{Path: "bot_status", Sets: Ignored},
 }
 
 // ipQualityScorePhrases are those of a failure, in the order in which they are looked for.

@@ -40,7 +40,6 @@ var maxMindFlags = []Flag{
 	{Path: "is_hosting_provider", Sets: Hosting},
 }
 
-// maxMindCodes are the vendor's error codes.
 var maxMindCodes = map[text]meaning{
 	"IP_ADDRESS_NOT_FOUND":  unknown,
 	"IP_ADDRESS_RESERVED":   unknown,

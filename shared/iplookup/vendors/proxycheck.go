@@ -34,8 +34,6 @@ var proxyCheckFlags = []Flag{
 	{Path: "tor", Sets: Tor},
 	{Path: "anonymous", Sets: Unnamed},
 	{Path: "hosting", Sets: Hosting},
-	{Path: "compromised", Sets: Ignored},
-	{Path: "scraper", Sets: Ignored},
 }
 
 // proxyCheck makes a look-up at proxycheck.io. A member of the response is named by the address in any of its spellings.

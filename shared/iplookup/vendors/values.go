@@ -31,7 +31,6 @@ func (d document) object(path string) document {
 	return members
 }
 
-// text returns the text of the value at a path.
 func (d document) text(path string) text { return textOf(d.at(path)) }
 
 // flag reports whether the value at a path is true, and whether it is a boolean.
@@ -56,7 +55,6 @@ func (c Caller) risk(d document, f fields, table []Flag, object document) (Risk,
 	return risk, err
 }
 
-// place returns the place in the fields of the document.
 func (d document) place(f fields) Place {
 	return Place{
 		Country: d.text(f.country).pointer(), CountryCode: d.text(f.countryCode).country(), City: d.text(f.city).pointer(),
@@ -74,7 +72,6 @@ func (d document) first(paths []string) *string {
 	return nil
 }
 
-// text is a vendor's text.
 type text string
 
 // textOf returns the text of a value of any type, because vendors change the types of fields. The text of an object, a list

@@ -24,7 +24,6 @@ type Vendor[T any] struct {
 // lookup makes one look-up. It returns the vendor's response, and the object in it that has the flags.
 type lookup func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error)
 
-// risk is the row of a vendor that reports the risk.
 func risk(spec upstream.Spec, f fields, flags []Flag, ask lookup) Vendor[Risk] {
 	return Vendor[Risk]{Spec: spec, Flags: flags, Ask: func(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 		d, object, err := ask(ctx, c, addr)
@@ -35,7 +34,6 @@ func risk(spec upstream.Spec, f fields, flags []Flag, ask lookup) Vendor[Risk] {
 	}}
 }
 
-// place is the row of a vendor that reports the location.
 func place(spec upstream.Spec, f fields, ask lookup) Vendor[Place] {
 	return Vendor[Place]{Spec: spec, Ask: func(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
 		d, _, err := ask(ctx, c, addr)

@@ -16,7 +16,6 @@ var vpnAPISpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "api_key", Description: "API key", Required: true}},
 }
 
-// vpnAPIFields are the used fields of a response.
 var vpnAPIFields = fields{
 	countryCode: "location.country_code", city: "location.city", asn: "network.autonomous_system_number",
 	network: []string{"network.autonomous_system_organization"},
