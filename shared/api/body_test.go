@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/pattern"
+	"svcapi/test/must"
 )
 
 // read reads one field of every kind, as an operation would.
@@ -90,9 +91,7 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			o, err := parseObject([]byte(c.body), "", newNotes())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			read(o)
 			_ = o.noteMisspelt()
 			if got := o.problems.text(); got != c.want {
@@ -126,9 +125,7 @@ func TestFurtherItems(t *testing.T) {
 		30: "The request has missing or invalid fields, and 10 more in list.",
 	} {
 		o, err := parseObject([]byte(`{"list":["good"`+strings.Repeat(",1", items)+`]}`), "", newNotes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		o.Texts("list", List{Max: 100}, Text{})
 		if e := errInvalid(o.notes); e.Message != want || len(e.Details) != 20 {
 			t.Errorf("%d: %s", len(e.Details), e.Message)

@@ -18,6 +18,7 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
+	"svcapi/test/must"
 )
 
 var (
@@ -95,9 +96,7 @@ func TestRepeat(t *testing.T) {
 			key := fmt.Sprintf("key-%d", i)
 			first := win(t, s, key)
 			if c.first != nil {
-				if err := c.first(first); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, c.first(first))
 			}
 			*clock = start.Add(c.after)
 			won, outcome, err := claimKey(t, s, key, c.body)
@@ -119,9 +118,7 @@ func TestDeadClaimsAreFinal(t *testing.T) {
 	if err := first.keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) && err != nil {
 		t.Fatal(err)
 	}
-	if err := first.free(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, first.free(t.Context()))
 	if _, outcome, err := claimKey(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
 		t.Errorf("then %q, %v", outcome, err)
 	}
@@ -225,9 +222,7 @@ func TestLateClaims(t *testing.T) {
 	for _, test := range []struct{ delivered, dropped int }{{0, 1}, {0, 3}, {1, 1}} {
 		client, tables := enginetest.Client(t)
 		if test.delivered > 0 { // the first write of a claim is refused, and the second write is late
-			if err := win(t, &keyStore{client, tables.Transient, ahead}, "k").free(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, win(t, &keyStore{client, tables.Transient, ahead}, "k").free(t.Context()))
 		}
 		requests := 0
 		var late []*faultproxy.Request // the attempts of one request come in turn
@@ -245,18 +240,12 @@ func TestLateClaims(t *testing.T) {
 			t.Fatalf("claim %v, %v", c, err)
 		}
 		if c != nil {
-			if err := c.free(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, c.free(t.Context()))
 		}
 		between := win(t, &keyStore{client, tables.Transient, time.Now}, "k") // frees the key, too
-		if err := between.free(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, between.free(t.Context()))
 		for _, r := range late {
-			if err := r.Deliver(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, r.Deliver(t.Context()))
 		}
 		behind := func() time.Time { return time.Now().Add(-time.Second) } // the clock of another instance
 		next := win(t, &keyStore{client, tables.Transient, behind}, "k")

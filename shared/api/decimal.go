@@ -49,7 +49,6 @@ func (d decimal) compare(e decimal) int {
 	return d.sign * cmp.Or(cmp.Compare(d.point, e.point), cmp.Compare(d.digits, e.digits))
 }
 
-// isInteger reports whether the number has no fraction.
 func (d decimal) isInteger() bool { return len(d.digits) <= d.point || d.digits == "" }
 
 // truncate drops the digits behind the decimal point.

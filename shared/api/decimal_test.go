@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/test/must"
 )
 
 // TestNumbersAreComparedAsSent checks docs/decisions/requests.md#numbers-in-bodies: an integer field accepts 80.0 and
@@ -40,9 +42,7 @@ func TestNumbersAreComparedAsSent(t *testing.T) {
 	}
 	said := func(number string, r Number) string {
 		o, err := parseObject([]byte(`{"n":`+number+`}`), "", newNotes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Min, r.Max = 1, 4
 		n := o.Number("n", r)
 		if len(o.problems) > 0 {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/go-json-experiment/json"
@@ -22,6 +21,7 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
 	"svcapi/test/itemtest"
+	"svcapi/test/must"
 )
 
 // A path matches its pattern in one way: the same segments, and parameters that are the decoded segments.
@@ -128,9 +128,7 @@ func FuzzKeptOutcome(f *testing.F) {
 			return
 		}
 		kept, err := encodeOutcome(nil, &Error{Status: status, Code: code, Reason: Reason(vendor), VendorCode: vendor, Message: message, Vendor: vendor, Cause: io.EOF})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, err = replay(kept)
 		valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 		var e *Error
@@ -143,24 +141,6 @@ func FuzzKeptOutcome(f *testing.F) {
 
 // sameText compares texts of which one has been through JSON, where a replacement character takes the place of broken UTF-8.
 func sameText(a, b string) bool { return slices.Equal([]rune(a), []rune(b)) }
-
-// A text that is truncated for the log has no split character, and as many as fit.
-func FuzzTruncate(f *testing.F) {
-	f.Add("aé😀", 3)
-	f.Add("ab😀", 4)
-	f.Add("ab", 2)
-	f.Add("\x80\x80\x80", 2)
-	f.Fuzz(func(t *testing.T, s string, n int) {
-		if n < 0 {
-			return
-		}
-		got := truncate(s, n)
-		_, next := utf8.DecodeRuneInString(s[min(len(got), len(s)):])
-		if len(got) > n || !strings.HasPrefix(s, got) || utf8.ValidString(s) && (!utf8.ValidString(got) || next > 0 && len(got)+next <= n) {
-			t.Errorf("%q at %d: %q", s, n, got)
-		}
-	})
-}
 
 // An outcome unpacks as it was packed. Bytes that the product never packed give an error, and take no memory.
 func FuzzPackedOutcome(f *testing.F) {

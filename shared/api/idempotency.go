@@ -91,7 +91,6 @@ func (state *requestState) endClaim(ctx context.Context, result *Result, failed 
 	return failed
 }
 
-// keep stores the outcome of the claim.
 func (state *requestState) keep(ctx context.Context, result *Result, failed *Error) error {
 	outcome, err := encodeOutcome(result, failed)
 	if err != nil {
@@ -100,7 +99,6 @@ func (state *requestState) keep(ctx context.Context, result *Result, failed *Err
 	return state.claim.keep(ctx, outcome)
 }
 
-// outcome is the stored outcome of a request.
 type outcome struct {
 	Status     int            `json:"status"`
 	Vendor     string         `json:"vendor,omitzero"`

@@ -219,13 +219,11 @@ func (s *Service) subtractUsage(ctx context.Context, u *usage, unsent func(*Mess
 	})
 }
 
-// errRecipient returns the response to a request whose messages all exceed the limit of messages to one number.
 func errRecipient(r *ratelimit.RecipientRefusal) *Error {
 	const message = "The project's limit of %d messages to one number in %s is reached."
 	return errLimited(outcomeRecipient, r.Reset, r.Limit.Messages, r.Limit.Window, fmt.Sprintf(message, r.Limit.Messages, inWords(r.Limit.Window)))
 }
 
-// errDaily returns the response to a request that would exceed a daily limit.
 func errDaily(day ratelimit.Day) *Error {
 	what := map[ratelimit.Unit]string{ratelimit.Credits: "credits", ratelimit.Units: "SMS units"}[day.Limit.Unit]
 	return &Error{

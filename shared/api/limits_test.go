@@ -21,6 +21,7 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/test/clocktest"
+	"svcapi/test/must"
 )
 
 // limit sets the limits of the fixture's project, and starts another instance.
@@ -31,9 +32,7 @@ func (h *fixture) limit(t *testing.T, limits project.Limits, mode project.Mode) 
 	if err == nil {
 		err = store.PutIntegration(t.Context(), "acme", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: mode, Active: true})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.restart()
 }
 
@@ -49,9 +48,7 @@ func (h *fixture) limitToOneMore(t *testing.T) string {
 	if err == nil {
 		_, err = project.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme", func(p *project.Project) { p.Limit = limit })
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.restart()
 	return strconv.Itoa(limit.Requests)
 }
@@ -94,9 +91,7 @@ func failed(uncertain bool) func([]*Message) error {
 func (h *fixture) counted(t *testing.T, unit ratelimit.Unit) int64 {
 	t.Helper()
 	n, err := h.limiter.Counted(t.Context(), ratelimit.Daily{Project: "acme", Unit: unit}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return n
 }
 
@@ -252,9 +247,7 @@ func TestRecipientLimit(t *testing.T) {
 	if charged := before - h.balance(t); charged != 10 {
 		t.Errorf("charged %d", charged)
 	}
-	if err := h.operator.Adjust(t.Context(), credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: -h.balance(t), Reason: "test", Actor: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.operator.Adjust(t.Context(), credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: -h.balance(t), Reason: "test", Actor: "test"}))
 	for range 3 {
 		h.steps(t, ratelimit.Units, []step{{"no credits", sending(expect(""), "e"), 402, errNoCredits.Message, 6}})
 	}
@@ -319,9 +312,7 @@ func TestCountedBeforeTheirSend(t *testing.T) {
 func (h *fixture) counterOf(t *testing.T, number string) string {
 	t.Helper()
 	rec, err := project.NewStore(h.db, h.cfg.ProjectsTable).Load(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return "to#acme#" + rec.RecipientID(number) + "#" + time.Now().UTC().Format(time.DateOnly)
 }
 
@@ -348,9 +339,7 @@ func TestGuessing(t *testing.T) {
 			HTTPMethod: "POST", Path: "/test", Body: `{"text":"a"}`, Headers: map[string]string{"X-API-KEY": clientID, "X-API-SECRET": secret},
 			RequestContext: events.APIGatewayProxyRequestContext{Identity: events.APIGatewayRequestIdentity{SourceIP: source}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return response.StatusCode, strings.Join(response.MultiValueHeaders["Retry-After"], "")
 	}
 	for i := range mostGuesses {

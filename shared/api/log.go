@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"unicode/utf8"
 
 	"svcapi/shared/telemetry"
 )
@@ -103,13 +102,4 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 		Metrics:    append(metrics, state.metrics...),
 		Attributes: append(attributes, state.attributes...),
 	})
-}
-
-// truncate shortens a text to at most n bytes and splits no character.
-func truncate(s string, n int) string {
-	n = min(n, len(s))
-	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

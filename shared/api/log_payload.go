@@ -22,18 +22,16 @@ const (
 	payloadsMasked = "masked"
 )
 
-// payload returns what the log holds of a decoded request's body; empty: nothing.
+// payload returns what the log holds of a decoded request's body, without half a character at its end; empty: nothing.
 func (c Config) payload(body []byte) string {
-	switch c.LogPayloads {
-	case payloadsOn:
-		// A password is masked, in whatever spelling JSON has for the name of its field.
-		if !hasPassword(body) {
-			return truncate(string(body), maxPayload)
-		}
-	case payloadsOff:
+	if c.LogPayloads == payloadsOff {
 		return ""
 	}
-	return truncate(maskPayload(body), maxPayload)
+	text := body
+	if c.LogPayloads != payloadsOn || hasPassword(body) { // in whatever spelling JSON has for the name of the field
+		text = []byte(maskPayload(body))
+	}
+	return strings.ToValidUTF8(string(text[:min(len(text), maxPayload)]), "")
 }
 
 // hasPassword reports whether a field of a JSON object may have the name password. Only a name with escapes needs the parser.

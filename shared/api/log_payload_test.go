@@ -70,6 +70,10 @@ func TestLogPayloads(t *testing.T) {
 			}
 		}
 	}
+	cut := `{"html":"` + strings.Repeat("é", maxPayload) + `"}` // a character of two bytes at the end of the log's part
+	if got := (Config{LogPayloads: payloadsOn}).payload([]byte(cut)); got != cut[:maxPayload-1] {
+		t.Errorf("%d bytes, the last %q", len(got), got[len(got)-3:])
+	}
 	for _, body := range []string{`{"html":"x","password":"needle"}`, `{"\u0070assword":"needle"}`} {
 		if got := (Config{LogPayloads: payloadsOn}).payload([]byte(body)); strings.Contains(got, "needle") || !strings.Contains(got, "password") {
 			t.Errorf("%s: %s", body, got)

@@ -143,7 +143,6 @@ var otherLiterals = map[string]bool{
 	"true": true, "false": true, "null": true, "none": true, "nil": true, "undefined": true, "nan": true, "infinity": true,
 }
 
-// wordAt returns the word around an offset.
 func wordAt(text []byte, at int) string {
 	inWord := func(r rune) bool {
 		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' || r == '-'

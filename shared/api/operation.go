@@ -175,7 +175,6 @@ type Media struct {
 	Base64      bool // the response is the envelope, with Body in data (openapi.yaml#PdfBase64Result)
 }
 
-// decode reads the body and the path parameters into a request.
 func (o *Operation[T]) decode(state *requestState, parameters map[string]string) (*request, error) {
 	in, err := ReadInput(state.body, parameters)
 	if err != nil && state.request.Method == http.MethodPost {
@@ -257,14 +256,12 @@ type requestState struct {
 	metrics    []telemetry.Metric
 }
 
-// note adds an attribute with an error to the log line.
 func (state *requestState) note(name string, err error) {
 	state.mu.Lock()
 	defer state.mu.Unlock()
 	state.attributes = append(state.attributes, slog.String(name, err.Error()))
 }
 
-// metric adds a count of one to the metrics.
 func (state *requestState) metric(name string) {
 	state.mu.Lock()
 	defer state.mu.Unlock()

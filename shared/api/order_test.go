@@ -17,6 +17,7 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 // pricedOperation returns an operation whose job costs that many credits.
@@ -24,9 +25,13 @@ func pricedOperation(credits int64, job Job) Route {
 	return &Operation[string]{
 		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
 		Decode: func(in *Input) (string, error) { return in.Text("text", Text{Required: true}), nil },
+		Sends:  func(string) bool { return job.Irrevocable },
 		Prepare: func(_ context.Context, _ *Call, text string) (*Job, error) {
-			if text == "refused" {
+			switch text {
+			case "refused":
 				return nil, &Error{Status: 403, Code: CodeForbidden, Message: "m"}
+			case "panic":
+				panic("in Prepare")
 			}
 			job := job
 			job.Credits = credits
@@ -152,23 +157,21 @@ func TestOrderOfChecks(t *testing.T) {
 	}
 }
 
-// TestTablesGone checks that an unreachable table is a failure of the service, and that no work is done.
+// TestTablesGone checks that an unreachable table is a failure of the service, and that no work is done and charged
+// (docs/decisions/money.md#mark).
 func TestTablesGone(t *testing.T) {
-	for _, gone := range []string{"projects", "transient", "wallets"} {
+	for _, gone := range []string{"projects", "transient", "wallets", "ledger"} {
 		h := build(t)
 		cfg := h.cfg
-		switch gone {
-		case "projects":
-			cfg.ProjectsTable = "none"
-		case "transient":
-			cfg.TransientTable = "none"
-		case "wallets":
-			cfg.WalletsTable = "none"
-		}
+		*map[string]*string{
+			"projects": &cfg.ProjectsTable, "transient": &cfg.TransientTable, "wallets": &cfg.WalletsTable, "ledger": &cfg.LedgerTable,
+		}[gone] = "none"
 		h.Service = New(cfg, h.db, h.logger())
-		work := Job{Run: func(context.Context) (*Result, error) { t.Errorf("%s: work was done", gone); return &Result{}, nil }}
-		if status, envelope, _ := h.call(t, pricedOperation(1, work), "/test", `{"text":"a"}`, nil); status != 500 {
-			t.Errorf("%s: %d %v", gone, status, envelope)
+		h.log.Reset()
+		work := Job{Irrevocable: true, Run: func(context.Context) (*Result, error) { t.Errorf("%s: work was done", gone); return &Result{}, nil }}
+		status, envelope, _ := h.call(t, pricedOperation(1, work), "/test", `{"text":"a"}`, nil)
+		if status != 500 || strings.Contains(h.log.String(), `"Credits":1`) {
+			t.Errorf("%s: %d %v, log %s", gone, status, envelope, h.log.String())
 		}
 	}
 }
@@ -335,24 +338,6 @@ func TestUnsettledIsNoted(t *testing.T) {
 	}
 }
 
-// TestMarkRefused checks that an irrevocable job whose mark is refused sends nothing and pays nothing
-// (docs/decisions/money.md#mark).
-func TestMarkRefused(t *testing.T) {
-	h := build(t)
-	_, tables := enginetest.Client(t)
-	cfg := h.cfg
-	cfg.LedgerTable = tables.Ledger + "-gone"
-	h.Service = New(cfg, h.db, h.logger())
-	route := pricedOperation(5, Job{Irrevocable: true, Run: func(context.Context) (*Result, error) {
-		t.Error("sent without a mark")
-		return &Result{}, nil
-	}})
-	h.log.Reset()
-	if status, _, _ := h.call(t, route, "/test", `{"text":"a"}`, nil); status != 500 || strings.Contains(h.log.String(), `"Credits":5`) {
-		t.Errorf("status %d, log %s", status, h.log.String())
-	}
-}
-
 // TestKeysOfFailures checks which failures free an Idempotency-Key: those before the mark. A panic at work that may have sent
 // a message keeps the key, so that a repeat sends nothing (docs/decisions/extensions.md#idempotency-outcomes).
 func TestKeysOfFailures(t *testing.T) {
@@ -399,9 +384,7 @@ func TestKeysOfFailures(t *testing.T) {
 		status int
 	}{"running": {time.Minute, 409}, "died": {-2 * time.Minute, 503}} {
 		_, _, err := h.keys.claim(t.Context(), "acme", "development", key, []byte(`{"text":"a"}`), time.Now().Add(c.until))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		expect("the repeat of a request that is "+key, key, c.status, 2)
 	}
 
@@ -447,9 +430,7 @@ func TestKeptOutcomes(t *testing.T) {
 				i.Active = active
 				return []project.Integration{i}, nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			h.restart()
 			got, _, header := h.call(t, route, "/test", body, map[string]string{"Idempotency-Key": name})
 			if got != status || runs != wantRuns || (header.Get(replayedHeader) == "true") != replayed {

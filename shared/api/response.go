@@ -18,7 +18,6 @@ const jsonType = "application/json"
 // StrictTransport is the Strict-Transport-Security of every response (RFC 6797): HTTPS for a year, for this host alone.
 const StrictTransport = "max-age=31536000"
 
-// response is the HTTP response to a request.
 type response struct {
 	status  int
 	header  http.Header
@@ -28,7 +27,6 @@ type response struct {
 	failure *Error // nil: success
 }
 
-// size returns the number of bytes of the whole body.
 func (resp *response) size() int {
 	return len(resp.body) + base64.StdEncoding.EncodedLen(len(resp.base64)) + len(resp.end)
 }
@@ -45,7 +43,6 @@ func encode(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// success returns the response to a successful request.
 func success(r *Result, requestID string) response {
 	resp := response{status: 200, header: http.Header{"Content-Type": {jsonType}}}
 	var err error

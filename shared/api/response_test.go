@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"svcapi/test/must"
 )
 
 // TestOutcomeOfResponse checks the outcome that the metrics of a response have, and which responses are failures of the
@@ -73,9 +75,7 @@ func TestStreamedResponse(t *testing.T) {
 			}
 			event.RequestContext.RequestID = "7b6f3b0e-6d1c-4f0a-9a53-2c1f0d7b8a50"
 			whole, err := Lambda(h.Handler(route))(t.Context(), event)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			want := []byte(whole.Body)
 			if whole.IsBase64Encoded {
 				if want, err = base64.StdEncoding.DecodeString(whole.Body); err != nil {

@@ -22,6 +22,7 @@ import (
 	"svcapi/shared/telemetry"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -58,9 +59,7 @@ func build(t *testing.T) *fixture {
 		err = errors.Join(h.operator.CreateWallet(ctx, "acme"),
 			h.operator.Grant(ctx, credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "grant"), Credits: 1000, Reason: "test", Actor: "test"}))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return h
 }
 
@@ -76,9 +75,7 @@ func (h *fixture) call(t *testing.T, route Route, path, body string, header map[
 		HTTPMethod: "POST", Path: path, Headers: header, Body: body,
 		RequestContext: events.APIGatewayProxyRequestContext{RequestID: id, RequestTimeEpoch: time.Now().UnixMilli()},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var envelope map[string]any
 	if err := json.Unmarshal([]byte(response.Body), &envelope); err != nil {
 		t.Fatalf("%v in %q", err, response.Body)
@@ -90,19 +87,9 @@ func (h *fixture) call(t *testing.T, route Route, path, body string, header map[
 	return response.StatusCode, envelope, headers
 }
 
-// job is an operation of 10 credits whose work is run.
+// operation returns an operation of 10 credits whose work is run.
 func operation(irrevocable bool, run func(context.Context) (*Result, error)) Route {
-	return &Operation[string]{
-		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
-		Decode: func(in *Input) (string, error) { return in.Text("text", Text{Required: true}), nil },
-		Sends:  func(string) bool { return irrevocable },
-		Prepare: func(_ context.Context, call *Call, text string) (*Job, error) {
-			if text == "panic" {
-				panic("in Prepare")
-			}
-			return &Job{Credits: call.Credits(1), Irrevocable: irrevocable, Run: run}, nil
-		},
-	}
+	return pricedOperation(10, Job{Irrevocable: irrevocable, Run: run})
 }
 
 // TestOutcomes checks the envelope and the charge for every outcome of the work.
@@ -188,9 +175,7 @@ func envelopeMessage(envelope map[string]any) string {
 func (h *fixture) balance(t *testing.T) int64 {
 	t.Helper()
 	n, err := h.wallet.Balance(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return n
 }
 
@@ -399,9 +384,7 @@ func TestLogLine(t *testing.T) {
 		} `json:"_aws"`
 		SourceIP *string `json:"source_ip"`
 	}
-	if err := json.Unmarshal(h.log.Bytes(), &line, json.MatchCaseInsensitiveNames(true)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(h.log.Bytes(), &line, json.MatchCaseInsensitiveNames(true)))
 	if line.Operation != "test" || line.Outcome != "success" || line.Vendor != "v" || line.Project != "acme" || line.Credits != 10 || line.Units != 2 || line.Error != "a part failed" {
 		t.Errorf("%+v", line)
 	}
