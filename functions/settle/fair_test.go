@@ -13,6 +13,7 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
+	"svcapi/test/must"
 )
 
 // TestThrottledWallet checks that a wallet without capacity costs a run one settlement, however many of its requests died,
@@ -28,7 +29,11 @@ func TestThrottledWallet(t *testing.T) {
 	for i := range 30 {
 		prepare(t, direct, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
 	}
-	reserveMore(t, direct, "hot", now.Add(-time.Hour), 12)
+	prepare(t, direct, "hot", now.Add(-time.Hour), "grant")
+	for i := range 12 {
+		r := &credit.Reservation{Project: "hot", Key: credit.NewKey(now.Add(-time.Hour), fmt.Sprint(i)), Credits: 1, Price: credit.Barcode, RequestID: "r"}
+		must.Succeed(t, direct.Reserve(t.Context(), r))
+	}
 	store := proxied.WithLimits(credit.Limits{Write: time.Minute, Remove: time.Second, Leasing: credit.DefaultLimits.Leasing})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a run without end
 	defer cancel()
@@ -67,17 +72,11 @@ func TestSettlingCosts(t *testing.T) {
 	direct, proxied, calls := counting(t, func(*faultproxy.Request) faultproxy.Fault { return faultproxy.Deliver })
 	now := time.Now()
 	prepare(t, direct, "busy", now.Add(-2*time.Minute), "wallet")
-	if err := direct.Grant(t.Context(), credit.Movement{Project: "busy", ID: credit.NewKey(now, "g"), Credits: 1_000_000, Actor: "test", Reason: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, direct.Grant(t.Context(), credit.Movement{Project: "busy", ID: credit.NewKey(now, "g"), Credits: 1_000_000, Actor: "test", Reason: "test"}))
 	for i := range 40 { // 3 single ones, then 8, 24 and 64 slots, 5 of them used
 		r := &credit.Reservation{Project: "busy", Key: credit.NewKey(now.Add(-2*time.Minute), fmt.Sprint(i)), Credits: 1, Price: credit.Barcode, RequestID: "r"}
-		if err := direct.Reserve(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-		if err := direct.Capture(t.Context(), r, credit.Outcome{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, direct.Reserve(t.Context(), r))
+		must.Succeed(t, direct.Capture(t.Context(), r, credit.Outcome{}))
 	}
 	report, err := newSettler(proxied, now, io.Discard).Run(t.Context())
 	if err != nil || report.Settled != (credit.Settled{Closed: 4}) {
@@ -116,16 +115,4 @@ func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (
 		return decide(r)
 	})
 	return credit.NewStore(client, tables.Tables), credit.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables), c
-}
-
-// reserveMore leaves reservations of so many requests that died.
-func reserveMore(t *testing.T, store *credit.Store, project string, at time.Time, n int) {
-	t.Helper()
-	prepare(t, store, project, at, "grant")
-	for i := range n {
-		r := &credit.Reservation{Project: project, Key: credit.NewKey(at, fmt.Sprint(i)), Credits: 1, Price: credit.Barcode, RequestID: "r"}
-		if err := store.Reserve(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

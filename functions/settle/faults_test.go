@@ -25,6 +25,7 @@ import (
 	"svcapi/shared/telemetry"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
+	"svcapi/test/must"
 )
 
 var (
@@ -95,9 +96,7 @@ func newPool(t *testing.T) *pool {
 	p := &pool{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 	var err error
 	p.proxy, err = faultproxy.Start(enginetest.URL(t), p.decide)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		p.proxy.Close()
 		p.http.CloseIdleConnections()
@@ -643,9 +642,7 @@ func (w *schedule) read() (s state) {
 	return s
 }
 
-func walletKey(wallet string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: wallet}}
-}
+func walletKey(project string) dynamo.Item { return dynamo.Item{"pk": dynamo.Text(project)} }
 
 // charged returns the credits of the captured entries whose key begins with a text.
 func (s state) charged(key credit.Key) (sum int64) {

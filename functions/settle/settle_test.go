@@ -14,9 +14,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/credit"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 // TestAges checks that a lease is settled when none of its requests can be alive, and that younger ones stay.
@@ -51,7 +53,7 @@ func TestAges(t *testing.T) {
 			if balance, err := store.Balance(t.Context(), project); err != nil || balance != test.balance {
 				t.Errorf("balance %d, %v", balance, err)
 			}
-			if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: wallet(project)}); err != nil {
+			if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: walletKey(project)}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -97,10 +99,6 @@ func newSettler(store *credit.Store, now time.Time, log io.Writer) *Settler {
 	}
 }
 
-func wallet(project string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: project}}
-}
-
 // TestHandle checks that a run writes one line with its metrics, and one for each wallet below its alert. A lease that
 // cannot be read is named and does not keep the others from being settled.
 func TestHandle(t *testing.T) {
@@ -110,29 +108,22 @@ func TestHandle(t *testing.T) {
 	for i := range 40 {
 		prepare(t, store, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
 	}
-	broken := wallet("broken")
-	broken["balance"] = &types.AttributeValueMemberN{Value: "0"}
-	broken["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"nonsense": &types.AttributeValueMemberS{Value: ""}}}
+	broken := walletKey("broken")
+	broken["balance"], broken["pending"] = dynamo.Number(0), &types.AttributeValueMemberM{Value: dynamo.Item{"nonsense": dynamo.Text("")}}
 	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: broken}); err != nil {
 		t.Fatal(err)
 	}
 	prepare(t, store, "low", now, "grant")
-	if err := store.SetAlert(t.Context(), "low", 1000); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store.SetAlert(t.Context(), "low", 1000))
 	var log bytes.Buffer
-	if err := newSettler(store, now, &log).Handle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, newSettler(store, now, &log).Handle(t.Context()))
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	const low = `"project":"low","balance":100,"alert":1000`
 	if len(lines) != 3 || !strings.Contains(lines[0], "nonsense of broken") || !strings.Contains(lines[1], low) {
 		t.Fatalf("log\n%s", log.String())
 	}
 	var line map[string]any
-	if err := json.Unmarshal([]byte(lines[2]), &line); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(lines[2]), &line))
 	for name, want := range map[string]float64{
 		"SettledReleased": 40, "SettledUncertain": 0, "SettledRemoved": 0, "SettleFailed": 1, "SettleOldest": 3600, "LowWallets": 1,
 	} {
@@ -155,13 +146,10 @@ func TestNotSettled(t *testing.T) {
 		prepare(t, store, project, now.Add(-time.Hour), "reserve")
 	}
 	key := credit.NewKey(now.Add(-time.Hour), "r")
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	item := enginetest.LedgerKey("b", key)
-	item["st"], item["cr"], item["ts"] = text("lent"), &types.AttributeValueMemberN{Value: "30"}, text(now.UTC().Format(time.RFC3339Nano))
+	item["st"], item["cr"], item["ts"] = dynamo.Text("lent"), dynamo.Number(30), dynamo.Text(now.UTC().Format(time.RFC3339Nano))
 	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: item})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var log bytes.Buffer
 	report, err := newSettler(store, now, &log).Run(t.Context())
 	if err != nil || report.Failed != 1 || report.Settled.Released != 2 {

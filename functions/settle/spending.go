@@ -89,7 +89,6 @@ func (s *Spending) Compare(ctx context.Context, now time.Time, spent func(contex
 	return found, true, nil
 }
 
-// pageOf returns the key of the page that holds a project.
 func pageOf(project string) string {
 	digest := fnv.New32a()
 	digest.Write([]byte(project))
@@ -162,7 +161,6 @@ func (p page) encode() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// decodePage returns the page that encode wrote.
 func decodePage(b []byte) (p page, err error) {
 	r, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {

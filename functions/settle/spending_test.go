@@ -19,6 +19,7 @@ import (
 	"svcapi/shared/telemetry"
 	"svcapi/test/enginetest"
 	"svcapi/test/insights"
+	"svcapi/test/must"
 )
 
 // hours repeats what a project spends in an hour.
@@ -168,30 +169,22 @@ func TestSpendingOfWallets(t *testing.T) {
 	prepare(t, store, "spends", now, "remove")
 	prepare(t, store, "granted", now, "remove")
 	runbook, err := os.ReadFile("../../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	queries := insights.Queries(string(runbook))
 	query := queries[slices.IndexFunc(queries, func(q string) bool { return strings.Contains(q, "unusual spending") })]
 	handle := func(want string) {
 		t.Helper()
 		log.Reset()
-		if err := settler.Handle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, settler.Handle(t.Context()))
 		var metric, named string
 		rows, err := insights.Run(query, strings.Split(log.String(), "\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, row := range rows {
 			named += fmt.Sprint(row["project"], " ", row["credits"], " ")
 		}
 		for line := range strings.Lines(log.String()) {
 			var got struct{ UnusualSpending *float64 }
-			if err := json.Unmarshal([]byte(line), &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(line), &got))
 			if got.UnusualSpending != nil && strings.Contains(line, `"Name":"UnusualSpending"`) { // a metric also at 0
 				metric += fmt.Sprint(*got.UnusualSpending)
 			}
@@ -209,9 +202,7 @@ func TestSpendingOfWallets(t *testing.T) {
 	move := func(project string, credits int64, by func(context.Context, credit.Movement) error) {
 		t.Helper()
 		err := by(t.Context(), credit.Movement{Project: project, ID: credit.NewKey(now, fmt.Sprint(project, credits)), Credits: credits, Actor: "test", Reason: "test"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	move("granted", 1000, store.Grant)
 	move("granted", -900, store.Adjust)
@@ -219,15 +210,11 @@ func TestSpendingOfWallets(t *testing.T) {
 	reserve := func(project, id string) *credit.Reservation {
 		t.Helper()
 		r := &credit.Reservation{Project: project, Key: credit.NewKey(now, id), Credits: 40, Price: credit.SMS}
-		if err := store.Reserve(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, store.Reserve(t.Context(), r))
 		return r
 	}
 	reserve("spends", "pending")
-	if err := store.Release(t.Context(), reserve("granted", "released")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store.Release(t.Context(), reserve("granted", "released")))
 	now = now.Add(time.Hour)
 	settler.After = 48 * time.Hour
 	handle("spends 40 1")

@@ -98,7 +98,6 @@ type stream interface {
 	ContentType() string
 }
 
-// jsonResult is a result in JSON.
 type jsonResult struct{ bytes.Buffer }
 
 // ContentType returns the type of the result for the Runtime API.
@@ -241,7 +240,6 @@ func register(address string) (*extensionsAPI, error) {
 	return api, err
 }
 
-// next waits for the next event.
 func (api *extensionsAPI) next() error {
 	_, err := api.call(http.MethodGet, "event/next", "", identifier, api.id)
 	return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"svcapi/shared/telemetry"
+	"svcapi/test/must"
 )
 
 // TestWork checks that work is awaited up to its deadline, outlives its request, and that failures are logged and end
@@ -95,9 +96,7 @@ func TestOrder(t *testing.T) {
 	}))
 	t.Cleanup(server.CloseClientConnections)
 	api, err := register(strings.TrimPrefix(server.URL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	failure := errors.New("it failed")
 	for name, c := range map[string]struct {
 		api  *extensionsAPI
@@ -131,9 +130,7 @@ func TestOrder(t *testing.T) {
 					t.Errorf("response %q, %v", text, err)
 				}
 				steps = append(steps, "posted")
-				if err := reply.(io.Closer).Close(); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, reply.(io.Closer).Close())
 			}
 			if r.api != nil {
 				<-next

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -77,9 +78,7 @@ func TestStore(t *testing.T) {
 	// A failed fetch keeps the packed domains.
 	good := Difference{Outcome{Fetched: time.Unix(1, 0).UTC(), Sources: map[string]int{"x": 1}}, []byte("packed")}
 	failed := Difference{Outcome: Outcome{Fetched: good.Fetched, Failure: "none"}}
-	if err := errors.Join(s.PutDifference(ctx, good), s.PutDifference(ctx, failed)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(s.PutDifference(ctx, good), s.PutDifference(ctx, failed)))
 	failed.Packed = good.Packed
 	got, err := s.List(ctx, Stage)
 	if err != nil || !reflect.DeepEqual(got, Domains{[]string{}, []string{"c.example"}, failed}) || got.Difference.Age(time.Unix(61, 0)) != time.Minute {

@@ -67,10 +67,8 @@ func shard(project string, key Key) string {
 	return shards(project)[sum.Sum32()%ledgerShards]
 }
 
-// partition returns the partition key of the ledger's entry under that key.
 func partition(project string, key Key) string { return shard(project, key) + "#" + key.Day() }
 
-// projectOf returns the project of a partition key.
 func projectOf(pk string) string {
 	project, _, _ := strings.Cut(pk, "#")
 	return project

@@ -55,7 +55,6 @@ type Leasing struct {
 	AtOnce int
 }
 
-// slot returns the ledger's key of a slot.
 func (l Lease) slot(n int) Key {
 	if l.Slots == 1 {
 		return l.Key

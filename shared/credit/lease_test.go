@@ -13,6 +13,7 @@ import (
 
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
+	"svcapi/test/must"
 )
 
 // base is the time of the first request of a test, a few minutes ago. No day ends in the minute after it.
@@ -32,18 +33,14 @@ func leased(t *testing.T, store *credit.Store) credit.Key {
 	var r *credit.Reservation
 	for i := range 5 {
 		r = after(time.Duration(i) * time.Millisecond)
-		if err := take(t, store, r, "reserve", "capture", "remove"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, take(t, store, r, "reserve", "capture", "remove"))
 	}
 	lease, slot, _ := strings.Cut(string(r.Key), ".")
 	if slot != "01" {
 		t.Fatalf("the fifth request has the key %s", r.Key)
 	}
 	failed := after(5 * time.Millisecond) // a release that is repeated returns the credits once
-	if err := take(t, store, failed, "reserve", "release", "release"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, take(t, store, failed, "reserve", "release", "release"))
 	return credit.Key(lease)
 }
 
@@ -67,9 +64,7 @@ func TestLeaseSizes(t *testing.T) {
 		direct.change(direct.names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l", dynamo.Item{":l": dynamo.Number(test.lent)})
 		store := direct.over(through)
 		for i := range test.requests {
-			if err := take(t, store, after(time.Duration(i)*test.every), "reserve", "capture", "remove"); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, take(t, store, after(time.Duration(i)*test.every), "reserve", "capture", "remove"))
 		}
 		if got := through.calls.Load(); got != test.want {
 			t.Errorf("%s: %d writes, want %d", test.name, got, test.want)
@@ -148,9 +143,7 @@ func TestLeaseShares(t *testing.T) {
 		direct.change(direct.names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l", dynamo.Item{":l": dynamo.Number(test.lent)})
 		store := direct.over(through)
 		for i := range 5 {
-			if err := take(t, store, after(time.Duration(i)*time.Millisecond), "reserve", "capture", "remove"); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, take(t, store, after(time.Duration(i)*time.Millisecond), "reserve", "capture", "remove"))
 		}
 		want := int64(7)
 		if !test.leases {
@@ -186,9 +179,7 @@ func TestRenewed(t *testing.T) {
 			err = errors.Join(err, failed)
 		}
 		err = errors.Join(err, store.Adjust(t.Context(), movementOf("p", time.Now(), "all", test.credits-995)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		err = take(t, store, r, test.step)
 		if !errors.Is(err, test.err) || (err != nil) != errors.Is(err, credit.ErrSettled) {
 			t.Errorf("%+v: %v", test, err)

@@ -70,7 +70,6 @@ var effects = map[entryTable]map[State]int64{
 	resolutions: {Refunded: 1, State(VerdictConfirmed): 0, State(VerdictRefunded): 0},
 }
 
-// has reports whether entries of the table can have that state.
 func (t entryTable) has(state State) bool {
 	_, known := effects[t][state]
 	return known
@@ -132,7 +131,6 @@ func (s *Store) entry(ctx context.Context, table string, key map[string]types.At
 	return &e, err
 }
 
-// slotEntries reads the entries of a lease by their keys.
 func (s *Store) slotEntries(ctx context.Context, l Lease) (map[Key]Entry, error) {
 	entries := map[Key]Entry{}
 	in := partitionQuery(partition(l.Project, l.Key))
@@ -249,7 +247,6 @@ func (s *Store) visit(
 	return group.Wait()
 }
 
-// partitionQuery returns the query for all entries of one partition.
 func partitionQuery(pk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		KeyConditionExpression:    aws.String("pk = :p"),

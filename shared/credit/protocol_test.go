@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"svcapi/shared/credit"
+	"svcapi/test/must"
 )
 
 // errAny represents an error that has no exported value.
@@ -155,9 +156,7 @@ func TestRetriedReserve(t *testing.T) {
 	for _, list := range []string{"x", "xx", "d", "dd", "u", "uu"} {
 		direct := newFixture(t, 30)
 		store, r := direct.over(&faults{of: "UpdateItem", list: list}), reservation(30, false)
-		if err := take(t, store, r, "reserve", "capture", "remove"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, take(t, store, r, "reserve", "capture", "remove"))
 		wantBalance(t, direct.Store, 0)
 		if left := pending(t, direct.Store); len(left) != 1 {
 			t.Errorf("%s: %d left for the settling function", list, len(left))
@@ -208,18 +207,14 @@ func TestVendorOfEntry(t *testing.T) {
 	} {
 		r := reservation(1, true)
 		r.Died = credit.Outcome{Vendor: "dialogv2", Reference: "died"}
-		if err := take(t, store, r, "reserve", "mark"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, take(t, store, r, "reserve", "mark"))
 		var err error
 		if end == "settle" {
 			_, err = settle(t.Context(), store, leaseOf(r))
 		} else {
 			err = store.Capture(t.Context(), r, want)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		e := entry(t, store, r)
 		if got := (credit.Outcome{Uncertain: e.Uncertain, Vendor: e.Vendor, VendorID: e.VendorID, Reference: e.Reference}); got != want {
 			t.Errorf("%s: the charge has %+v, want %+v", end, got, want)
@@ -252,9 +247,7 @@ func TestSettle(t *testing.T) {
 	} {
 		direct := newFixture(t, 100)
 		r := reservation(30, true)
-		if err := take(t, direct.Store, r, test.before...); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, take(t, direct.Store, r, test.before...))
 		overtaken := len(test.overtakes) == 0
 		store := direct.over(&faults{before: func(operation string) {
 			if operation == "PutItem" && !overtaken {

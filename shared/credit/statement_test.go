@@ -53,7 +53,7 @@ func TestStatement(t *testing.T) {
 	}
 	wantSound(t, b.Store)
 	for name, plant := range map[string]func(by int64){
-		"a wallet": func(by int64) { b.wallet("SET balance = balance + :v", dynamo.Item{":v": dynamo.Number(by)}, nil) },
+		"a wallet": func(by int64) { b.wallet("SET balance = balance + :v", dynamo.Item{":v": dynamo.Number(by)}) },
 		"a charge": func(by int64) { b.change("captured", "SET cr = cr + :v", dynamo.Item{":v": dynamo.Number(by)}) },
 	} {
 		sound, err := b.Statement(t.Context(), &credit.Reading{}, "p", ago(0), ago(0), func() {})

@@ -17,6 +17,7 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -73,12 +74,14 @@ func (f *fixture) put(table string, item dynamo.Item) {
 	f.must(err)
 }
 
-// change updates an item past the store.
-func (f *fixture) change(table string, key dynamo.Item, expression string, values dynamo.Item) {
+// change updates an item past the store. The only name of an expression is #k.
+func (f *fixture) change(table string, key dynamo.Item, expression string, values dynamo.Item, names ...string) {
 	f.t.Helper()
-	_, err := f.client.UpdateItem(f.t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &table, Key: key, UpdateExpression: &expression, ExpressionAttributeValues: values,
-	})
+	in := &dynamodb.UpdateItemInput{TableName: &table, Key: key, UpdateExpression: &expression, ExpressionAttributeValues: values}
+	if len(names) > 0 {
+		in.ExpressionAttributeNames = map[string]string{"#k": names[0]}
+	}
+	_, err := f.client.UpdateItem(f.t.Context(), in)
 	f.must(err)
 }
 
@@ -275,9 +278,7 @@ func entry(t *testing.T, store *credit.Store, r *credit.Reservation) (found cred
 func entries(t *testing.T, store *credit.Store, key credit.Key) []credit.Entry {
 	t.Helper()
 	found, err := store.Entries(t.Context(), "p", key.Time(), key.Time())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return found
 }
 
@@ -305,9 +306,7 @@ func wantBalance(t testing.TB, store *credit.Store, want int64) {
 func wantSound(t testing.TB, store *credit.Store) {
 	t.Helper()
 	verified, err := store.Verify(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, finding := range verified.Findings {
 		t.Errorf("%+v", finding)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"svcapi/shared/credit"
+	"svcapi/test/must"
 )
 
 // TestThrottled checks that a write which DynamoDB turned away for lack of capacity takes no effect, so that it is not
@@ -51,9 +52,7 @@ func TestThrottled(t *testing.T) {
 				t.Errorf("reserve: %v", err)
 			}
 			if !test.fails {
-				if err := store.Capture(t.Context(), r, credit.Outcome{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, store.Capture(t.Context(), r, credit.Outcome{}))
 				store.Remove(t.Context(), r)
 			}
 			wantBalance(t, direct.Store, test.balance)
@@ -95,9 +94,7 @@ func TestRemovalEnds(t *testing.T) {
 	direct := newFixture(t, 100)
 	limits := credit.Limits{Write: time.Second, Remove: 300 * time.Millisecond}
 	r := reservation(30, false)
-	if err := errors.Join(direct.Reserve(t.Context(), r), direct.Capture(t.Context(), r, credit.Outcome{})); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(direct.Reserve(t.Context(), r), direct.Capture(t.Context(), r, credit.Outcome{})))
 	store := direct.over(&faults{of: "UpdateItem", list: strings.Repeat("t", 1000)}).WithLimits(limits)
 	began := time.Now()
 	store.Remove(context.WithoutCancel(t.Context()), r)

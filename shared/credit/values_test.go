@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"svcapi/shared/credit"
+	"svcapi/test/must"
 )
 
 // TestKeys checks that keys sort by time, distinguish requests and replays, and return their time and day.
@@ -54,9 +55,7 @@ func TestPrices(t *testing.T) {
 	t.Setenv("PRICE_PDF", "2000")
 	t.Setenv("PRICE_BURNER_EMAIL_SHIELD", "100")
 	prices, err := credit.ReadPrices(credit.FromEnvironment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for operation, want := range map[string]int64{credit.PDF: 2_000, credit.BurnerEmailShield: 100, credit.SMS: 0, "currency": 0} {
 		if got := prices[operation]; got != want {
 			t.Errorf("%s costs %d, want %d", operation, got, want)

@@ -198,12 +198,10 @@ func newAccount() *account {
 	}
 }
 
-// report adds a finding to the account.
 func (a *account) report(project string, damage Damage, key Key, format string, args ...any) {
 	a.found[Finding{projectOf(project), damage, key, fmt.Sprintf(format, args...)}] = true
 }
 
-// addWallet adds a wallet to the account.
 func (a *account) addWallet(name string, item dynamo.Item) {
 	if name != projectOf(name) {
 		a.report(name, Misplaced, "", "no request finds the wallet %s", name)
@@ -233,7 +231,6 @@ func (a *account) addWallet(name string, item dynamo.Item) {
 // written in between makes a charge certain, which is no finding, and would not fit a charge that was read before.
 var entryTables = []entryTable{movements, resolutions, requests}
 
-// addEntry adds an entry of a table to the account.
 func (a *account) addEntry(from entryTable, item dynamo.Item) {
 	pk := dynamo.TextOf(item["pk"])
 	a.partitions[from][pk] = true
@@ -289,7 +286,6 @@ func (a *account) plus(sum, credits int64) int64 {
 	return sum + credits
 }
 
-// addOperators adds an entry that an operator wrote to the account.
 func (a *account) addOperators(from entryTable, e Entry) {
 	if e.Actor == "" || e.Reason == "" {
 		a.report(e.Project, Unexplained, e.Key, "a %s without its actor and reason", e.State)

@@ -13,6 +13,7 @@ import (
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 // books is a fixture with two projects that have every kind of movement, to plant damage in them.
@@ -74,13 +75,9 @@ func (b *books) uncertain(project, name string, verdict credit.Verdict) {
 }
 
 // wallet updates the wallet of p.
-func (b *books) wallet(expression string, values dynamo.Item, names map[string]string) {
+func (b *books) wallet(expression string, values dynamo.Item, names ...string) {
 	b.t.Helper()
-	_, err := b.client.UpdateItem(b.t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &b.names.Wallets, Key: dynamo.Item{"pk": dynamo.Text("p")},
-		UpdateExpression: &expression, ExpressionAttributeValues: values, ExpressionAttributeNames: names,
-	})
-	b.must(err)
+	b.fixture.change(b.names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, expression, values, names...)
 }
 
 // change updates an entry of p in the ledger.
@@ -119,21 +116,20 @@ func TestVerify(t *testing.T) {
 		return item("p", key, state, credits, both(more, dynamo.Item{"pk": text("p")}))
 	}
 	const confirmed, refunded = credit.State(credit.VerdictConfirmed), credit.State(credit.VerdictRefunded)
-	named := func(key credit.Key) map[string]string { return map[string]string{"#k": lease(key, 1)} }
 	for _, c := range []struct {
 		name  string
 		plant func(*books)
 		want  []credit.Damage // nil: nothing
 	}{
 		{"clean", func(*books) {}, nil},
-		{"a balance that was raised", func(b *books) { b.wallet("SET balance = balance + :v", amount(1), nil) }, []credit.Damage{credit.Unbalanced}},
-		{"a negative balance", func(b *books) { b.wallet("SET balance = :v", amount(-5), nil) }, []credit.Damage{credit.Overdrawn, credit.Unbalanced}},
+		{"a balance that was raised", func(b *books) { b.wallet("SET balance = balance + :v", amount(1)) }, []credit.Damage{credit.Unbalanced}},
+		{"a negative balance", func(b *books) { b.wallet("SET balance = :v", amount(-5)) }, []credit.Damage{credit.Overdrawn, credit.Unbalanced}},
 		{"a lost charge", func(b *books) { b.drop(b.names.Ledger, b.entry("captured")) }, []credit.Damage{credit.Unbalanced}},
 		{"a lost grant", func(b *books) { b.drop(b.names.Movements, b.byOperator("grant")) }, []credit.Damage{credit.Unbalanced}},
 		{"a changed charge", func(b *books) { b.change("captured", "SET cr = :v", amount(3)) }, []credit.Damage{credit.Unbalanced}},
 		{"a charge of another amount than reserved", func(b *books) { b.change("captured and pending", "SET cr = :v", amount(31)) }, []credit.Damage{credit.Unbalanced, credit.Mismatched}},
 		{"a lost reservation", func(b *books) {
-			b.wallet("REMOVE pending.#k", nil, map[string]string{"#k": lease(b.keys["pending"], 1)})
+			b.wallet("REMOVE pending.#k", nil, lease(b.keys["pending"], 1))
 		}, []credit.Damage{credit.Unbalanced}},
 		{"a lost wallet", func(b *books) {
 			b.drop(b.names.Wallets, dynamo.Item{"pk": text("p")})
@@ -142,7 +138,7 @@ func TestVerify(t *testing.T) {
 			b.put(b.names.Ledger, dynamo.Item{"pk": text("p#0#2026-01-01"), "sk": text("x"), "st": text("captured")})
 		}, []credit.Damage{credit.Unreadable}},
 		{"a reservation that cannot be read", func(b *books) {
-			b.wallet("SET pending.#k = :v", dynamo.Item{":v": text("x")}, map[string]string{"#k": "0"}) // the first one
+			b.wallet("SET pending.#k = :v", dynamo.Item{":v": text("x")}, "0") // the first one
 		}, []credit.Damage{credit.Unreadable}},
 		{"an entry under another day", func(b *books) {
 			item := b.entry("captured")
@@ -155,16 +151,16 @@ func TestVerify(t *testing.T) {
 		{"a grant without its reason", func(b *books) { b.fixture.change(b.names.Movements, b.byOperator("grant"), "REMOVE why", nil) }, []credit.Damage{credit.Unexplained}},
 		{"a charge refunded twice", func(b *books) {
 			b.put(b.names.Movements, operators(young, credit.Refunded, 30, dynamo.Item{"of": text(string(b.keys["to refund"]))}))
-			b.wallet("SET balance = balance + :v, granted = granted + :v", amount(30), nil)
+			b.wallet("SET balance = balance + :v, granted = granted + :v", amount(30))
 		}, []credit.Damage{credit.Overpaid}},
 		{"a changed grant", func(b *books) {
 			b.fixture.change(b.names.Movements, b.byOperator("grant"), "SET cr = :v", amount(1001))
 		}, []credit.Damage{credit.Unbalanced}},
-		{"a changed sum of grants", func(b *books) { b.wallet("SET granted = granted + :v", amount(1), nil) }, []credit.Damage{credit.Unbalanced}},
+		{"a changed sum of grants", func(b *books) { b.wallet("SET granted = granted + :v", amount(1)) }, []credit.Damage{credit.Unbalanced}},
 		// What a function that is taken over can write: docs/threat-model.md.
 		{"a forged grant, with its balance", func(b *books) {
 			b.put(b.names.Ledger, item("p", young, credit.Granted, 7, nil))
-			b.wallet("SET balance = balance + :v, granted = granted + :v", amount(7), nil)
+			b.wallet("SET balance = balance + :v, granted = granted + :v", amount(7))
 		}, []credit.Damage{credit.Forged, credit.Unbalanced}},
 		{"a forged refund", func(b *books) {
 			b.put(b.names.Ledger, item("p", young, credit.Refunded, 30, dynamo.Item{"of": text(string(b.keys["captured"]))}))
@@ -176,7 +172,7 @@ func TestVerify(t *testing.T) {
 		{"a charge that was lowered after its resolution", func(b *books) {
 			b.uncertain("p", "open", credit.VerdictConfirmed)
 			b.change("open", "SET cr = :v", amount(1))
-			b.wallet("SET balance = balance + :v", amount(29), nil)
+			b.wallet("SET balance = balance + :v", amount(29))
 		}, []credit.Damage{credit.Mismatched}},
 		{"charges whose sum overflows to 0", func(b *books) {
 			for i := range 4 {
@@ -185,21 +181,21 @@ func TestVerify(t *testing.T) {
 		}, []credit.Damage{credit.Unbalanced}},
 		{"credits that were moved to a wallet that no request finds", func(b *books) {
 			b.put(b.names.Wallets, dynamo.Item{"pk": text("p#5"), "balance": dynamo.Number(5)})
-			b.wallet("SET balance = balance - :v", amount(5), nil)
+			b.wallet("SET balance = balance - :v", amount(5))
 		}, []credit.Damage{credit.Misplaced, credit.Unbalanced}},
-		{"a wallet without a fence", func(b *books) { b.wallet("REMOVE fence", nil, nil) }, []credit.Damage{credit.Unreadable}},
-		{"a wallet that lends less than its leases", func(b *books) { b.wallet("SET lent = lent + :v", amount(1), nil) }, []credit.Damage{credit.Unbalanced}},
+		{"a wallet without a fence", func(b *books) { b.wallet("REMOVE fence", nil) }, []credit.Damage{credit.Unreadable}},
+		{"a wallet that lends less than its leases", func(b *books) { b.wallet("SET lent = lent + :v", amount(1)) }, []credit.Damage{credit.Unbalanced}},
 		{"a lease that charged more than it has", func(b *books) {
 			key := credit.NewKey(now, "lease")
 			b.wallet("SET balance = balance - :v, lent = lent + :lent, pending.#k = :v", both(amount(64), dynamo.Item{":lent": dynamo.Number(64 * 16)}),
-				map[string]string{"#k": lease(key, 64)})
+				lease(key, 64))
 			for slot := range 2 {
 				b.put(b.names.Ledger, item("p", credit.Key(fmt.Sprintf("%s.%02d", key, slot)), credit.Captured, 33, nil))
 			}
 		}, []credit.Damage{credit.Mismatched}},
 		{"credits that are reserved in the future", func(b *books) {
 			ahead := credit.NewKey(now.Add(time.Hour), "ahead")
-			b.wallet("SET balance = balance - :v, pending.#k = :v", amount(5), named(ahead))
+			b.wallet("SET balance = balance - :v, pending.#k = :v", amount(5), lease(ahead, 1))
 		}, []credit.Damage{credit.Stuck}},
 		{"a mark of the future", func(b *books) {
 			b.put(b.names.Ledger, item("p", credit.NewKey(now.Add(time.Hour), "ahead"), credit.Sending, 1, nil))
@@ -210,7 +206,7 @@ func TestVerify(t *testing.T) {
 		}, []credit.Damage{credit.Unexplained}},
 		{"a charge that was erased with its balance, which nothing finds", func(b *books) {
 			b.change("captured", "SET st = :v", dynamo.Item{":v": text(string(credit.Released))})
-			b.wallet("SET balance = balance + :v", amount(30), nil)
+			b.wallet("SET balance = balance + :v", amount(30))
 		}, nil},
 		// What a writer of resolutions alone can write.
 		{"a grant among the resolutions", func(b *books) { b.put(b.names.Resolutions, operators(young, credit.Granted, 7, nil)) }, []credit.Damage{credit.Forged}},
@@ -222,16 +218,16 @@ func TestVerify(t *testing.T) {
 		{"a resolution among the movements", func(b *books) { b.put(b.names.Movements, operators(young, confirmed, 7, nil)) }, []credit.Damage{credit.Forged}},
 		{"a grant under a name that no command reads", func(b *books) {
 			b.put(b.names.Movements, operators(young, credit.Granted, 7, dynamo.Item{"pk": text("p#1")}))
-			b.wallet("SET balance = balance + :v, granted = granted + :v", amount(7), nil)
+			b.wallet("SET balance = balance + :v, granted = granted + :v", amount(7))
 		}, []credit.Damage{credit.Misplaced}},
 		{"a young mark", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Sending, 1, nil)) }, nil},
 		{"an old mark", func(b *books) { b.put(b.names.Ledger, item("p", old, credit.Sending, 1, nil)) }, []credit.Damage{credit.Stuck}},
 		{"an old mark with its reservation", func(b *books) {
 			b.put(b.names.Ledger, item("p", old, credit.Sending, 1, nil))
-			b.wallet("SET pending.#k = :v", amount(1), named(old))
+			b.wallet("SET pending.#k = :v", amount(1), lease(old, 1))
 		}, []credit.Damage{credit.Stuck, credit.Unbalanced}},
-		{"a reservation of nothing", func(b *books) { b.wallet("SET pending.#k = :v", amount(0), named(young)) }, []credit.Damage{credit.Unreadable}},
-		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", amount(1), named(young)) }, []credit.Damage{credit.Unbalanced}},
+		{"a reservation of nothing", func(b *books) { b.wallet("SET pending.#k = :v", amount(0), lease(young, 1)) }, []credit.Damage{credit.Unreadable}},
+		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", amount(1), lease(young, 1)) }, []credit.Damage{credit.Unbalanced}},
 		{"a charge of the day after tomorrow", func(b *books) {
 			b.put(b.names.Ledger, item("p", credit.NewKey(now.Add(48*time.Hour), "late"), credit.Captured, 1, nil))
 		}, []credit.Damage{credit.Unbalanced}},
@@ -251,9 +247,9 @@ func TestVerify(t *testing.T) {
 		{"an uncertain release", func(b *books) {
 			b.put(b.names.Ledger, item("p", young, credit.Released, 1, dynamo.Item{"uncertain": text("p")}))
 		}, []credit.Damage{credit.Unexplained}},
-		{"no balance", func(b *books) { b.wallet("REMOVE balance", nil, nil) }, []credit.Damage{credit.Unreadable}},
-		{"no reservations at all", func(b *books) { b.wallet("REMOVE pending", nil, nil) }, []credit.Damage{credit.Unbalanced}},
-		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", dynamo.Item{":v": text("x")}, nil) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
+		{"no balance", func(b *books) { b.wallet("REMOVE balance", nil) }, []credit.Damage{credit.Unreadable}},
+		{"no reservations at all", func(b *books) { b.wallet("REMOVE pending", nil) }, []credit.Damage{credit.Unbalanced}},
+		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", dynamo.Item{":v": text("x")}) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
 		{"an adjustment without its actor", func(b *books) {
 			anonymous := operators(young, credit.Adjustment, 0, nil)
 			delete(anonymous, "by")
@@ -331,9 +327,7 @@ func TestVerifyWhileMoving(t *testing.T) {
 			t.Parallel()
 			direct := newFixture(t, 1000)
 			for i := range 5 {
-				if err := take(t, direct.Store, request(10, fmt.Sprint(i)), "reserve", "capture", "remove"); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, take(t, direct.Store, request(10, fmt.Sprint(i)), "reserve", "capture", "remove"))
 			}
 			calls, granted := map[string]int{}, 0
 			grant := func() {
@@ -350,9 +344,7 @@ func TestVerifyWhileMoving(t *testing.T) {
 				}
 			}})
 			verified, err := store.Verify(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			found := []credit.Damage{}
 			for _, f := range verified.Findings {
 				found = append(found, f.Damage)

@@ -239,7 +239,6 @@ func cancellationReasons(err error) []types.CancellationReason {
 	return nil
 }
 
-// conditionFailed reports whether the condition of that write failed.
 func conditionFailed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }

@@ -14,6 +14,7 @@ import (
 
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
+	"svcapi/test/must"
 )
 
 // most is the largest balance.
@@ -82,9 +83,7 @@ func TestWallet(t *testing.T) {
 	for i, age := range []time.Duration{time.Minute, time.Hour, time.Second} {
 		r := reservation(int64(i+1), false)
 		r.Key = credit.NewKey(now.Add(-age), fmt.Sprint(i))
-		if err := take(t, store, r, "reserve"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, take(t, store, r, "reserve"))
 		want.Balance, want.Reserved = want.Balance-r.Credits, want.Reserved+r.Credits
 		if want.Oldest.IsZero() || r.Key.Time().Before(want.Oldest) {
 			want.Oldest = r.Key.Time()
@@ -92,9 +91,7 @@ func TestWallet(t *testing.T) {
 		check()
 	}
 	for _, alert := range []int64{50, 0} {
-		if err := store.SetAlert(t.Context(), "p", alert); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, store.SetAlert(t.Context(), "p", alert))
 		want.Alert = alert
 		check()
 	}
@@ -123,9 +120,7 @@ func TestVisitPending(t *testing.T) {
 	for i := range 4 {
 		r := reservation(1, false)
 		r.Key = credit.NewKey(time.Now().Add(time.Duration(i-4)*time.Minute), fmt.Sprint(i))
-		if err := take(t, store, r, "reserve"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, take(t, store, r, "reserve"))
 		want = append(want, r.Key)
 	}
 	stop := errors.New("enough")
@@ -147,9 +142,7 @@ func TestVisitUnreadable(t *testing.T) {
 	f := newFixture(t, 100)
 	none, text, number := &types.AttributeValueMemberM{Value: dynamo.Item{}}, dynamo.Text("nonsense"), dynamo.Number(1)
 	r := reservation(30, false)
-	if err := errors.Join(take(t, f.Store, r, "reserve"), f.SetAlert(t.Context(), "p", 71)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(take(t, f.Store, r, "reserve"), f.SetAlert(t.Context(), "p", 71)))
 	broken := map[string]dynamo.Item{
 		"balance-text":    {"pending": none, "balance": text, "alert": number},
 		"balance-plain":   {"pending": none, "balance": text},

@@ -24,6 +24,7 @@ import (
 	"svcapi/shared/secret"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -37,9 +38,7 @@ func proxied(t *testing.T, decide func(attempt int64, r *faultproxy.Request) fau
 	proxy, err := faultproxy.Start(enginetest.URL(t), func(r *faultproxy.Request) faultproxy.Fault {
 		return decide(count.Add(1), r)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(proxy.Close)
 	for name, value := range map[string]string{
 		"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
@@ -75,9 +74,7 @@ func TestAttempts(t *testing.T) {
 					}
 					return
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				results, ok := retry.GetAttemptResults(out.ResultMetadata)
 				if !ok || int64(len(results.Results)) != losses+1 {
 					t.Errorf("%d attempts reported", len(results.Results))
@@ -137,9 +134,7 @@ func TestEndpoints(t *testing.T) {
 			t.Setenv(name, value)
 		}
 		loaded, err := config.LoadDefaultConfig(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for name, cfg := range map[string]aws.Config{"the SDK's": loaded, "ours": dynamo.FromEnvironment()} {
 			who, err := cfg.Credentials.Retrieve(t.Context())
 			if err != nil || who.AccessKeyID != "id" || who.SecretAccessKey != "secret" || who.SessionToken != "token" || cfg.Region != "eu-west-1" {

@@ -15,6 +15,7 @@ import (
 	"svcapi/shared/cache"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 // fixture is a cache with a clock that the test sets, and with a count of the reads.
@@ -49,9 +50,7 @@ func newFixture(t *testing.T) *fixture {
 func (b *fixture) issue(t *testing.T, env Environment) (clientID, secret string) {
 	t.Helper()
 	clientID, secret, err := b.store.IssueCredential(t.Context(), "acme", env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return clientID, secret
 }
 
@@ -77,9 +76,7 @@ func TestAuthenticate(t *testing.T) {
 	dev, devSecret := b.issue(t, Development)
 	prod, prodSecret := b.issue(t, Production)
 	revoked, revokedSecret := b.issue(t, Development)
-	if err := b.store.RevokeCredential(t.Context(), revoked); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.RevokeCredential(t.Context(), revoked))
 	for _, c := range []struct {
 		what, clientID, secret, env string
 		ok                          bool
@@ -140,9 +137,7 @@ func TestChangesTakeEffect(t *testing.T) {
 
 	b.clock.Move(2 * time.Second)
 	second, err := b.store.RotateCredential(t.Context(), id, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	b.expect(t, "a new secret", id, second, "", nil, 1)
 	b.expect(t, "the old one beside it", id, secret, "", nil, 0)
 	b.expect(t, "a wrong one, the record is fresh", id, "svcs_wrong", "", ErrUnauthorized, 0)
@@ -153,9 +148,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	other, otherSecret := b.issue(t, Production)
 	b.expect(t, "a new credential", other, otherSecret, "prod", nil, 1)
 
-	if err := b.store.RevokeCredential(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.RevokeCredential(t.Context(), id))
 	b.clock.Move(10 * time.Second)
 	b.expect(t, "revoked", id, secret, "", ErrUnauthorized, 1)
 
@@ -163,9 +156,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	other, otherSecret = b.issue(t, Development)
 	b.clock.Move(time.Second)
 	b.expect(t, "a live one", other, otherSecret, "", nil, 1)
-	if err := b.store.RevokeCredential(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.store.RevokeCredential(t.Context(), other))
 	b.clock.Move(-time.Hour)
 	b.expect(t, "revoked, and the clock is set back", other, otherSecret, "", ErrUnauthorized, 1)
 }

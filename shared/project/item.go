@@ -107,7 +107,6 @@ var format = sync.OnceValue(func() json.Options {
 		})))
 })
 
-// item returns the item with the fields.
 func (f fields) item(pk, sk string) item {
 	text, err := json.Marshal(f, format())
 	if err != nil {

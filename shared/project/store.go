@@ -465,7 +465,6 @@ func validated(p Project) (Project, error) {
 	return p, nil
 }
 
-// validate returns the reason why the limits cannot be set.
 func (l Limits) validate() error {
 	for _, most := range []int64{l.DailyCredits, l.DailyUnits} {
 		if most < 0 || most > maxDaily {
@@ -516,7 +515,6 @@ func validateIntegration(i *Integration) error {
 	return nil
 }
 
-// invalid returns an error that wraps ErrInvalid.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
 }

@@ -19,6 +19,7 @@ import (
 
 	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -28,13 +29,11 @@ func newTestStore(t *testing.T) *Store {
 	return NewStore(client, tables.Projects)
 }
 
-// must gives a value that cannot be missing in a test.
-func must[T any](t *testing.T) func(T, error) T {
+// value gives a value that cannot be missing in a test.
+func value[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return v
 	}
 }
@@ -51,12 +50,12 @@ func create(t *testing.T, s *Store, p Project) Project {
 	if p.Limit == (RateLimit{}) {
 		p.Limit = limit
 	}
-	return must[Project](t)(s.CreateProject(t.Context(), p))
+	return value[Project](t)(s.CreateProject(t.Context(), p))
 }
 
 func load(t *testing.T, s *Store, id string) *Record {
 	t.Helper()
-	rec := must[*Record](t)(s.Load(t.Context(), id))
+	rec := value[*Record](t)(s.Load(t.Context(), id))
 	if rec == nil {
 		t.Fatalf("project %s is not there", id)
 	}
@@ -71,16 +70,12 @@ func TestRecord(t *testing.T) {
 		t.Errorf("created %+v", p)
 	}
 	clientID, secret, err := s.IssueCredential(ctx, "acme", Production)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := Integration{
 		Kind: SMS, Environment: Production, Vendor: "quicksend", Mode: BYOK, Active: true, Priority: 3,
 		Settings: map[string]string{"sender_id": "Acme", "endpoint": "https://example.com"},
 	}
-	if err := s.PutIntegration(ctx, "acme", want); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.PutIntegration(ctx, "acme", want))
 	create(t, s, Project{ID: "other"})
 
 	rec := load(t, s, "acme")
@@ -110,7 +105,7 @@ func TestRecord(t *testing.T) {
 	if !rec.Paused || rec.Limit != (RateLimit{7, time.Hour}) || rec.Trial || len(rec.TrialDestinations) != 0 || len(rec.Credentials) != 1 {
 		t.Errorf("after the changes: %+v", rec)
 	}
-	if list := must[[]Project](t)(s.ListProjects(ctx)); len(list) != 2 || list[0].ID != "acme" || list[1].ID != "other" {
+	if list := value[[]Project](t)(s.ListProjects(ctx)); len(list) != 2 || list[0].ID != "acme" || list[1].ID != "other" {
 		t.Errorf("list %+v", list)
 	}
 	if rec, err := s.Load(ctx, "nobody"); rec != nil || err != nil {
@@ -129,7 +124,7 @@ func TestLimits(t *testing.T) {
 	day20, tenMinutes := RecipientLimit{20, 24 * time.Hour}, RecipientLimit{5, 10 * time.Minute}
 	set := func(edit func(*Project)) Project {
 		t.Helper()
-		changed := must[Project](t)(s.Update(ctx, "acme", edit))
+		changed := value[Project](t)(s.Update(ctx, "acme", edit))
 		if stored := load(t, s, "acme").Project; fmt.Sprint(stored.Limits) != fmt.Sprint(changed.Limits) || stored.RecipientID("n") != changed.RecipientID("n") {
 			t.Errorf("stored %+v, want %+v", stored, changed)
 		}
@@ -234,9 +229,7 @@ func TestRotation(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
 	clientID, first, err := s.IssueCredential(ctx, "acme", Development)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	live := func(secrets ...string) {
 		t.Helper()
 		c := load(t, s, "acme").Credential(clientID)
@@ -250,21 +243,17 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	live(first)
-	second := must[string](t)(s.RotateCredential(ctx, clientID, false))
+	second := value[string](t)(s.RotateCredential(ctx, clientID, false))
 	live(first, second)
 	if _, err := s.RotateCredential(ctx, clientID, false); !errors.Is(err, ErrRotating) {
 		t.Errorf("an open rotation is begun again: %v", err)
 	}
 	live(first, second)
-	third := must[string](t)(s.RotateCredential(ctx, clientID, true))
+	third := value[string](t)(s.RotateCredential(ctx, clientID, true))
 	live(first, third)
-	if err := s.FinishRotation(ctx, clientID); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.FinishRotation(ctx, clientID))
 	live(third)
-	if err := s.RevokeCredential(ctx, clientID); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.RevokeCredential(ctx, clientID))
 	live()
 	if load(t, s, "acme").Credential(clientID).Active {
 		t.Error("a revoked credential is active")
@@ -318,9 +307,7 @@ func TestModesTogether(t *testing.T) {
 	for round := range 10 {
 		for vendor, mode := range modes {
 			err := s.PutIntegration(ctx, "acme", Integration{Kind: SMS, Environment: Development, Vendor: vendor, Mode: mode})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 		}
 		var wait sync.WaitGroup
 		for vendor, mode := range modes {
@@ -345,15 +332,11 @@ func TestDamagedItems(t *testing.T) {
 	if _, _, err := s.IssueCredential(ctx, "acme", Development); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PutIntegration(ctx, "acme", Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK, Settings: map[string]string{"a": "b"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.PutIntegration(ctx, "acme", Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK, Settings: map[string]string{"a": "b"}}))
 	out, err := s.db.Query(ctx, &dynamodb.QueryInput{
 		TableName: &s.table, KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": dynamo.Text("acme")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := decode(out.Items); err != nil {
 		t.Fatal(err)
 	}
@@ -371,9 +354,7 @@ func TestDamagedItems(t *testing.T) {
 			}
 		}
 		var members map[string]any
-		if err := json.Unmarshal([]byte(dynamo.TextOf(whole["v"])), &members); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(dynamo.TextOf(whole["v"])), &members))
 		for name := range members {
 			for _, damage := range []func(map[string]any){
 				func(m map[string]any) { delete(m, name) }, func(m map[string]any) { m[name] = nil }, func(m map[string]any) { m[name] = []any{[]any{}} },
@@ -381,9 +362,7 @@ func TestDamagedItems(t *testing.T) {
 				broken := maps.Clone(members)
 				damage(broken)
 				text, err := json.Marshal(broken)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				refused(whole, "v", dynamo.Text(string(text)))
 			}
 		}
@@ -418,8 +397,8 @@ func TestClose(t *testing.T) {
 	if err = errors.Join(err, s.PutIntegration(ctx, "acme", sms)); err != nil {
 		t.Fatal(err)
 	}
-	closed := must[Project](t)(s.Close(ctx, "acme"))
-	if again := must[Project](t)(s.Close(ctx, "acme")); !again.Closed.Equal(closed.Closed) || closed.Closed.IsZero() {
+	closed := value[Project](t)(s.Close(ctx, "acme"))
+	if again := value[Project](t)(s.Close(ctx, "acme")); !again.Closed.Equal(closed.Closed) || closed.Closed.IsZero() {
 		t.Errorf("closed at %s, then at %s", closed.Closed, again.Closed)
 	}
 	rec := load(t, s, "acme")
@@ -430,9 +409,7 @@ func TestClose(t *testing.T) {
 	write := func(closed time.Time) { // with a credential that is not yet revoked
 		rec.Closed = closed
 		live := Credential{ClientID: clientID, Environment: Development, Active: true, Secrets: []SecretDigest{{DigestSecret(secret), now()}}}
-		if err := s.transact(ctx, types.Put{Item: projectItem(&rec.Project)}, credentialItem("acme", &live)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.transact(ctx, types.Put{Item: projectItem(&rec.Project)}, credentialItem("acme", &live)))
 	}
 	write(rec.Closed)
 	for _, secret := range []string{secret, "svcs_wrong"} {
@@ -446,7 +423,7 @@ func TestClose(t *testing.T) {
 	if _, err := s.Update(ctx, "acme", pause); !errors.Is(err, ErrClosed) || !errors.Is(rec.ValidateIntegrations(), ErrClosed) {
 		t.Errorf("a change of a closed project: %v", err)
 	}
-	open := must[Project](t)(s.Reopen(ctx, "acme"))
+	open := value[Project](t)(s.Reopen(ctx, "acme"))
 	if _, err := s.Update(ctx, "acme", pause); err != nil || !open.Closed.IsZero() {
 		t.Errorf("a change of the reopened project: %v", err)
 	}

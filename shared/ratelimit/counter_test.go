@@ -17,6 +17,7 @@ import (
 	"svcapi/shared/project"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
+	"svcapi/test/must"
 )
 
 const someone = "+94771234567"
@@ -57,9 +58,7 @@ func TestMessagesAtOnce(t *testing.T) {
 				return err
 			})
 		}
-		if err := group.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, group.Wait())
 		return counted.Load()
 	}
 	for i, want := range []int64{7, 7, 6, 0} {
@@ -171,9 +170,7 @@ func TestDailyAtOnce(t *testing.T) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, group.Wait())
 	n, err := all[0].Counted(t.Context(), d, noon)
 	if counted.Load() != 990 || n != 990 || alerts.Load() != 1 || err != nil {
 		t.Errorf("%d counted, %d stored, %d alerts, %v", counted.Load(), n, alerts.Load(), err)
@@ -259,9 +256,7 @@ func TestThrottledAlert(t *testing.T) {
 		return faultproxy.Throttle
 	})
 	_, day, err := l.CountDaily(t.Context(), Daily{"p", Units, 10}, 10, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if mine, err := l.ClaimAlert(t.Context(), day); !mine || err != nil || left > 0 {
 		t.Errorf("claimed %t, %v; %d throttles left", mine, err, left)
 	}
@@ -273,9 +268,7 @@ func TestSubtract(t *testing.T) {
 	l := all[0]
 	p := limitedTo(per(1, 10*time.Minute), per(2, 24*time.Hour))
 	count, _, err := l.CountMessage(t.Context(), p, someone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, refusal, err := l.CountMessage(t.Context(), p, someone); refusal == nil || err != nil {
 		t.Fatalf("%+v, %v", refusal, err)
 	}
@@ -329,9 +322,7 @@ func TestExpires(t *testing.T) {
 	_, err := l.Count(t.Context(), limited("p", project.RateLimit{Requests: 1, Window: time.Minute}), "production")
 	message, _, counted := l.CountMessage(t.Context(), limitedTo(per(1, time.Second)), someone)
 	daily, _, summed := l.CountDaily(t.Context(), Daily{"p", Credits, 1}, 1, noon)
-	if err := errors.Join(err, counted, summed); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(err, counted, summed))
 	for pk, want := range map[string]time.Time{
 		"rl#p#production#4107844800": noon.Add(time.Minute + time.Hour), message.Key: noon.Add(13 * time.Hour), daily.Key: noon.Add(13 * time.Hour),
 	} {

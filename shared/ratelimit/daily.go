@@ -41,7 +41,6 @@ type Day struct {
 	Start   time.Time
 	Counted int64
 	alerted int64 // the limit that an alert was claimed for; 0: none
-	pk      string
 }
 
 func (d Daily) key(start time.Time) string {
@@ -76,7 +75,6 @@ func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time
 		l.cache(pk, end, reached{room: d.Most - n, limits: fmt.Sprint(d.Most)})
 		return Count{}, state, nil
 	}
-	state.pk = pk
 	state.alerted, _ = dynamo.NumberOf(item["alerted"]) // absent: 0
 	state.Counted, err = dynamo.NumberOf(item["n"])
 	return c, state, err
@@ -93,7 +91,7 @@ func (l *Limiter) ClaimAlert(ctx context.Context, s Day) (bool, error) {
 	defer cancel()
 	_, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                 &l.table,
-		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(s.pk)},
+		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(s.Limit.key(s.Start))},
 		UpdateExpression:          aws.String("SET alerted = :most"),
 		ConditionExpression:       aws.String("attribute_exists(n) AND (attribute_not_exists(alerted) OR alerted <> :most)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":most": dynamo.Number(s.Limit.Most)},

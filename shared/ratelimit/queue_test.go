@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/dynamo"
+	"svcapi/test/must"
 )
 
 // TestQueue checks that counts which there is no time to subtract are queued and subtracted whole and once, however
@@ -22,9 +23,7 @@ func TestQueue(t *testing.T) {
 	get := func(key string) dynamo.Item {
 		t.Helper()
 		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: itemKey(key), ConsistentRead: aws.Bool(true)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return out.Item
 	}
 	p := limitedTo(per(1, 10*time.Minute), per(3, 24*time.Hour))
@@ -43,14 +42,10 @@ func TestQueue(t *testing.T) {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, group.Wait())
 	day := Daily{"p", Units, 3000}
 	count, _, err := all[0].CountDaily(t.Context(), day, numbers, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	all[0].queueTime = time.Minute // no time is left to subtract at once
 	short, cancel := context.WithTimeout(t.Context(), all[0].queueTime)
 	defer cancel()

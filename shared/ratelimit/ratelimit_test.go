@@ -13,6 +13,7 @@ import (
 	"svcapi/shared/project"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) {
@@ -71,9 +72,7 @@ func TestNeverMore(t *testing.T) {
 					return err
 				})
 			}
-			if err := group.Wait(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, group.Wait())
 			if want := int64(min(test.requests, test.limit)); allowed.Load() != want {
 				t.Errorf("%d allowed, want %d", allowed.Load(), want)
 			}

@@ -26,6 +26,7 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
+	"svcapi/test/must"
 )
 
 // proxied returns a limiter behind a proxy that decides each attempt of a count or a subtraction.
@@ -166,13 +167,9 @@ func TestLateCopies(t *testing.T) {
 		if err == nil && c.then != nil {
 			err = c.then()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		expect(c.name+", before the copy", c.want)
-		if err := held.Deliver(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, held.Deliver(t.Context()))
 		expect(c.name, c.want)
 	}
 }
@@ -271,9 +268,7 @@ func TestProcesses(t *testing.T) {
 		worker.Stderr = os.Stderr
 		in, inErr := worker.StdinPipe()
 		out, outErr := worker.StdoutPipe()
-		if err := errors.Join(inErr, outErr, worker.Start()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(inErr, outErr, worker.Start()))
 		workers, inputs, outputs = append(workers, worker), append(inputs, in), append(outputs, out)
 	}
 	for _, out := range outputs {

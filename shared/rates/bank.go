@@ -129,7 +129,6 @@ func (b Bank) Update(fetched Bank, reference *Table, now time.Time, acceptMoves 
 	return updated, refused
 }
 
-// validate returns the reason why a fetched value is not valid.
 func (q Quote) validate(stored Quote, base string, reference *Table, now time.Time, acceptMoves bool) error {
 	switch {
 	case q.Rate.Sign() <= 0:

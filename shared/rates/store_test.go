@@ -8,6 +8,7 @@ import (
 
 	"svcapi/shared/project"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -31,9 +32,7 @@ func TestCurrentIsReplacedWhole(t *testing.T) {
 		}
 		winner, loser := sample(t), sample(t)
 		winner.Rates["LKR"], loser.Source = dec(t, fmt.Sprint(300+version)), "loser"
-		if err := s.PutCurrent(t.Context(), stored, winner); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.PutCurrent(t.Context(), stored, winner))
 		if err := s.PutCurrent(t.Context(), stored, loser); !errors.Is(err, ErrChanged) {
 			t.Errorf("the second writer: %v", err)
 		}
@@ -74,9 +73,7 @@ func TestSources(t *testing.T) {
 		}
 	}
 	stored, err := s.Stored(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	made := stored.Sources["made"]
 	if made.Table == nil || !made.Table.Date.Equal(noon) || !made.Fetched.Equal(noon.Add(time.Hour)) || made.Failure != "not valid" || !made.Tried.Equal(noon.Add(3*time.Hour)) {
 		t.Errorf("%+v", made)
@@ -87,9 +84,7 @@ func TestSources(t *testing.T) {
 	if stored.Pin == nil || *stored.Pin != (Pin{"made", "why", "who", noon}) || stored.Current != nil {
 		t.Errorf("%+v", stored)
 	}
-	if err := s.PutPin(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.PutPin(t.Context(), nil))
 	if stored, err = s.Stored(t.Context()); err != nil || stored.Pin != nil {
 		t.Errorf("%+v, %v", stored.Pin, err)
 	}
@@ -102,9 +97,7 @@ func TestHistory(t *testing.T) {
 		if n == 4 {
 			e.Set = set
 		}
-		if err := s.PutEvent(t.Context(), e, n%2); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.PutEvent(t.Context(), e, n%2))
 	}
 	events, err := s.History(t.Context(), 4)
 	if err != nil || len(events) != 4 {
@@ -147,9 +140,7 @@ func TestUsedOn(t *testing.T) {
 				e.Set = sample(t)
 				e.Set.Source = fmt.Sprint("set ", n)
 			}
-			if err := s.PutEvent(t.Context(), e, place); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.PutEvent(t.Context(), e, place))
 		}
 	}
 	first := "from " + midnight.AddDate(0, 0, -3).Format(time.DateOnly)
@@ -176,9 +167,7 @@ func TestClaim(t *testing.T) {
 	claim := func(who string, now time.Time) bool {
 		t.Helper()
 		claimed, err := s.Claim(t.Context(), id, env, who, now, time.Minute, 10*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return claimed
 	}
 	if !claim("first", saturday) || claim("second", saturday) {
@@ -188,15 +177,11 @@ func TestClaim(t *testing.T) {
 	if claim("late", at(59)) || !claim("later", at(60)) || !claim("later", at(61)) {
 		t.Error("a claim within the pause, or no repeat of the same claim")
 	}
-	if err := s.FailProjectRates(t.Context(), id, env, at(62)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.FailProjectRates(t.Context(), id, env, at(62)))
 	if claim("soon", at(71)) || !claim("again", at(72)) {
 		t.Error("after a failure")
 	}
-	if err := s.PutProjectRates(t.Context(), id, env, set, at(72)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.PutProjectRates(t.Context(), id, env, set, at(72)))
 	got, err := s.ProjectRates(t.Context(), id, env, true)
 	if err != nil || got.Set == nil || got.Set.Rates["LKR"].String() != "304.718462" || !got.Tried.Equal(at(72)) || !got.Failed.IsZero() {
 		t.Errorf("%+v, %v", got, err)

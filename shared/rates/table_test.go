@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"svcapi/test/must"
 )
 
 // saturday is at noon in Colombo.
@@ -171,9 +173,7 @@ func TestJSONKeepsDigits(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 	back, err := decodeSet(item{"rates": jsonText(set)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for code, rate := range set.Rates {
 		if back.Rates[code].String() != rate.String() {
 			t.Errorf("%s: %s became %s", code, rate, back.Rates[code])
@@ -190,9 +190,7 @@ func TestDay(t *testing.T) {
 		"2026-11-20": true, "2026-11-21": false, "2026-11-22": false, "2026-11-23": true, "2026-11-25": true,
 	} {
 		want, err := time.Parse(time.RFC3339, string(day)+"T00:00:00+05:30")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		start := day.Start()
 		if !start.Equal(want) || day.Working() != working || DayOf(start) != day || DayOf(start.Add(-time.Second)) != day.Back(1) {
 			t.Errorf("%s begins at %s, working %v", day, start, day.Working())

@@ -145,7 +145,6 @@ func (c *Cache) read(ctx context.Context, name string, e *entry) error {
 	return nil
 }
 
-// lock waits for the lock of a secret.
 func (c *Cache) lock(ctx context.Context, name string) (*entry, error) {
 	e := c.byName.GetOrPut(name, &entry{locked: make(chan struct{}, 1)})
 	select {

@@ -25,6 +25,7 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
 	"svcapi/test/clocktest"
+	"svcapi/test/must"
 )
 
 const (
@@ -46,9 +47,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	server, err := secrets.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	options := secretsmanager.Options{
 		Region:           "us-east-1",
@@ -91,9 +90,7 @@ func (b *fixture) put(t *testing.T, owner, vendor string, fields map[string]stri
 	if err == nil {
 		err = b.Put(t.Context(), project.SMS, owner, Change{dev, vendor, before, fields})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }
 
 // expect reads through the cache and checks the fields and how many reads it took.
@@ -263,9 +260,7 @@ func TestTogether(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	e, err := b.lock(t.Context(), Name("test", project.SMS, "acme"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer e.unlock()
 	if _, err := b.Cache.Fields(ctx, project.SMS, "acme", dev, "v"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a request that ended while it waited: %v", err)
@@ -364,9 +359,7 @@ func TestWritersTogether(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if b = newFixture(t); c.begin != nil {
 				b.put(t, "acme", "old", map[string]string{"old": "1"})
-				if err := c.begin(); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, c.begin())
 			}
 			var ready, wait sync.WaitGroup
 			ready.Add(writers)
@@ -448,9 +441,7 @@ func TestNothingShows(t *testing.T) {
 	const value = "hunter2"
 	v := Values{"api_key": value}
 	encoded, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "fields", v)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "fields", v)

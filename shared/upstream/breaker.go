@@ -24,7 +24,6 @@ var (
 	ErrPaused = errors.New("too fast")
 )
 
-// errPanicked is the outcome of a call that panics.
 var errPanicked = errors.New("panic")
 
 // Breakers hold one circuit for each integration, so that a project's failures open no circuit of another project. For sends
@@ -113,7 +112,6 @@ func (b *Breakers) begin(account Account) (c *circuit, epoch int, err error) {
 	return c, c.epoch, nil
 }
 
-// end records the outcome of a call.
 func (b *Breakers) end(c *circuit, epoch int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

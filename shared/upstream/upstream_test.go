@@ -15,6 +15,7 @@ import (
 
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
+	"svcapi/test/must"
 )
 
 const key = "k3y/with+signs"
@@ -23,9 +24,7 @@ const key = "k3y/with+signs"
 func raw(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -51,9 +50,7 @@ func readRequest(c net.Conn) {
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	return "http://" + l.Addr().String()
 }
@@ -93,9 +90,7 @@ func TestDoClassifies(t *testing.T) {
 				client := New(Config{TimeoutSeconds: 1, Local: true})
 				_, err := client.Do(t.Context(), "vendor", &Request{Method: "POST", URL: c.url + "/?key=" + key, Body: []byte("x"), Redact: []string{key}, Send: send})
 				if c.want == "" {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, err)
 					return
 				}
 				var e *Error
@@ -145,9 +140,7 @@ func TestSendIsNeverRepeated(t *testing.T) {
 		_, err := client.Do(t.Context(), "vendor", &Request{Method: "GET", URL: url, Send: true, Header: http.Header{"Idempotency-Key": {"1"}}})
 		return err
 	}
-	if err := request(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, request())
 	if err := request(); ClassOf(err) != NoResponse {
 		t.Fatalf("got %v", err)
 	}

@@ -8,15 +8,14 @@ import (
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/rates"
+	"svcapi/test/must"
 )
 
 // docs/decisions/currency.md#bank-schedule: two hours on a working day, a growing pause after failures, a daily limit.
 func TestBankNext(t *testing.T) {
 	at := func(text string) time.Time { // in Colombo
 		when, err := time.Parse("Mon 2006-01-02 15:04 -0700", text+" +0530")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return when
 	}
 	hours := BankSchedule{12, 16}
@@ -80,9 +79,7 @@ func TestBankClaim(t *testing.T) {
 	}
 	f.run(scheduled, nil, "openexchangerates taken", "cbsl skipped")
 	stored, err := f.Store.Stored(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	before := stored.Sources[rates.BankSource]
 	if before.Failures != 0 || before.FetchesToday != 1 || len(before.Bank) != 6 {
 		t.Errorf("%+v", before)
@@ -98,9 +95,7 @@ func TestBankClaim(t *testing.T) {
 	}
 	f.run(scheduled, nil, "openexchangerates taken", "cbsl skipped")
 	f.clock.Add(int64(time.Hour))
-	if err := f.sandbox.SetRules(sandbox.Rule{Vendor: rates.BankSource, Outcome: sandbox.Unparseable}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.sandbox.SetRules(sandbox.Rule{Vendor: rates.BankSource, Outcome: sandbox.Unparseable}))
 	f.run(scheduled, nil, "openexchangerates taken", "cbsl failed")
 	history := f.history()
 	f.run(scheduled, nil, "openexchangerates taken", "cbsl waiting")
@@ -108,8 +103,6 @@ func TestBankClaim(t *testing.T) {
 		t.Errorf("history %q, want %q", got, history)
 	}
 	// An operator's run asks at once.
-	if err := f.sandbox.SetRules(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.sandbox.SetRules())
 	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
 }

@@ -133,7 +133,6 @@ func (r *Refresher) table(ctx context.Context, stored *rates.Stored, o Options, 
 	return nil, nil
 }
 
-// fetch fetches and validates one source's table.
 func (r *Refresher) fetch(ctx context.Context, name string, stored *rates.Stored, o Options) (Outcome, *rates.Table, error) {
 	vendor := sources.Find(name)
 	if vendor == nil {

@@ -22,6 +22,7 @@ import (
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 	"svcapi/test/proxytest"
 )
 
@@ -52,15 +53,11 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	db, tables := enginetest.Client(t)
 	server, err := sandbox.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	f := &fixture{t: t, sandbox: server, bodies: map[string]string{}}
 	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	through := proxytest.Buffer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }})
 	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -151,9 +148,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("history: %s; fetched %s", got, f.current().Fetched)
 	}
 	// The run uses the next source after a failure, and the first source again afterwards.
-	if err := f.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates", Outcome: sandbox.CredentialsRefused}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates", Outcome: sandbox.CredentialsRefused}))
 	f.run(schedule, nil, "openexchangerates failed", "exchangerateapi taken", bankTaken)
 	if got := f.current(); got.Source != "exchangerateapi" || len(got.Bank) != 6 {
 		t.Errorf("%+v", got)
@@ -168,9 +163,7 @@ func TestRun(t *testing.T) {
 	f.Secrets = accounts{}
 	f.run(schedule, nil, "openexchangerates skipped", "exchangerateapi skipped", "frankfurter taken", bankTaken)
 	// An operator's choice is asked alone.
-	if err := f.Store.PutPin(t.Context(), &rates.Pin{Source: "frankfurter", At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.Store.PutPin(t.Context(), &rates.Pin{Source: "frankfurter", At: time.Now()}))
 	f.run(schedule, nil, "frankfurter taken", bankTaken)
 	f.respond("frankfurter", "[]")
 	f.run(schedule, ErrNoRates, "frankfurter failed", bankTaken)

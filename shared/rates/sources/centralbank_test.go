@@ -10,14 +10,13 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/shared/rates"
 	"svcapi/shared/upstream"
+	"svcapi/test/must"
 )
 
 func bank(t *testing.T) (*CentralBank, *sandbox.Server) {
 	t.Helper()
 	server, err := sandbox.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return &CentralBank{upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), server.URL + "/cbsl", "ops@example.com"}, server
 }
@@ -28,9 +27,7 @@ func TestFetch(t *testing.T) {
 	colombo := func(day int) time.Time { return time.Date(2026, 11, day, 3, 30, 0, 0, time.UTC) } // 9 in the morning
 	for day, want := range map[int]rates.Day{20: "2026-11-20", 21: "2026-11-20", 22: "2026-11-20", 23: "2026-11-23"} {
 		got, err := client.Fetch(t.Context(), colombo(day))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, base := range rates.BankBases() {
 			r := got[base]
 			if r.Buy.Date != want || r.Sell.Date != want || r.Central.Date != want {
@@ -58,9 +55,7 @@ func TestFetch(t *testing.T) {
 		}
 		if c.Method == "POST" {
 			form, err := url.ParseQuery(c.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			posts = append(posts, form)
 		}
 	}
@@ -78,16 +73,12 @@ func TestFetchFails(t *testing.T) {
 		sandbox.Truncated: upstream.Unusable, sandbox.Closed: upstream.NoResponse, sandbox.Hang: upstream.NoResponse,
 	} {
 		client, server := bank(t)
-		if err := server.SetRules(sandbox.Rule{Vendor: "cbsl", Outcome: outcome}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, server.SetRules(sandbox.Rule{Vendor: "cbsl", Outcome: outcome}))
 		if got, err := client.Fetch(t.Context(), time.Now()); err == nil || len(got) != 0 || upstream.ClassOf(err) != class {
 			t.Errorf("%s: %v, %v", outcome, got, err)
 		}
 		// The page of indicative rates fails.
-		if err := server.SetRules(sandbox.Rule{Vendor: "cbsl", To: "EUR~Euro", Outcome: outcome, Times: 1}, sandbox.Rule{Vendor: "cbsl", To: "EUR~Euro", Outcome: sandbox.Accepted}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, server.SetRules(sandbox.Rule{Vendor: "cbsl", To: "EUR~Euro", Outcome: outcome, Times: 1}, sandbox.Rule{Vendor: "cbsl", To: "EUR~Euro", Outcome: sandbox.Accepted}))
 		got, err := client.Fetch(t.Context(), time.Now())
 		if err == nil || got["USD"].Buy.Date == "" || got["USD"].Central.Date != "" {
 			t.Errorf("%s: %v, %v", outcome, got, err)

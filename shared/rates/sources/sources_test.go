@@ -14,6 +14,7 @@ import (
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
+	"svcapi/test/must"
 )
 
 func client() *upstream.Client { return upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}) }
@@ -32,9 +33,7 @@ var accepted = map[string]secret.Values{
 // Every row of the table has what operators see, and reads the sandbox's table.
 func TestSandbox(t *testing.T) {
 	server, err := sandbox.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	now := time.Now()
 	for _, v := range Table() {
@@ -159,9 +158,7 @@ func TestResponses(t *testing.T) {
 					}
 					return
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if got := text(table); got != s.rates || table.Date.Format(time.RFC3339) != s.date || table.Base != "USD" {
 					t.Errorf("%s of %s, want %s of %s", got, table.Date, s.rates, s.date)
 				}
