@@ -275,14 +275,14 @@ func pathParameters(pattern, escaped []string) (map[string]string, bool) {
 	}
 	var parameters map[string]string
 	for i, p := range pattern {
-		if len(p) < 2 || p[0] != '{' {
+		if !strings.HasPrefix(p, "{") {
 			if p != escaped[i] {
 				return nil, false
 			}
 			continue
 		}
-		value, err := url.PathUnescape(escaped[i])
-		if err != nil || value == "" {
+		value, _ := url.PathUnescape(escaped[i]) // empty for a malformed escape
+		if value == "" {
 			return nil, false
 		}
 		if parameters == nil {
