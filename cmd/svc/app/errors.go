@@ -30,6 +30,11 @@ func Usagef(format string, args ...any) error {
 	return &FailureError{fmt.Sprintf(format, args...), ExitUsage, `"svc help", or --help after any command, shows the usage.`}
 }
 
+// Refusef returns the error of a command that would break a rule, with what to do about it.
+func Refusef(hint, format string, args ...any) error {
+	return &FailureError{"refused: " + fmt.Sprintf(format, args...), ExitRefused, hint}
+}
+
 // Problems returns an error for a number of problems above 0 that a check has found and printed.
 func Problems(n int) error {
 	if n == 0 {

@@ -105,7 +105,14 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		return *who.Arn, nil
 	}
 	s.Secrets.Key = os.Getenv("SVC_KMS_KEY") // empty: the key of AWS
-	s.Deployed = s.readDeployed
+	s.Deployed = func(ctx context.Context) (Deployed, error) {
+		stack, err := s.DeployedStack(ctx)
+		if err != nil {
+			return Deployed{}, err
+		}
+		prices, err := credit.ReadPrices(credit.FromParameters(stack.Parameters))
+		return Deployed{stack.Outputs["BaseUrl"], prices}, err
+	}
 	return s, nil
 }
 
@@ -222,9 +229,8 @@ func (s *Stack) HasRecovery(ctx context.Context, table string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	b := out.ContinuousBackupsDescription
-	return b != nil && b.PointInTimeRecoveryDescription != nil &&
-		b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled, nil
+	recovery := out.ContinuousBackupsDescription.PointInTimeRecoveryDescription
+	return recovery != nil && recovery.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled, nil
 }
 
 // Load reads a project, and returns an error for a project that does not exist.
@@ -266,9 +272,15 @@ func KeptTables() []string {
 	return []string{"projects", "wallets", "ledger", "movements", "resolutions"}
 }
 
-// DescribeStack reads a stack from CloudFormation, and returns nil for a stack that does not exist.
-func DescribeStack(ctx context.Context, cfg aws.Config, name string) (*cloudformationtypes.Stack, error) {
-	out, err := cloudformation.NewFromConfig(cfg).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
+// CloudStack is a stack of CloudFormation with its parameters and outputs by name.
+type CloudStack struct {
+	Status              cloudformationtypes.StackStatus
+	Parameters, Outputs map[string]string
+}
+
+// DescribeStack reads the stack of the stage from CloudFormation, and returns nil for a stack that does not exist.
+func (s *Stack) DescribeStack(ctx context.Context) (*CloudStack, error) {
+	out, err := cloudformation.NewFromConfig(s.AWS).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: new(s.StackName())})
 	response, ok := errors.AsType[smithy.APIError](err)
 	if ok && response.ErrorCode() == "ValidationError" && strings.Contains(response.ErrorMessage(), "does not exist") {
 		return nil, nil
@@ -276,12 +288,20 @@ func DescribeStack(ctx context.Context, cfg aws.Config, name string) (*cloudform
 	if err != nil || len(out.Stacks) == 0 {
 		return nil, err
 	}
-	return &out.Stacks[0], nil
+	found := out.Stacks[0]
+	stack := &CloudStack{found.StackStatus, map[string]string{}, map[string]string{}}
+	for _, p := range found.Parameters {
+		stack.Parameters[aws.ToString(p.ParameterKey)] = aws.ToString(p.ParameterValue)
+	}
+	for _, o := range found.Outputs {
+		stack.Outputs[aws.ToString(o.OutputKey)] = aws.ToString(o.OutputValue)
+	}
+	return stack, nil
 }
 
 // DeployedStack reads the stack of the stage from CloudFormation. A stack that does not exist is an error.
-func (s *Stack) DeployedStack(ctx context.Context) (*cloudformationtypes.Stack, error) {
-	stack, err := DescribeStack(ctx, s.AWS, s.StackName())
+func (s *Stack) DeployedStack(ctx context.Context) (*CloudStack, error) {
+	stack, err := s.DescribeStack(ctx)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the stack %s: %w", s.StackName(), err)
@@ -289,23 +309,4 @@ func (s *Stack) DeployedStack(ctx context.Context) (*cloudformationtypes.Stack, 
 		return nil, fmt.Errorf("there is no stack %s (--stack names another)", s.StackName())
 	}
 	return stack, nil
-}
-
-// readDeployed reads the base URL and the prices of the stack.
-func (s *Stack) readDeployed(ctx context.Context) (Deployed, error) {
-	stack, err := s.DeployedStack(ctx)
-	if err != nil {
-		return Deployed{}, err
-	}
-	d, parameters := Deployed{}, map[string]string{}
-	for _, o := range stack.Outputs {
-		if aws.ToString(o.OutputKey) == "BaseUrl" {
-			d.BaseURL = aws.ToString(o.OutputValue)
-		}
-	}
-	for _, p := range stack.Parameters {
-		parameters[aws.ToString(p.ParameterKey)] = aws.ToString(p.ParameterValue)
-	}
-	d.Prices, err = credit.ReadPrices(credit.FromParameters(parameters))
-	return d, err
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,23 +36,6 @@ func ReadAccount(ctx context.Context, s *app.Stack, o Offer, owner string, env p
 	return Account{o, owner, env, stored, stored, "not tried"}, err
 }
 
-// ReadAccounts reads the stored fields of an owner's account in each environment.
-func ReadAccounts(ctx context.Context, s *app.Stack, o Offer, owner string, envs []project.Environment) (all []Account, err error) {
-	for _, env := range envs {
-		t, err := ReadAccount(ctx, s, o, owner, env)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, t)
-	}
-	return all, nil
-}
-
-// Name returns the name of the secret that holds the fields.
-func (t *Account) Name(s *app.Stack) string {
-	return secret.Name(s.Stage, t.Offer.Kind, t.Owner)
-}
-
 // Changed reports whether the fields differ from the stored fields.
 func (t *Account) Changed() bool { return !maps.Equal(t.Stored, t.Fields) }
 
@@ -70,24 +52,6 @@ func Put(ctx context.Context, s *app.Stack, accounts []Account) error {
 		return nil
 	}
 	return s.Secrets.Put(ctx, accounts[0].Offer.Kind, accounts[0].Owner, changes...)
-}
-
-// Store stores the fields of several accounts, and prints the accounts with the names of their fields.
-func Store(ctx context.Context, s *app.Stack, accounts []Account) error {
-	if err := Put(ctx, s, accounts); err != nil {
-		return err
-	}
-	var views []map[string]any
-	var tables []app.Table
-	for _, t := range accounts {
-		name, vendor, fields := t.Name(s), t.Offer.Spec.Name, t.Fields.Names()
-		views = append(views, map[string]any{
-			"secret": name, "environment": t.Environment, "vendor": vendor, "fields": fields, "changed": t.Changed(), "tried": t.Tried,
-		})
-		tables = append(tables, app.Table{Rows: app.Rows("Secret", name, "Environment", string(t.Environment), "Vendor", vendor,
-			"Fields", strings.Join(fields, ", "), "Tried", t.Tried)})
-	}
-	return s.Print(app.OneOrAll(views), tables...)
 }
 
 // Staged are new secret fields of an account that are not yet stored.

@@ -29,8 +29,7 @@ func Command(a *app.App) *cobra.Command {
 			Example: "  svc project show acme",
 		}, nil, show),
 		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
-		limits(a), trial(a), export(a), importFile(a), closeProject(a), reopen(a),
-		app.Moved("delete", `"svc project close PROJECT"`), app.Moved("limit", `"svc project limits PROJECT"`))
+		limits(a), trial(a), export(a), importFile(a), closeProject(a), reopen(a))
 }
 
 // Settings are the properties of a project that an operator sets.
@@ -215,7 +214,7 @@ lacks, and the command that sets them; docs/limits.md says what each limit stops
 		if p.Trial && len(p.TrialDestinations) == 0 {
 			return app.Usagef("--trial needs --allow: a trial without destinations can send nothing")
 		}
-		return given.parse()
+		return nil
 	}, func(ctx context.Context, s *app.Stack) error {
 		rec, judged := &project.Record{}, burner.Domains{}
 		if like != "" {

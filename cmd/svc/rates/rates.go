@@ -142,7 +142,7 @@ func show(a *app.App) *cobra.Command {
 			"Source", v.Source, "Source's date", app.Second(v.Date), "Derivation", v.Made)
 	})
 	cmd.Flags().StringVar(&projectID, "project", "", "the rates of this project's own key, in the environment of --env")
-	app.EnvironmentFlag(cmd, &env)
+	app.EnvironmentFlag(cmd, &env, "development", false)
 	return cmd
 }
 

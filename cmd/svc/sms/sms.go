@@ -221,7 +221,7 @@ right "svc integration check" checks.`,
 			"units": count, "outcome": "accepted", "status": receipt.Status, "id": receipt.ID, "signed_by": signer,
 		}, "Outcome", "accepted by "+vendor.Title, "Status", receipt.Status, "ID", receipt.ID)
 	})
-	app.EnvironmentFlag(cmd, &env)
+	app.EnvironmentFlag(cmd, &env, "development", false)
 	flags := cmd.Flags()
 	flags.StringVar(&message.To, "to", "", "number of the recipient, 07XXXXXXXX or +947XXXXXXXX")
 	flags.StringVar(&message.Text, "message", "A test message of SVC API.", "text of the message")
