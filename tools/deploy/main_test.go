@@ -42,7 +42,7 @@ func newCloud(t *testing.T) (*cloud, *terminal) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(packaged), 0o755), os.Symlink(docs, "docs")); err != nil {
 		t.Fatal(err)
 	}
-	return c, &terminal{run: c.run}
+	return c, &terminal{run: c.run, region: "eu-west-1"}
 }
 
 var errRefused = errors.New("exit status 255")
@@ -106,7 +106,7 @@ func noon() time.Time { return time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC) }
 // TestSmoke: the rehearsal leaves nothing, and reports each step. make emulator runs its commands.
 func TestSmoke(t *testing.T) {
 	c, terminal := newCloud(t)
-	if err := smoke(t.Context(), terminal, "eu-west-1", ".", noon); err != nil {
+	if err := smoke(t.Context(), terminal, ".", noon); err != nil {
 		t.Error(err)
 	}
 	if len(c.tables) != 0 || c.status != "" {
@@ -143,7 +143,7 @@ func TestSmokeFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cloud, terminal := newCloud(t)
 			c.change(cloud)
-			err := smoke(t.Context(), terminal, "eu-west-1", ".", noon)
+			err := smoke(t.Context(), terminal, ".", noon)
 			if err == nil || !strings.HasPrefix(err.Error(), c.step+": ") {
 				t.Errorf("%v, want a failure of %q", err, c.step)
 			}
@@ -170,18 +170,18 @@ func TestRedeploy(t *testing.T) {
 		t.Error("a stage that samconfig.toml does not have")
 	}
 	c, terminal := newCloud(t)
-	if err := terminal.redeploy(t.Context(), p, "eu-west-1"); err == nil || !strings.Contains(err.Error(), "no tables") {
+	if err := terminal.redeploy(t.Context(), p); err == nil || !strings.Contains(err.Error(), "no tables") {
 		t.Errorf("without tables: %v", err)
 	}
 	c.refuse, c.tables["svc-prod-ledger"], terminal.err = "change-set-create-complete", true, nil
-	if err := terminal.redeploy(t.Context(), p, "eu-west-1"); err == nil || !strings.Contains(err.Error(), "describe-events --stack-name svc-prod --filters FailedEvents=true") {
+	if err := terminal.redeploy(t.Context(), p); err == nil || !strings.Contains(err.Error(), "describe-events --stack-name svc-prod --filters FailedEvents=true") {
 		t.Errorf("a change set that is refused: %v", err)
 	}
 	c.refuse, c.commands, terminal.err = "", nil, nil
 	for _, name := range kept {
 		c.tables["svc-prod-"+name] = true
 	}
-	if err := terminal.redeploy(t.Context(), p, "eu-west-1"); err != nil {
+	if err := terminal.redeploy(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(c.commands, "\n") + "\n"; got != string(commands) {

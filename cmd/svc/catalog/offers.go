@@ -77,13 +77,8 @@ func Find(kind, vendor string) (Offer, error) {
 	return Offer{}, app.Usagef("%s; the vendors of kind %s are %s", problem, kind, join(offers, func(o Offer) string { return o.Spec.Name }))
 }
 
-// ParseVendor returns a parser of the arguments KIND and VENDOR, which sets the offer. VENDOR may be absent.
-func ParseVendor(o *Offer) func(args []string) error {
-	return func(args []string) (err error) {
-		*o, err = Find(args[0], strings.Join(args[1:], ""))
-		return err
-	}
-}
+// FindByArguments returns the vendor of the arguments KIND and VENDOR. VENDOR may be absent.
+func FindByArguments(args []string) (Offer, error) { return Find(args[0], strings.Join(args[1:], "")) }
 
 // Values returns the kinds, and the vendors of the kind before them or of SMS, for "svc completion".
 func Values() map[string]func(before []string) []string {

@@ -237,8 +237,8 @@ input with --secrets -. A managed integration uses the service's own account, se
 }
 
 func completeSettings(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-	var offer catalog.Offer
-	if len(args) > 1 && catalog.ParseVendor(&offer)(args[1:]) == nil {
+	if len(args) > 1 {
+		offer, _ := catalog.FindByArguments(args[1:]) // an unknown vendor has no settings
 		for _, f := range offer.Settings() {
 			names = append(names, f.Name+"=")
 		}
@@ -246,8 +246,8 @@ func completeSettings(_ *cobra.Command, args []string, _ string) (names []string
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-func (o *setOptions) parse(args []string) error {
-	if err := catalog.ParseVendor(&o.offer)(args); err != nil {
+func (o *setOptions) parse(args []string) (err error) {
+	if o.offer, err = catalog.FindByArguments(args); err != nil {
 		return err
 	}
 	if _, err := o.offer.Apply(nil, o.settings); err != nil {

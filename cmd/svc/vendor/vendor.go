@@ -106,8 +106,8 @@ at the latest: end the old key at the vendor then.`,
 		Example: `  svc vendor account sms quicksend --env production
   svc vendor account sms quicksend --env both --secrets - < quicksend.json
   svc vendor account sms twilio --env production --project acme`,
-	}, func(args []string) error {
-		if err := catalog.ParseVendor(&o.offer)(args); err != nil {
+	}, func(args []string) (err error) {
+		if o.offer, err = catalog.FindByArguments(args); err != nil {
 			return err
 		}
 		spec := o.offer.Spec
