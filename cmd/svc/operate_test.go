@@ -266,11 +266,6 @@ func TestPrices(t *testing.T) {
 	f.run(call{args: "price list", exit: app.ExitFailed, errs: []string{"no prices"}})
 	f.announce(map[string]any{"prices": map[string]int64{"sms": 12_345, "barcode": 100}})
 	f.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
-	for credits, want := range map[int64]string{0: "0.00", 1_000_000: "1.00", 2_500_000: "2.50", 10: "0.00001"} {
-		if got := app.Dollars(credits); got != want {
-			t.Errorf("%d credits: %s, want %s", credits, got, want)
-		}
-	}
 }
 
 // TestVersion: svc names its version without a stack.

@@ -514,10 +514,7 @@ func TestVendors(t *testing.T) {
 	f.runAll([]call{
 		{args: "vendor list", out: []string{
 			`sms +quicksend +QuickSend.lk +sender_id +setting +yes`, `sms +quicksend +QuickSend.lk +endpoint +setting +no`,
-			`sms +ultimatesms +Ultimate SMS \(gateway of your choice\) +endpoint +setting +yes`, `sms +smslenz +SMSlenz.lk +user_id +secret +yes`,
-			`sms +hutch +Hutch BSMS +campaign_name +setting +no`, `sms +hutch +Hutch BSMS +password +secret +yes`,
-			`security +ipqualityscore +IPQualityScore +api_key +secret +yes`, `security +ip2location +IP2Location.io +api_key +secret +yes`,
-			`security +ip-api +ip-api.com \(pro\) +api_key +secret +yes`, `location +ipinfo-lite +ipinfo.io Lite +token +secret +yes`,
+			`sms +ultimatesms +Ultimate SMS \(gateway of your choice\) +endpoint +setting +yes`, `location +ipinfo-lite +ipinfo.io Lite +token +secret +yes`,
 			`sms +quicksend +QuickSend.lk +api_key +secret +yes`, `pdf +builtin +Built in`,
 			`sms +aws +.* +access_key_id +secret +byok only`, `\n\nKIND +VENDOR +TITLE .*\nsecurity `,
 		}},

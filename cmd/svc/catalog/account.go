@@ -150,15 +150,12 @@ var anyAddress = netip.MustParseAddr("9.9.9.9")
 // ErrNoTest reports that a vendor has no call that tests an account without an effect.
 var ErrNoTest = errors.New("the vendor has no call that tests an account without sending anything")
 
-// TestAccount makes one call with an account that sends and changes nothing, and returns its result for the operator.
+// TestAccount makes one call with an account at a vendor of Offers that sends and changes nothing, and returns its result for
+// the operator.
 func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (string, error) {
 	switch account.Integration.Kind {
 	case project.SMS:
-		vendor := sms.NewTable(s.AWS).Find(account.Integration.Vendor)
-		if vendor == nil {
-			return "", ErrNoTest
-		}
-		balancer, ok := vendor.New(s.Vendors, account).(sms.Balancer)
+		balancer, ok := sms.NewTable(s.AWS).Find(account.Integration.Vendor).New(s.Vendors, account).(sms.Balancer)
 		if !ok {
 			return "", ErrNoTest
 		}
@@ -175,7 +172,7 @@ func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (s
 // lookUp makes one look-up at a vendor.
 func lookUp[T any](ctx context.Context, s *app.Stack, rows []lookup.Vendor[T], account upstream.Account) (string, error) {
 	vendor := lookup.Find(rows, account.Integration.Vendor)
-	if vendor == nil || vendor.OnDisk() {
+	if vendor.OnDisk() {
 		return "", ErrNoTest
 	}
 	_, err := vendor.Ask(ctx, lookup.Caller{Client: s.Vendors, Account: account}, anyAddress)

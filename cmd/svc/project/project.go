@@ -68,21 +68,15 @@ func (p Settings) project() (project.Project, error) {
 // View is a project in the format for programs.
 type View struct {
 	Settings
-	Created time.Time  `json:"created"`
-	Closed  *time.Time `json:"closed,omitempty"`
+	Created time.Time `json:"created"`
+	Closed  time.Time `json:"closed,omitzero"`
 }
 
-func viewOf(p project.Project) View {
-	view := View{Settings: settingsOf(p), Created: p.Created}
-	if !p.Closed.IsZero() {
-		view.Closed = &p.Closed
-	}
-	return view
-}
+func viewOf(p project.Project) View { return View{settingsOf(p), p.Created, p.Closed} }
 
 func (p View) state() string {
 	switch {
-	case p.Closed != nil:
+	case !p.Closed.IsZero():
 		return "closed"
 	case p.Paused:
 		return "paused"
