@@ -34,7 +34,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	switch words := append(args, "", "", ""); {
+	switch {
 	case len(args) == 3 && args[0] == "redeploy":
 		p, err := readStage("samconfig.toml", args[1])
 		if err != nil {
@@ -42,9 +42,9 @@ func run(ctx context.Context, args []string) error {
 		}
 		return (&terminal{run: execute, region: args[2]}).redeploy(ctx, p)
 	case (len(args) == 2 || len(args) == 3) && args[0] == "smoke":
-		return smoke(ctx, &terminal{run: execute, region: args[1]}, cmp.Or(words[2], "."), time.Now)
+		return smoke(ctx, &terminal{run: execute, region: args[1]}, cmp.Or(strings.Join(args[2:], ""), "."), time.Now)
 	case (len(args) == 2 || len(args) == 3) && args[0] == "page":
-		text, err := script(args[1], words[2])
+		text, err := script(args[1], strings.Join(args[2:], ""))
 		_, printErr := os.Stdout.WriteString(text)
 		return errors.Join(err, printErr)
 	}

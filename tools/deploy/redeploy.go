@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
-	"go.yaml.in/yaml/v3"
 )
 
 // stage is what samconfig.toml says of a deployment.
@@ -149,42 +149,15 @@ func (t *terminal) existing(ctx context.Context, stage string) (there []string) 
 	return there
 }
 
-// writeNames writes the names of the kept tables out, and keeps them when the creation fails: they hold money by now.
+// writeNames writes the names of the kept tables out, in the short form of the template or in the long form of "sam package",
+// and keeps them when the creation fails: they hold money by now.
 func writeNames(template []byte, stage string) ([]byte, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(template, &doc); err != nil {
-		return nil, err
-	}
-	if len(doc.Content) == 0 {
-		return nil, fmt.Errorf("the packaged template is empty")
-	}
-	resources := field(doc.Content[0], "Resources")
 	for _, short := range kept {
-		id := strings.ToUpper(short[:1]) + short[1:]
-		table := field(resources, id)
-		name, policy := field(field(table, "Properties"), "TableName"), field(table, "DeletionPolicy")
-		if name == nil || policy == nil {
-			return nil, fmt.Errorf("the packaged template has no table %s with a name and a DeletionPolicy", id)
+		name := regexp.MustCompile(`TableName:\s+(?:!Sub|Fn::Sub:) svc-\$\{Stage\}-` + short + `\n`)
+		if !name.Match(template) {
+			return nil, fmt.Errorf("the packaged template has no table with the name svc-${Stage}-%s", short)
 		}
-		*name = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "svc-" + stage + "-" + short}
-		*policy = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "Retain"}
+		template = name.ReplaceAll(template, []byte("TableName: svc-"+stage+"-"+short+"\n"))
 	}
-	var out bytes.Buffer
-	e := yaml.NewEncoder(&out)
-	e.SetIndent(2)
-	err := e.Encode(&doc)
-	return out.Bytes(), err
-}
-
-// field returns the value of a mapping's key; nil where there is none.
-func field(mapping *yaml.Node, key string) *yaml.Node {
-	if mapping == nil || mapping.Kind != yaml.MappingNode {
-		return nil
-	}
-	for pair := range slices.Chunk(mapping.Content, 2) {
-		if pair[0].Value == key {
-			return pair[1]
-		}
-	}
-	return nil
+	return bytes.ReplaceAll(template, []byte("RetainExceptOnCreate"), []byte("Retain")), nil
 }

@@ -88,7 +88,7 @@ func plainFlagError(_ *cobra.Command, err error) error {
 		flag := invalid.GetFlag()
 		return fmt.Errorf("--%s is %s, not %q", flag.Name, cmp.Or(flagValues[flag.Value.Type()], invalid.Unwrap().Error()), invalid.GetValue())
 	}
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && strings.Contains("0123456789", unknown.GetSpecifiedName()) {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && strings.ContainsAny(unknown.GetSpecifiedShortnames(), "0123456789") {
 		return errors.New(`a number here is not negative; "svc credit adjust PROJECT --by CREDITS" removes credits`)
 	}
 	return err
