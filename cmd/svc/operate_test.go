@@ -55,16 +55,12 @@ func TestMoves(t *testing.T) {
 	id := decode[creditcmd.Moved](f, "credit adjust acme --by 7 --reason more").ID
 	f.run(call{args: "credit adjust acme --by 7 --reason more --id " + string(id), out: []string{"Balance +907 credits"}})
 
-	s := f.stack()
-	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(id.Time(), "charge"), Credits: 30, Price: credit.Barcode, Environment: "production", RequestID: "r", Units: 3}
-	f.must(s.Credits.Reserve(t.Context(), r))
-	f.must(s.Credits.Capture(t.Context(), r, credit.Outcome{}))
-	s.Credits.Remove(t.Context(), r)
+	charge := f.charge("acme", credit.Barcode, 3, 30, id.Time())
 	f.runAll([]call{
-		{args: "credit refund acme " + string(r.Key), exit: app.ExitUsage, errs: []string{"--reason"}},
-		{args: "credit refund acme " + string(r.Key) + " --reason broken", out: []string{"Credits +30", "Balance +907 credits"}},
-		{args: "credit refund acme " + string(r.Key) + " --reason again", out: []string{"Balance +907 credits"}},
-		{args: "credit ledger acme", out: []string{"refund +\\+30 .*broken, for " + string(r.Key)}, absent: "again"},
+		{args: "credit refund acme " + charge, exit: app.ExitUsage, errs: []string{"--reason"}},
+		{args: "credit refund acme " + charge + " --reason broken", out: []string{"Credits +30", "Balance +907 credits"}},
+		{args: "credit refund acme " + charge + " --reason again", out: []string{"Balance +907 credits"}},
+		{args: "credit ledger acme", out: []string{"refund +\\+30 .*broken, for " + charge}, absent: "again"},
 		{args: "credit ledger acme --output json", out: []string{`"state": "captured",\n +"credits": -30,\n +"operation": "barcode",\n +"units": 3,`, `"state": "refund",\n +"credits": 30,`}},
 		{args: "credit ledger acme --output csv", out: []string{`,captured,-30,-0.00003,barcode,`, `,refund,30,0.00003,barcode,`}},
 		{args: "ledger verify", out: []string{"Every wallet agrees with its ledger"}, errs: []string{"1 wallet, 6 ledger entries"}},

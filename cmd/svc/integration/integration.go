@@ -126,7 +126,7 @@ func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.I
 	}
 	err := rec.ValidateIntegrations(all...)
 	if errors.Is(err, project.ErrMixedModes) {
-		err = &app.FailureError{Text: err.Error(), Exit: app.ExitRefused, Hint: strings.Join(hint, "\n")}
+		err = app.Failf(app.ExitRefused, strings.Join(hint, "\n"), "%v", err)
 	}
 	return all, err
 }

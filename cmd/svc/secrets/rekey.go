@@ -82,8 +82,8 @@ func stackKey(ctx context.Context, s *app.Stack) (key string, err error) {
 		return "", fmt.Errorf("%w: the stack is %s, and its functions may not read the key yet", app.ErrRefused, stack.Status)
 	}
 	if key = stack.Parameters["KmsKeyArn"]; !isKey(s.Secrets.Key, key) {
-		return "", app.Refusef("Set it first: export SVC_KMS_KEY="+key,
-			"the stack's KmsKeyArn is %q, and SVC_KMS_KEY, which new secrets get, is %q", key, s.Secrets.Key)
+		return "", app.Failf(app.ExitRefused, "Set it first: export SVC_KMS_KEY="+key,
+			"refused: the stack's KmsKeyArn is %q, and SVC_KMS_KEY, which new secrets get, is %q", key, s.Secrets.Key)
 	}
 	return key, nil
 }
