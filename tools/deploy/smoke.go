@@ -45,7 +45,8 @@ var steps = []struct {
 	{"A creation that fails leaves nothing", func(r *rehearsal, ctx context.Context) {
 		r.fails(ctx, "ROLLBACK_COMPLETE")
 		r.tablesAre(ctx, 0)
-		r.deleteStack(ctx)
+		r.aws(ctx, "cloudformation delete-stack --stack-name %s", smokeStack)
+		r.aws(ctx, "cloudformation wait stack-delete-complete --stack-name %s", smokeStack)
 	}},
 	{"Its repetition succeeds", func(r *rehearsal, ctx context.Context) {
 		r.deploy(ctx)
@@ -150,11 +151,6 @@ func (r *rehearsal) tablesAre(ctx context.Context, want int) {
 	if there := r.existing(ctx, smokeStage); len(there) != want {
 		r.fail(fmt.Errorf("tables %v, want %d", there, want))
 	}
-}
-
-func (r *rehearsal) deleteStack(ctx context.Context) {
-	r.aws(ctx, "cloudformation delete-stack --stack-name %s", smokeStack)
-	r.aws(ctx, "cloudformation wait stack-delete-complete --stack-name %s", smokeStack)
 }
 
 // healthy protects the tables, and checks money and the stage.

@@ -23,8 +23,9 @@ import (
 type App struct {
 	Console
 
-	Local, DryRun                             bool
-	stage, region, profile, output, stackName string
+	Local, DryRun                      bool
+	Stage                              string // as the flags and the environment name it, also where Open has failed
+	region, profile, output, stackName string
 	// Values returns the values of an argument for "svc completion", by its name in a use line and the arguments before it.
 	Values map[string]func(before []string) []string
 
@@ -52,7 +53,7 @@ func (a *App) addFlags(root *cobra.Command) {
 	root.SetFlagErrorFunc(plainFlagError)
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.Local, "local", false, `work on the local stack that "make run" started`)
-	flags.StringVar(&a.stage, "stage", "", "stage of the stack (default: SVC_STAGE, else dev)")
+	flags.StringVar(&a.Stage, "stage", "", "stage of the stack (default: SVC_STAGE, else dev)")
 	flags.StringVar(&a.region, "region", "", "AWS region")
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
@@ -67,7 +68,7 @@ func (a *App) Line(format string, args ...any) string {
 	if a.Local {
 		return strings.Join(append(words, "--local"), " ")
 	}
-	for _, flag := range [][2]string{{"stage", a.stage}, {"region", a.region}, {"profile", a.profile}, {"stack", a.stackName}} {
+	for _, flag := range [][2]string{{"stage", a.Stage}, {"region", a.region}, {"profile", a.profile}, {"stack", a.stackName}} {
 		if flag[1] != "" {
 			words = append(words, "--"+flag[0], flag[1])
 		}

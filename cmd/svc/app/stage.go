@@ -36,7 +36,6 @@ import (
 // Stack holds the run of the command line, and the stores and clients of the stage that a command works on.
 type Stack struct {
 	*App
-	Stage    string
 	Projects *project.Store
 	Credits  *credit.Store
 	Secrets  *secret.Writer
@@ -85,7 +84,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 	if a.Local {
 		return a.openLocal(ctx)
 	}
-	a.stage = cmp.Or(a.stage, os.Getenv("SVC_STAGE"), "dev")
+	a.Stage = cmp.Or(a.Stage, os.Getenv("SVC_STAGE"), "dev")
 	cfg, err := a.loadAWS(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile))
 	if err != nil {
 		return nil, signInError(err)
@@ -96,7 +95,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, signInError(err)
 	}
-	s := a.newStack(a.stage, cfg, "", "")
+	s := a.newStack(cfg, "", "")
 	s.Actor = func(ctx context.Context) (string, error) {
 		who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 		if err != nil {
@@ -140,21 +139,21 @@ type Fault struct {
 
 // openLocal connects to the local stack.
 func (a *App) openLocal(ctx context.Context) (*Stack, error) {
-	if a.stage != "" || a.region != "" || a.profile != "" {
+	if a.Stage != "" || a.region != "" || a.profile != "" {
 		return nil, Usagef("--local goes without --stage, --region and --profile")
 	}
 	running := localStack{Stage: "local"}
 	if err := readLocalStack(&running); err != nil {
 		return nil, err
 	}
-	a.stage = running.Stage
+	a.Stage = running.Stage
 	cfg, err := a.loadAWS(ctx, config.WithRegion("us-east-1"),
 		// The sandbox accepts the key as a function's role.
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("LOCALSVC", "local", "")))
 	if err != nil {
 		return nil, err
 	}
-	s := a.newStack(running.Stage, cfg, running.DynamoDBURL, running.SecretsURL)
+	s := a.newStack(cfg, running.DynamoDBURL, running.SecretsURL)
 	s.Actor = func(context.Context) (string, error) { return "local", nil }
 	s.Deployed = func(context.Context) (Deployed, error) { return Deployed{running.BaseURL, running.Prices}, nil }
 	s.Sandbox, s.LogDir = running.SandboxURL, running.LogDir
@@ -193,9 +192,9 @@ func readLocalStack(into *localStack) error {
 }
 
 // newStack makes the clients of a stage. An empty endpoint is the endpoint of AWS.
-func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
+func (a *App) newStack(cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
 	retryer := dynamo.Retryer(backoff)
-	s := &Stack{App: a, Stage: stage, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
+	s := &Stack{App: a, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
 	s.DB = dynamo.NewClient(cfg, func(o *dynamodb.Options) {
 		if o.HTTPClient, o.Retryer = cfg.HTTPClient, retryer; dynamoDBURL != "" {
 			o.BaseEndpoint = &dynamoDBURL
@@ -206,7 +205,7 @@ func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL str
 			o.BaseEndpoint = &secretsURL
 		}
 	})
-	s.Secrets = secret.NewWriter(s.Vault, stage)
+	s.Secrets = secret.NewWriter(s.Vault, a.Stage)
 	s.Projects = project.NewStore(s.DB, s.Table("projects"))
 	s.Credits = credit.NewStore(s.DB, credit.NamedTables(s.Table))
 	s.Burners = burner.NewStore(s.DB, s.Table("projects"))
@@ -214,11 +213,8 @@ func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL str
 	return s
 }
 
-// StageName returns the stage that the flags and the environment name, also where Open has failed.
-func (a *App) StageName() string { return a.stage }
-
 // StackName returns the name of the CloudFormation stack.
-func (a *App) StackName() string { return cmp.Or(a.stackName, "svc-"+a.stage) }
+func (a *App) StackName() string { return cmp.Or(a.stackName, "svc-"+a.Stage) }
 
 // Table returns the name of one of the stage's tables.
 func (s *Stack) Table(name string) string { return "svc-" + s.Stage + "-" + name }

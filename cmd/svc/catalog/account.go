@@ -147,8 +147,8 @@ func askSecrets(ctx context.Context, s *app.Stack, spec upstream.Spec, accounts 
 // anyAddress is the address of a test look-up: a public resolver.
 var anyAddress = netip.MustParseAddr("9.9.9.9")
 
-// ErrNoTest reports that a vendor has no call that tests an account without an effect.
-var ErrNoTest = errors.New("the vendor has no call that tests an account without sending anything")
+// noTest is the result for an account at a vendor without a call that has no effect.
+const noTest = "complete; the vendor has no call that tests an account without sending anything"
 
 // TestAccount makes one call with an account at a vendor of Offers that sends and changes nothing, and returns its result for
 // the operator.
@@ -157,7 +157,7 @@ func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (s
 	case project.SMS:
 		balancer, ok := sms.NewTable(s.AWS).Find(account.Integration.Vendor).New(s.Vendors, account).(sms.Balancer)
 		if !ok {
-			return "", ErrNoTest
+			return noTest, nil
 		}
 		balance, err := balancer.Balance(ctx)
 		return "balance at the vendor: " + balance, err
@@ -166,14 +166,14 @@ func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (s
 	case project.Location:
 		return lookUp(ctx, s, lookup.Places(), account)
 	}
-	return "", ErrNoTest
+	return noTest, nil
 }
 
 // lookUp makes one look-up at a vendor.
 func lookUp[T any](ctx context.Context, s *app.Stack, rows []lookup.Vendor[T], account upstream.Account) (string, error) {
 	vendor := lookup.Find(rows, account.Integration.Vendor)
 	if vendor.OnDisk() {
-		return "", ErrNoTest
+		return noTest, nil
 	}
 	_, err := vendor.Ask(ctx, lookup.Caller{Client: s.Vendors, Account: account}, anyAddress)
 	if errors.Is(err, lookup.ErrUnknown) {

@@ -169,9 +169,6 @@ func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Int
 	if err == nil {
 		detail, err = catalog.TestAccount(ctx, s, account)
 	}
-	if errors.Is(err, catalog.ErrNoTest) {
-		detail, err = "complete; "+catalog.ErrNoTest.Error(), nil
-	}
 	if err != nil {
 		return "", err
 	}

@@ -102,7 +102,7 @@ func (o *options) check(ctx context.Context) (*flight, parameters, error) {
 // template accepts no value that the shell would need in quotes, and SAM no empty value without them.
 func (o *options) deployment(p parameters, region string) string {
 	whole := o.released || !p.inFile
-	command := fmt.Sprintf("sam build --config-env %[1]s && sam deploy --config-env %[1]s", o.StageName())
+	command := fmt.Sprintf("sam build --config-env %[1]s && sam deploy --config-env %[1]s", o.Stage)
 	if whole {
 		start := map[bool]string{true: "sam deploy --template-file " + o.template, false: "sam build && sam deploy"}
 		command = start[o.released] + " --stack-name " + o.StackName() + " --resolve-s3 --capabilities CAPABILITY_IAM"

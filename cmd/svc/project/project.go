@@ -95,11 +95,9 @@ func (p View) trial() string {
 	return "yes, to: " + strings.Join(p.TrialDestinations, ", ")
 }
 
-func (p View) created() string { return p.Created.UTC().Format("2006-01-02 15:04 UTC") }
-
 func (p View) rows() [][]string {
 	rows := append(app.Rows("Project", p.ID, "Name", p.Name, "State", p.state()), p.limitRows()...)
-	return append(rows, app.Rows("Trial", p.trial(), "Created", p.created())...)
+	return append(rows, app.Rows("Trial", p.trial(), "Created", app.Second(p.Created))...)
 }
 
 func list(ctx context.Context, s *app.Stack) error {
@@ -111,7 +109,7 @@ func list(ctx context.Context, s *app.Stack) error {
 	t := app.Table{Header: header, Empty: `No projects yet. "svc project create" creates one.`}
 	return app.PrintList(s.App, t, projects, func(p project.Project) (View, []string) {
 		v := viewOf(p)
-		return v, []string{v.ID, v.Name, v.state(), v.limit(), v.trial(), v.created()}
+		return v, []string{v.ID, v.Name, v.state(), v.limit(), v.trial(), s.Time(v.Created)}
 	})
 }
 

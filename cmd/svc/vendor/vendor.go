@@ -4,7 +4,6 @@ package vendor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -161,9 +160,6 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 		account, err := s.Vendors.Resolve(ctx, t.Owner, integrations[n], &o.offer.Spec, catalog.Staged(t.Fields))
 		if err == nil {
 			t.Tried, err = catalog.TestAccount(ctx, s, account)
-		}
-		if errors.Is(err, catalog.ErrNoTest) {
-			t.Tried, err = err.Error(), nil
 		}
 		if err != nil {
 			return fmt.Errorf("%w: the new key does not work, and the old key stays (--untried skips the test): %w", app.ErrRefused, err)
