@@ -58,7 +58,7 @@ func (a *App) addFlags(root *cobra.Command) {
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
 	flags.BoolVar(&a.DryRun, "dry-run", false, "change nothing: validate everything, and print the first write of a real run")
-	ChoiceFlag(root, flags, "output", `"table" for people, "json" for programs, "csv" for spreadsheets`, &a.output,
+	ChoiceFlag(root, flags, "output", `"table" for people (default), "json" for programs, "csv" for spreadsheets`, &a.output,
 		map[string]string{"table": "", "json": "json", "csv": "csv"})
 }
 
@@ -84,13 +84,15 @@ var flagValues = map[string]string{
 }
 
 // plainFlagError returns an error that describes the values of the flag instead of the failure of its parser.
-func plainFlagError(_ *cobra.Command, err error) error {
+func plainFlagError(cmd *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		flag := invalid.GetFlag()
 		return fmt.Errorf("--%s is %s, not %q", flag.Name, cmp.Or(flagValues[flag.Value.Type()], invalid.Unwrap().Error()), invalid.GetValue())
 	}
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && strings.ContainsAny(unknown.GetSpecifiedShortnames(), "0123456789") {
-		return errors.New(`a number here is not negative; "svc credit adjust PROJECT --by CREDITS" removes credits`)
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	ofCredit := strings.HasPrefix(cmd.CommandPath(), "svc credit ")
+	if ok && ofCredit && strings.ContainsAny(unknown.GetSpecifiedShortnames(), "0123456789") {
+		return errors.New(`CREDITS is not negative here; "svc credit adjust PROJECT --by CREDITS" removes credits`)
 	}
 	return err
 }
@@ -215,9 +217,10 @@ func EnvironmentFlag(cmd *cobra.Command, envs *[]project.Environment, initial st
 	values := map[string][]project.Environment{
 		"development": development, "dev": development, "production": production, "prod": production,
 	}
+	usage := "development or production"
 	if both {
-		values["both"] = project.Environments()
+		values["both"], usage = project.Environments(), "development, production or both"
 	}
 	*envs = values[initial]
-	ChoiceFlag(cmd, cmd.Flags(), "env", "`environment` (default "+initial+")", envs, values)
+	ChoiceFlag(cmd, cmd.Flags(), "env", usage+" (default "+initial+")", envs, values)
 }
