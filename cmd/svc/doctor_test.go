@@ -229,6 +229,7 @@ func TestDoctorOnStacks(t *testing.T) {
 		{"no permission on tables", map[string]any{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", app.Broken},
 		{"no permission to query", map[string]any{"dynamodb_url": p.between(engineURL, refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", app.Broken},
 		{"no permission on secrets", map[string]any{"secrets_url": p.between(p.announced["secrets_url"].(string), refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", app.Broken},
+		{"expired session", map[string]any{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", app.Broken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.announce(c.changes)

@@ -150,8 +150,11 @@ func TestNegotiation(t *testing.T) {
 
 // The function does not start with a document that cannot be served, or without the price of an operation.
 func TestBrokenDocuments(t *testing.T) {
-	for text, want := range map[string]string{"": "mapping", "- a": "mapping", "a: [": "yaml", "a: &x 1\nb: *x": "aliases", small: "sms"} {
-		if _, err := newFiles([]byte(text), nil, credit.Prices{credit.PDF: 1}, demo{}); err == nil || !strings.Contains(err.Error(), want) {
+	for text, want := range map[string]string{
+		"": "mapping", "- a": "mapping", "a: [": "yaml", "a: &x 1\nb: *x": "aliases", small: "sms",
+	} {
+		_, err := newFiles([]byte(text), nil, credit.Prices{credit.PDF: 1}, demo{})
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}

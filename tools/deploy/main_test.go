@@ -222,8 +222,9 @@ func TestRedeploy(t *testing.T) {
 	if _, err := writeNames([]byte("Resources: {}"), "prod"); err == nil {
 		t.Error("a template without tables")
 	}
-	long := bytes.ReplaceAll(c.template, []byte("TableName: !Sub "), []byte("TableName:\n        Fn::Sub: ")) // as "sam package" writes it
-	if again, err := writeNames(long, "prod"); err != nil || strings.Count(string(again), "TableName: svc-prod-") != len(kept) {
+	long := bytes.ReplaceAll(c.template, []byte("TableName: !Sub "), []byte("TableName:\n        Fn::Sub: ")) // of sam package
+	again, err := writeNames(long, "prod")
+	if err != nil || strings.Count(string(again), "TableName: svc-prod-") != len(kept) {
 		t.Errorf("the long form: %v", err)
 	}
 }

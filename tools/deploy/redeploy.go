@@ -125,8 +125,8 @@ func (t *terminal) createChangeSet(ctx context.Context, s stage, url string) {
 		text, _ := json.Marshal(out) // texts have no error
 		return string(text)
 	}
-	t.call(ctx, "aws", append(t.words("cloudformation create-change-set --stack-name %s --change-set-name %s --change-set-type CREATE"+
-		" --import-existing-resources --template-url %s --capabilities CAPABILITY_IAM", s.stack, changeSet, url),
+	t.call(ctx, "aws", append(t.words("cloudformation create-change-set --stack-name %s --change-set-name %s"+
+		" --change-set-type CREATE --import-existing-resources --template-url %s --capabilities CAPABILITY_IAM", s.stack, changeSet, url),
 		"--parameters", pairs(s.parameters, "ParameterKey", "ParameterValue"), "--tags", pairs(s.tags, "Key", "Value"))...)
 	created := t.err == nil
 	t.aws(ctx, "cloudformation wait change-set-create-complete --stack-name %s --change-set-name %s", s.stack, changeSet)
@@ -149,8 +149,8 @@ func (t *terminal) existing(ctx context.Context, stage string) (there []string) 
 	return there
 }
 
-// writeNames writes the names of the kept tables out, in the short form of the template or in the long form of "sam package",
-// and keeps them when the creation fails: they hold money by now.
+// writeNames writes the names of the kept tables out, and keeps them when the creation fails: they hold money by now. The
+// names are in the short form of the template or in the long form of "sam package".
 func writeNames(template []byte, stage string) ([]byte, error) {
 	for _, short := range kept {
 		name := regexp.MustCompile(`TableName:\s+(?:!Sub|Fn::Sub:) svc-\$\{Stage\}-` + short + `\n`)

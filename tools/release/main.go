@@ -136,7 +136,8 @@ func pointAtZips(template string, build func(id, kind, source string) error) (st
 		}
 		property := map[string]string{"Function": "CodeUri", "LayerVersion": "ContentUri"}[kind]
 		changed := content.ReplaceAllString(metadata.ReplaceAllString(block, ""), "")
-		changed = strings.Replace(changed, "Properties:\n", "Properties:\n      "+property+": "+strings.ToLower(id)+".zip\n", 1)
+		points := "Properties:\n      " + property + ": " + strings.ToLower(id) + ".zip\n"
+		changed = strings.Replace(changed, "Properties:\n", points, 1)
 		template = strings.Replace(template, block, changed, 1)
 	}
 	return template, nil

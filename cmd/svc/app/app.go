@@ -58,8 +58,8 @@ func (a *App) addFlags(root *cobra.Command) {
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
 	flags.BoolVar(&a.DryRun, "dry-run", false, "change nothing: validate everything, and print the first write of a real run")
-	ChoiceFlag(root, flags, "output", `"table" for people (default), "json" for programs, "csv" for spreadsheets`, &a.output,
-		map[string]string{"table": "", "json": "json", "csv": "csv"})
+	ChoiceFlag(root, flags, "output", `"table" for people (default), "json" for programs, "csv" for spreadsheets`,
+		&a.output, map[string]string{"table": "", "json": "json", "csv": "csv"})
 }
 
 // Line returns a command line of svc for the stage of this run.
@@ -87,7 +87,8 @@ var flagValues = map[string]string{
 func plainFlagError(cmd *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		flag := invalid.GetFlag()
-		return fmt.Errorf("--%s is %s, not %q", flag.Name, cmp.Or(flagValues[flag.Value.Type()], invalid.Unwrap().Error()), invalid.GetValue())
+		values := cmp.Or(flagValues[flag.Value.Type()], invalid.Unwrap().Error())
+		return fmt.Errorf("--%s is %s, not %q", flag.Name, values, invalid.GetValue())
 	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	ofCredit := strings.HasPrefix(cmd.CommandPath(), "svc credit ")
@@ -208,7 +209,8 @@ func ChoiceFlag[V any](cmd *cobra.Command, flags *pflag.FlagSet, flag, usage str
 		}
 		return err
 	})
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	complete := cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // the flag exists
 }
 
 // EnvironmentFlag adds --env with a default, for one environment or, where the command takes both, also for "both".

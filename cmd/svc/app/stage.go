@@ -276,7 +276,8 @@ type CloudStack struct {
 
 // DescribeStack reads the stack of the stage from CloudFormation, and returns nil for a stack that does not exist.
 func (s *Stack) DescribeStack(ctx context.Context) (*CloudStack, error) {
-	out, err := cloudformation.NewFromConfig(s.AWS).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: new(s.StackName())})
+	in := &cloudformation.DescribeStacksInput{StackName: new(s.StackName())}
+	out, err := cloudformation.NewFromConfig(s.AWS).DescribeStacks(ctx, in)
 	response, ok := errors.AsType[smithy.APIError](err)
 	if ok && response.ErrorCode() == "ValidationError" && strings.Contains(response.ErrorMessage(), "does not exist") {
 		return nil, nil

@@ -150,8 +150,8 @@ var anyAddress = netip.MustParseAddr("9.9.9.9")
 // noTest is the result for an account at a vendor without a call that has no effect.
 const noTest = "complete; the vendor has no call that tests an account without sending anything"
 
-// TestAccount makes one call with an account at a vendor of Offers that sends and changes nothing, and returns its result for
-// the operator.
+// TestAccount makes one call with an account at a vendor of Offers, and returns the result for the operator. The call sends
+// and changes nothing.
 func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (string, error) {
 	switch account.Integration.Kind {
 	case project.SMS:

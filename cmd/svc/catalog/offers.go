@@ -74,7 +74,8 @@ func Find(kind, vendor string) (Offer, error) {
 	if vendor != "" {
 		problem = fmt.Sprintf("no vendor %q", vendor)
 	}
-	return Offer{}, app.Usagef("%s; the vendors of kind %s are %s", problem, kind, join(offers, func(o Offer) string { return o.Spec.Name }))
+	names := join(offers, func(o Offer) string { return o.Spec.Name })
+	return Offer{}, app.Usagef("%s; the vendors of kind %s are %s", problem, kind, names)
 }
 
 // FindByArguments returns the vendor of the arguments KIND and VENDOR. VENDOR may be absent.

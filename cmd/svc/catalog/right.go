@@ -62,7 +62,8 @@ func functionRole(ctx context.Context, s *app.Stack, kind project.Kind) (string,
 	if name == "" {
 		return "", errors.New("the stack " + s.StackName() + " does not name the function " + string(kind))
 	}
-	function, err := lambda.NewFromConfig(s.AWS).GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
+	in := &lambda.GetFunctionConfigurationInput{FunctionName: &name}
+	function, err := lambda.NewFromConfig(s.AWS).GetFunctionConfiguration(ctx, in)
 	if err != nil {
 		return "", err
 	}

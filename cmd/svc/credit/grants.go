@@ -145,8 +145,9 @@ func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {
 		step()
 		var err error
 		if g.Outcome = "would be granted"; !s.DryRun {
-			m := credit.Movement{Project: g.ProjectID, ID: g.ID, Credits: g.Credits, Reason: g.Reason, Actor: actor, RequestID: string(g.ID)}
-			g.Outcome, err = "granted", makeGrant(ctx, s, m)
+			g.Outcome, err = "granted", makeGrant(ctx, s, credit.Movement{
+				Project: g.ProjectID, ID: g.ID, Credits: g.Credits, Reason: g.Reason, Actor: actor, RequestID: string(g.ID),
+			})
 		}
 		if err != nil {
 			g.Outcome = err.Error()

@@ -25,7 +25,7 @@ func Command(a *app.App) *cobra.Command {
 		enable(a, "disable", "Stop using an integration; its settings and secrets stay", false))
 }
 
-// choose keeps the integrations of a project in some environments, of a kind and with a vendor; an empty text is for all.
+// choose keeps the integrations of a project in environments, of a kind and with a vendor. An empty text is for all.
 func choose(rec *project.Record, envs []project.Environment, kind project.Kind, vendor string) {
 	rec.Integrations = slices.DeleteFunc(rec.Integrations, func(i project.Integration) bool {
 		return !slices.Contains(envs, i.Environment) || kind != "" && i.Kind != kind || vendor != "" && i.Vendor != vendor
@@ -219,8 +219,9 @@ input with --secrets -. A managed integration uses the service's own account, se
 	o.App = a
 	app.EnvironmentFlag(cmd, &o.environments, "development", true)
 	flags := cmd.Flags()
-	app.ChoiceFlag(cmd, flags, "mode", "managed: the service's account, the project pays credits; byok or manual: the project's own account",
-		&o.mode, map[string]project.Mode{"managed": project.Managed, "byok": project.BYOK, "manual": project.BYOK}) // the contract says Manual
+	modes := map[string]project.Mode{"managed": project.Managed, "byok": project.BYOK, "manual": project.BYOK} // the contract's word
+	app.ChoiceFlag(cmd, flags, "mode", "managed: the service's account, the project pays credits; "+
+		"byok or manual: the project's own account", &o.mode, modes)
 	flags.StringArrayVar(&o.settings, "setting", nil, "NAME=VALUE, a setting of the vendor (repeat for more)")
 	_ = cmd.RegisterFlagCompletionFunc("setting", completeSettings) // the flag exists
 	o.secrets.AddFlag(cmd)

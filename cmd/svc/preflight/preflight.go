@@ -130,7 +130,8 @@ func within[T any](ctx context.Context, limit time.Duration, who string, call fu
 	defer cancel()
 	out, err := call(limited)
 	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		err = app.Failf(app.ExitFailed, "Check the network, the proxy, the region and AWS_ENDPOINT_URL.", "%s did not respond in time", who)
+		err = app.Failf(app.ExitFailed, "Check the network, the proxy, the region and AWS_ENDPOINT_URL.",
+			"%s did not respond in time", who)
 	}
 	return out, err
 }

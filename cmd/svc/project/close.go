@@ -57,7 +57,8 @@ then finishes what an interruption left.`,
 			if rec.Closed.IsZero() && !rec.Paused {
 				advice = "Pause it, and run the command again three minutes later: " + s.Line("project pause %s", rec.ID)
 			}
-			return app.Failf(app.ExitRefused, advice, "refused: %s has an open lease of credits since %s", rec.ID, app.Second(wallet.Oldest))
+			return app.Failf(app.ExitRefused, advice, "refused: %s has an open lease of credits since %s",
+				rec.ID, app.Second(wallet.Oldest))
 		case wallet.Balance > 0 && m.Reason == "":
 			return app.Failf(app.ExitRefused, "Give --refunded with the reason of its adjustment, or --forfeit:\n"+
 				s.Line("project close %s --refunded 'transfer 2031'", rec.ID)+"\n"+s.Line("project close %s --forfeit", rec.ID),

@@ -63,12 +63,14 @@ func (f *limitFlags) add(flags *pflag.FlagSet, requests int) {
 	f.flags = flags
 	flags.IntVar(&f.requests.Requests, "requests", requests, "requests per window, in each environment")
 	flags.DurationVar(&f.requests.Window, "window", time.Minute, "window of the requests, in whole seconds")
-	flags.Func("per-recipient", "messages to one number in `windows`, such as 5/10m,20/24h, or \"none\"", func(text string) (err error) {
+	const windows = "messages to one number in `windows`, such as 5/10m,20/24h, or \"none\""
+	flags.Func("per-recipient", windows, func(text string) (err error) {
 		f.limits.Recipients, err = parseRecipients(text)
 		return err
 	})
 	flags.Func("daily-credits", "`credits` of a UTC day, or \"none\"", parseDaily(&f.limits.DailyCredits))
-	flags.Func("daily-units", "SMS `units` of a UTC day through Manual (BYOK) integrations, or \"none\"", parseDaily(&f.limits.DailyUnits))
+	flags.Func("daily-units", "SMS `units` of a UTC day through Manual (BYOK) integrations, or \"none\"",
+		parseDaily(&f.limits.DailyUnits))
 }
 
 // apply sets the limits whose flags are given, or all, and reports whether it has set one.

@@ -43,7 +43,8 @@ func run(ctx context.Context, s *app.Stack) error {
 		if err != nil {
 			return fmt.Errorf("protect %s: %w", s.Table(short), err)
 		}
-		all = append(all, protected{Table: s.Table(short), Protection: outcomes[aws.ToBool(out.Table.DeletionProtectionEnabled)]})
+		protection := outcomes[aws.ToBool(out.Table.DeletionProtectionEnabled)]
+		all = append(all, protected{Table: s.Table(short), Protection: protection})
 	}
 	for i := range all {
 		if err := all[i].protect(ctx, s); err != nil {

@@ -129,17 +129,20 @@ const mayHaveBeenSent = "The message may have been sent: ask the vendor before y
 var failures = map[upstream.Class]error{
 	upstream.NotSent: app.Failf(app.ExitFailed, "Check the integration's endpoint and the network.",
 		"not sent: the vendor could not be reached"),
-	upstream.Rejected: app.Failf(app.ExitRefused, "Nothing was sent. The vendor's message is above: check the number, the sender and the text.",
+	upstream.Rejected: app.Failf(app.ExitRefused,
+		"Nothing was sent. The vendor's message is above: check the number, the sender and the text.",
 		"rejected: the vendor refused the message"),
 	upstream.AccountRefused: app.Failf(app.ExitRefused,
 		"Nothing was sent. The vendor's message is above: check the balance, the sender and the permitted hours.",
 		"rejected: the vendor refused to send for the account"),
-	upstream.TooFast: app.Failf(app.ExitRefused, "Nothing was sent: send it again later.", "rejected: the vendor gets too many requests"),
+	upstream.TooFast: app.Failf(app.ExitRefused, "Nothing was sent: send it again later.",
+		"rejected: the vendor gets too many requests"),
 	upstream.CredentialsRefused: app.Failf(app.ExitRefused,
 		`Nothing was sent. Correct the account: "svc integration set --ask", for Managed integrations "svc vendor account".`,
 		"rejected: the vendor refused the account or its key"),
-	upstream.NoResponse: app.Failf(app.ExitFailed, mayHaveBeenSent, "uncertain: the request was sent, and no response came"),
-	upstream.Unusable:   app.Failf(app.ExitFailed, mayHaveBeenSent, "uncertain: the vendor's response is not valid"),
+	upstream.NoResponse: app.Failf(app.ExitFailed, mayHaveBeenSent,
+		"uncertain: the request was sent, and no response came"),
+	upstream.Unusable: app.Failf(app.ExitFailed, mayHaveBeenSent, "uncertain: the vendor's response is not valid"),
 }
 
 // payers describes the account at the vendor that pays for a test message.

@@ -171,12 +171,13 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 	var views []map[string]any
 	var tables []app.Table
 	for _, t := range accounts {
-		name, fields := secret.Name(s.Stage, t.Offer.Kind, t.Owner), t.Fields.Names()
+		name, vendor, fields := secret.Name(s.Stage, t.Offer.Kind, t.Owner), o.offer.Spec.Name, t.Fields.Names()
 		views = append(views, map[string]any{
-			"secret": name, "environment": t.Environment, "vendor": o.offer.Spec.Name, "fields": fields, "changed": t.Changed(), "tried": t.Tried,
+			"secret": name, "environment": t.Environment, "vendor": vendor,
+			"fields": fields, "changed": t.Changed(), "tried": t.Tried,
 		})
-		tables = append(tables, app.Table{Rows: app.Rows("Secret", name, "Environment", string(t.Environment), "Vendor", o.offer.Spec.Name,
-			"Fields", strings.Join(fields, ", "), "Tried", t.Tried)})
+		tables = append(tables, app.Table{Rows: app.Rows("Secret", name, "Environment", string(t.Environment),
+			"Vendor", vendor, "Fields", strings.Join(fields, ", "), "Tried", t.Tried)})
 	}
 	return s.Print(app.OneOrAll(views), tables...)
 }
