@@ -470,7 +470,7 @@ func TestCredits(t *testing.T) {
 		{args: "credit balance acme", out: []string{"Balance +0 credits"}},
 		{args: "credit ledger acme", out: []string{"No entries"}},
 		{args: "credit grant acme -5 --reason x", exit: app.ExitUsage, errs: []string{`CREDITS is not negative here; "svc credit adjust PROJECT --by CREDITS" removes`}},
-		{args: "credit grant acme 99999999999999999999 --reason x", exit: app.ExitUsage, errs: []string{`CREDITS is a whole number from 1 to 2,305,843,009,213,693,951, not "9{20}"`}},
+		{args: "credit grant acme 2305843009213693952 --reason x", exit: app.ExitUsage, errs: []string{`CREDITS is a whole number from 1 to 2,305,843,009,213,693,951, not "2305843009213693952"`}},
 		{args: "credit adjust acme --by 99999999999999999999 --reason x", exit: app.ExitUsage, errs: []string{`--by is a whole number from -2,305,843,009,213,693,951 to 2,305,843,009,213,693,951, not "9{20}"`}},
 		{args: "credit grant acme --reason x", exit: app.ExitUsage, errs: []string{"svc: missing CREDITS, or --file\n"}},
 		{args: "credit balance acme acme", exit: app.ExitUsage, errs: []string{`svc: one argument too many: "acme"`}},

@@ -219,7 +219,8 @@ input with --secrets -. A managed integration uses the service's own account, se
 	o.App = a
 	app.EnvironmentFlag(cmd, &o.environments, "development", true)
 	flags := cmd.Flags()
-	modes := map[string]project.Mode{"managed": project.Managed, "byok": project.BYOK, "manual": project.BYOK} // the contract's word
+	// Manual is the contract's word for BYOK.
+	modes := map[string]project.Mode{"managed": project.Managed, "byok": project.BYOK, "manual": project.BYOK}
 	app.ChoiceFlag(cmd, flags, "mode", "managed: the service's account, the project pays credits; "+
 		"byok or manual: the project's own account", &o.mode, modes)
 	flags.StringArrayVar(&o.settings, "setting", nil, "NAME=VALUE, a setting of the vendor (repeat for more)")
