@@ -19,7 +19,6 @@ func TestBurner(t *testing.T) {
 		{args: "project create Acme --id acme"},
 		{args: "burner list acme", out: []string{"The project has no own domains"}},
 		{args: "burner add nobody a.example", exit: app.ExitNotFound},
-		{args: "burner add acme", exit: app.ExitUsage},
 		{args: "burner add acme example", exit: app.ExitUsage, errs: []string{`"example" is not a domain`, "two labels"}},
 		{args: "burner add acme a.example me@b.example", exit: app.ExitUsage, errs: []string{`"me@b.example" is not a domain`}},
 		{args: "burner add acme B.Example a.example bücher.example a.example", out: []string{`a.example +added\nb.example +added\nxn--bcher-kva.example +added\n`}},

@@ -131,8 +131,6 @@ func TestPreflight(t *testing.T) {
 		"no topic":                 {want: []string{"warning parameter AlarmTopicArn: .*notify no one"}},
 		"a table left":             {account{tables: []string{"svc-prod-wallets"}}, topic, 1, []string{"broken table svc-prod-wallets: .*ResourceExistenceCheck"}},
 		"a failed creation":        {account{stack: "ROLLBACK_COMPLETE"}, topic, 1, []string{"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
-		"a creation kept":          {account{stack: "CREATE_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*CREATE_FAILED"}},
-		"a rollback that failed":   {account{stack: "UPDATE_ROLLBACK_FAILED"}, topic, 1, []string{"broken stack svc-prod: .*UPDATE_ROLLBACK_FAILED"}},
 		"a state to come":          {account{stack: "MOVED"}, topic, 1, []string{"broken stack svc-prod: it is MOVED"}},
 		"a rolled back update":     {account{stack: "UPDATE_ROLLBACK_COMPLETE"}, topic, 0, nil},
 		"a change set":             {account{stack: "REVIEW_IN_PROGRESS"}, topic, 0, []string{"warning stack svc-prod: .*REVIEW_IN_PROGRESS"}},

@@ -181,7 +181,7 @@ func TestProbe(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "{}")
 		})
-		d := &doctor.Diagnosis{Stack: p.stack(), Only: "good", Pause: time.Millisecond, Now: time.Now}
+		d := &doctor.Diagnosis{Stack: p.stack(), Only: "good", Pause: time.Millisecond}
 		d.Probe(t.Context(), url)
 		if asked != c.asked || len(d.Found) != 1 || d.Found[0].Severity != c.want {
 			t.Errorf("%+v: asked %d times, found %+v", c, asked, d.Found)

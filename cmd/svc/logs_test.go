@@ -51,7 +51,6 @@ func TestLogs(t *testing.T) {
 		{args: "logs 7", exit: app.ExitUsage, errs: []string{"REQUEST_ID is the request_id of a response"}},
 		{args: "logs " + loggedID + " --last 0s", exit: app.ExitUsage, errs: []string{"--last"}},
 		{args: "logs --lines 0", exit: app.ExitUsage, errs: []string{"--lines"}},
-		{args: "logs --status 5xx", exit: app.ExitUsage, errs: []string{"--status is a whole number"}},
 		{args: "logs --reason a\"b", exit: app.ExitUsage, errs: []string{"letters, digits"}},
 		{args: "logs --project nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
 		{args: "logs " + strings.Replace(loggedID, "9", "8", 1), exit: app.ExitNotFound, errs: []string{"no log lines of request 8ed060e6.*\n.*Functions log no requests"}},

@@ -28,7 +28,6 @@ func TestRates(t *testing.T) {
 		{args: "rates show USD XYZ", exit: app.ExitNotFound},
 		{args: "rates show USD", exit: app.ExitUsage, errs: []string{"two codes"}},
 		{args: "rates show --project nobody", exit: app.ExitNotFound},
-		{args: "rates show --project nobody --env staging", exit: app.ExitUsage},
 		{args: "rates show USD LKR --output json", out: []string{`"rate": 304\.718462`, `"made": "the source's own number"`}},
 		{args: "rates show --output json", out: []string{`"central_bank"`, `"rate": 301\.2175`, `"pinned": null`, `"source": "exchangerateapi"`}},
 		{args: "rates pin frankfurter", exit: app.ExitUsage, errs: []string{"--reason"}},
@@ -38,7 +37,6 @@ func TestRates(t *testing.T) {
 		{args: "rates pin frankfurter --reason a_wrong_LKR", out: []string{`frankfurter +taken`}},
 		{args: "rates show", out: []string{`Source +frankfurter`, `Pinned +to frankfurter since .* by local: a wrong LKR`}},
 		{args: "rates history USD LKR", out: []string{`frankfurter +taken +local +- +304\.718462 +frankfurter`, `frankfurter +pinned +local +a wrong LKR +- +-`, `openexchangerates +taken`}},
-		{args: "rates history USD", exit: app.ExitUsage},
 		{args: "rates pin --off --reason corrected", out: []string{`openexchangerates +taken`}},
 		{args: "rates history --limit 2", out: []string{`openexchangerates +taken`, `unpinned`}, absent: "frankfurter"},
 	})

@@ -96,11 +96,8 @@ func TestSMSTest(t *testing.T) {
 		{args: test + "0771234567", exit: app.ExitRefused, errs: append([]string{`Send it\?\nsvc: Not confirmed. Run again with --yes.`}, shown...)},
 		{args: test + "0771234567", typed: []string{}, stdin: "n\n", exit: app.ExitRefused, errs: append([]string{`Send it\? \[y/N\]`, "Not confirmed. Run again with --yes."}, shown...)},
 		{args: "sms test acme quicksend --yes", exit: app.ExitUsage, errs: []string{"--to is"}},
-		{args: test + "12 --yes", exit: app.ExitUsage, errs: []string{"--to is"}},
 		{args: test + "0771234567 --yes --message " + strings.Repeat("a", 460), exit: app.ExitUsage, errs: []string{"1 to 3 SMS units, not 4"}},
-		{args: test + "0771234567 --yes --env staging", exit: app.ExitUsage},
 		{args: test + "0771234567 --yes --env prod", exit: app.ExitNotFound, errs: []string{"production/sms/quicksend"}},
-		{args: "sms test acme pigeon --to 0771234567 --yes", exit: app.ExitUsage, errs: []string{`no vendor "pigeon"`}},
 		{args: "sms test acme notifylk --to 0771234567 --yes", exit: app.ExitRefused, errs: []string{"lacks"}},
 	})
 	if calls := vendors.Calls(); len(calls) != 0 {
@@ -112,7 +109,6 @@ func TestSMSTest(t *testing.T) {
 		{args: test + "0770000001 --yes", exit: app.ExitRefused, errs: []string{"rejected: the vendor refused the message", "Nothing was sent"}},
 		{args: test + "0770000002 --yes", exit: app.ExitRefused, errs: []string{"rejected: the vendor refused the account or its key", "integration set --ask"}},
 		{args: test + "0770000003 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the vendor's response is not valid", "may have been sent"}},
-		{args: test + "0770000005 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the vendor's response is not valid"}},
 		{args: test + "0770000009 --yes", exit: app.ExitFailed, errs: []string{"uncertain: the request was sent, and no response came", "may have been sent"}},
 		{args: "sms test acme twilio --to 0771234567 --yes", exit: app.ExitFailed, errs: []string{"not sent: the vendor could not be reached"}},
 		{args: "sms test acme textlk --env prod --to 0771234567 --yes", out: []string{"accepted by Text.lk"}, errs: []string{"Paid by +the service's own account at Text.lk"}},
@@ -120,8 +116,8 @@ func TestSMSTest(t *testing.T) {
 		{args: "sms test acme aws --env prod --to 0771234567 --yes", out: []string{"accepted by AWS"}, errs: []string{"Signed +by local, your own AWS identity"}},
 		{args: "credit ledger acme", out: []string{"No entries"}},
 	})
-	if calls := vendors.Calls(); len(calls) != 10 {
-		t.Errorf("%d calls reached a vendor, want one for each message: 10", len(calls))
+	if calls := vendors.Calls(); len(calls) != 9 {
+		t.Errorf("%d calls reached a vendor, want one for each message: 9", len(calls))
 	}
 	for _, s := range []string{sandbox.QuickSendAPIKey, sandbox.TextLKToken} {
 		if strings.Contains(f.printed.String(), s) {

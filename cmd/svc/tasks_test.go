@@ -102,7 +102,6 @@ func TestCloseProject(t *testing.T) {
 			`acme has a balance of 1,000 credits .*\n.*\nsvc project close acme --refunded 'transfer 2031' --local\nsvc project close acme --forfeit --local\n`}},
 		{args: "project close acme --forfeit --refunded x", exit: app.ExitUsage},
 		{args: "project close acme --forfeit", exit: app.ExitRefused, errs: []string{"Not confirmed"}},
-		{args: "project close nobody --forfeit", exit: app.ExitNotFound},
 		{args: "project close acme --refunded wire_5 --dry-run", out: []string{`revoke 0 credentials, deactivate 3 integrations`,
 			`take 1,000 credits .* by an adjustment: closed, refunded: wire 5`, `delete the secrets svc/` + f.stage + `/\*/acme/`}},
 		{args: "project reopen acme", exit: app.ExitRefused, errs: []string{"is not closed"}},

@@ -61,9 +61,6 @@ func TestUsage(t *testing.T) {
 	f.runAll([]call{
 		{args: "credit refund acme " + first + " --reason x"},
 		{args: "credit adjust acme --by -7 --reason x"},
-		{args: "usage --project nobody", exit: app.ExitNotFound},
-		{args: "usage of", exit: app.ExitUsage},
-		{args: "usage --month 2026-03 --day today", exit: app.ExitUsage},
 		{args: "usage statement acme --from yesterday --output csv", out: []string{`^LINE,CREDITS,USD\nOpening balance,0,0.00\nGrants,100000,0.10\nAdjustments,-7,-0.000007\n"Charges, sms",60000,0.06\nRefunds,60000,0.06\nClosing balance,99993,0.099993\n$`}},
 		{args: "usage --day yesterday", out: []string{`acme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex +\S+ +barcode +1 +1 +100 +0 +0.0001\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`}, errs: []string{`entries read, \d+ read units \(0.00\d* USD`}},
 		{args: "usage --day yesterday --output csv", out: []string{`^PROJECT,DAY,OPERATION,REQUESTS,UNITS,CREDITS,REFUNDS,USD\nacme,\S+,sms,1,6,60000,0,0.06\nglobex,\S+,barcode,1,1,100,0,0.0001\n$`}},

@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,20 +34,15 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	t := &terminal{run: execute}
 	switch {
 	case len(args) == 3 && args[0] == "redeploy":
 		p, err := readStage("samconfig.toml", args[1])
 		if err != nil {
 			return err
 		}
-		return t.redeploy(ctx, p, args[2])
+		return (&terminal{run: execute, region: args[2]}).redeploy(ctx, p)
 	case (len(args) == 2 || len(args) == 3) && args[0] == "smoke":
-		folder := "."
-		if len(args) == 3 {
-			folder = args[2]
-		}
-		return smoke(ctx, t, args[1], folder, time.Now)
+		return smoke(ctx, &terminal{run: execute, region: args[1]}, cmp.Or(strings.Join(args[2:], ""), "."), time.Now)
 	case (len(args) == 2 || len(args) == 3) && args[0] == "page":
 		text, err := script(args[1], strings.Join(args[2:], ""))
 		_, printErr := os.Stdout.WriteString(text)
@@ -76,9 +72,10 @@ func (c command) String() string {
 
 // terminal runs commands. The tests replace run by recorded calls.
 type terminal struct {
-	run func(ctx context.Context, c command) (output string, err error)
-	log []logged
-	err error // the first failure, after which call runs no command
+	run    func(ctx context.Context, c command) (output string, err error)
+	region string
+	log    []logged
+	err    error // the first failure, after which call runs no command
 }
 
 // logged is a command that was run.
@@ -102,6 +99,16 @@ func (t *terminal) call(ctx context.Context, name string, args ...string) (outpu
 		output, t.err = t.do(ctx, command{name: name, args: args})
 	}
 	return output
+}
+
+// aws calls the AWS CLI with the words of a text.
+func (t *terminal) aws(ctx context.Context, format string, names ...any) string {
+	return t.call(ctx, "aws", t.words(format, names...)...)
+}
+
+// words returns the words of a text and the region.
+func (t *terminal) words(format string, names ...any) []string {
+	return append(strings.Fields(fmt.Sprintf(format, names...)), "--region", t.region)
 }
 
 // do runs a command and returns its standard output, without the space around it.

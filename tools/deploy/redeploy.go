@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
-	"go.yaml.in/yaml/v3"
 )
 
 // stage is what samconfig.toml says of a deployment.
@@ -61,34 +61,34 @@ const (
 const changeSet = "import-tables"
 
 // redeploy deploys a stage again around the tables that a former stack left.
-func (t *terminal) redeploy(ctx context.Context, s stage, region string) error {
+func (t *terminal) redeploy(ctx context.Context, s stage) error {
 	t.call(ctx, "sam", "build", "--config-env", s.name)
-	t.importTables(ctx, s, region)
+	t.importTables(ctx, s)
 	// The template of later deployments has names with !Sub, which are the same.
-	t.call(ctx, "sam", "deploy", "--config-env", s.name, "--region", region, "--no-confirm-changeset")
+	t.call(ctx, "sam", t.words("deploy --config-env %s --no-confirm-changeset", s.name)...)
 	return t.err
 }
 
 // importTables creates the stack around the tables that exist. CloudFormation imports a resource by a literal name alone
 // ("Import AWS resources into a CloudFormation stack automatically", CloudFormation user guide), so the names are written
 // out first. Nothing is executed unless every table that exists would be imported.
-func (t *terminal) importTables(ctx context.Context, s stage, region string) {
-	there := t.existing(ctx, s.name, region)
+func (t *terminal) importTables(ctx context.Context, s stage) {
+	there := t.existing(ctx, s.name)
 	if len(there) == 0 {
-		t.fail(fmt.Errorf("there are no tables of the stage %s in %s: deploy with sam deploy", s.name, region))
+		t.fail(fmt.Errorf("there are no tables of the stage %s in %s: deploy with sam deploy", s.name, t.region))
 	}
-	t.call(ctx, "sam", "package", "--resolve-s3", "--s3-prefix", s.prefix, "--region", region, "--output-template-file", packaged)
+	t.call(ctx, "sam", t.words("package --resolve-s3 --s3-prefix %s --output-template-file %s", s.prefix, packaged)...)
 	if t.err == nil {
 		t.err = writeLiteral(s.name)
 	}
-	bucket := t.call(ctx, "aws", "cloudformation", "describe-stacks", "--region", region, "--stack-name", "aws-sam-cli-managed-default",
-		"--query", "Stacks[0].Outputs[?OutputKey=='SourceBucket'].OutputValue", "--output", "text")
+	bucket := t.aws(ctx, "cloudformation describe-stacks --stack-name aws-sam-cli-managed-default"+
+		" --query Stacks[0].Outputs[?OutputKey=='SourceBucket'].OutputValue --output text")
 	// A template of more than 51,200 bytes is read from S3 ("CloudFormation quotas").
 	key := s.prefix + "/" + filepath.Base(literal)
-	t.call(ctx, "aws", "s3", "cp", "--region", region, literal, "s3://"+bucket+"/"+key)
-	t.changeSet(ctx, s, region, "https://"+bucket+".s3."+region+".amazonaws.com/"+key)
-	imported := t.call(ctx, "aws", "cloudformation", "describe-change-set", "--region", region, "--stack-name", s.stack, "--change-set-name", changeSet,
-		"--query", "Changes[?ResourceChange.Action=='Import'].ResourceChange.LogicalResourceId", "--output", "text")
+	t.aws(ctx, "s3 cp %s s3://%s/%s", literal, bucket, key)
+	t.createChangeSet(ctx, s, "https://"+bucket+".s3."+t.region+".amazonaws.com/"+key)
+	imported := t.aws(ctx, "cloudformation describe-change-set --stack-name %s --change-set-name %s"+
+		" --query Changes[?ResourceChange.Action=='Import'].ResourceChange.LogicalResourceId --output text", s.stack, changeSet)
 	var got []string
 	for id := range strings.FieldsSeq(imported) {
 		got = append(got, "svc-"+s.name+"-"+strings.ToLower(id))
@@ -98,8 +98,8 @@ func (t *terminal) importTables(ctx context.Context, s stage, region string) {
 		t.fail(fmt.Errorf("the change set imports %v, and the tables are %v: nothing was executed; read the change set %s, then delete the stack %s",
 			got, there, changeSet, s.stack))
 	}
-	t.call(ctx, "aws", "cloudformation", "execute-change-set", "--change-set-name", changeSet, "--stack-name", s.stack, "--region", region)
-	t.call(ctx, "aws", "cloudformation", "wait", "stack-create-complete", "--stack-name", s.stack, "--region", region)
+	t.aws(ctx, "cloudformation execute-change-set --change-set-name %s --stack-name %s", changeSet, s.stack)
+	t.aws(ctx, "cloudformation wait stack-create-complete --stack-name %s", s.stack)
 }
 
 // writeLiteral writes the packaged template with the names of a stage's kept tables.
@@ -114,8 +114,8 @@ func writeLiteral(stage string) error {
 	return os.WriteFile(literal, text, 0o600)
 }
 
-// changeSet creates the change set and waits for it.
-func (t *terminal) changeSet(ctx context.Context, s stage, region, url string) {
+// createChangeSet creates the change set and waits for it.
+func (t *terminal) createChangeSet(ctx context.Context, s stage, url string) {
 	pairs := func(list []string, name, value string) string {
 		out := []map[string]string{}
 		for _, item := range list {
@@ -125,13 +125,13 @@ func (t *terminal) changeSet(ctx context.Context, s stage, region, url string) {
 		text, _ := json.Marshal(out) // texts have no error
 		return string(text)
 	}
-	t.call(ctx, "aws", "cloudformation", "create-change-set", "--region", region, "--stack-name", s.stack, "--change-set-name", changeSet,
-		"--change-set-type", "CREATE", "--import-existing-resources", "--template-url", url, "--capabilities", "CAPABILITY_IAM",
-		"--parameters", pairs(s.parameters, "ParameterKey", "ParameterValue"), "--tags", pairs(s.tags, "Key", "Value"))
+	t.call(ctx, "aws", append(t.words("cloudformation create-change-set --stack-name %s --change-set-name %s"+
+		" --change-set-type CREATE --import-existing-resources --template-url %s --capabilities CAPABILITY_IAM", s.stack, changeSet, url),
+		"--parameters", pairs(s.parameters, "ParameterKey", "ParameterValue"), "--tags", pairs(s.tags, "Key", "Value"))...)
 	created := t.err == nil
-	t.call(ctx, "aws", "cloudformation", "wait", "change-set-create-complete", "--region", region, "--stack-name", s.stack, "--change-set-name", changeSet)
+	t.aws(ctx, "cloudformation wait change-set-create-complete --stack-name %s --change-set-name %s", s.stack, changeSet)
 	if created && t.err != nil { // the early validation, for example
-		t.err = fmt.Errorf("%w; the reason: aws cloudformation describe-events --stack-name %s --filters FailedEvents=true --region %s", t.err, s.stack, region)
+		t.err = fmt.Errorf("%w; the reason: aws cloudformation describe-events --stack-name %s --filters FailedEvents=true --region %s", t.err, s.stack, t.region)
 	}
 }
 
@@ -139,8 +139,8 @@ func (t *terminal) changeSet(ctx context.Context, s stage, region, url string) {
 var kept = []string{"ledger", "movements", "projects", "resolutions", "wallets"}
 
 // existing returns the names of the stage's kept tables that exist.
-func (t *terminal) existing(ctx context.Context, stage, region string) (there []string) {
-	out := t.call(ctx, "aws", "dynamodb", "list-tables", "--region", region, "--query", "TableNames[]", "--output", "text")
+func (t *terminal) existing(ctx context.Context, stage string) (there []string) {
+	out := t.aws(ctx, "dynamodb list-tables --query TableNames[] --output text")
 	for _, short := range kept {
 		if name := "svc-" + stage + "-" + short; slices.Contains(strings.Fields(out), name) {
 			there = append(there, name)
@@ -149,42 +149,15 @@ func (t *terminal) existing(ctx context.Context, stage, region string) (there []
 	return there
 }
 
-// writeNames writes the names of the kept tables out, and keeps them when the creation fails: they hold money by now.
+// writeNames writes the names of the kept tables out, and keeps them when the creation fails: they hold money by now. The
+// names are in the short form of the template or in the long form of "sam package".
 func writeNames(template []byte, stage string) ([]byte, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(template, &doc); err != nil {
-		return nil, err
-	}
-	if len(doc.Content) == 0 {
-		return nil, fmt.Errorf("the packaged template is empty")
-	}
-	resources := field(doc.Content[0], "Resources")
 	for _, short := range kept {
-		id := strings.ToUpper(short[:1]) + short[1:]
-		table := field(resources, id)
-		name, policy := field(field(table, "Properties"), "TableName"), field(table, "DeletionPolicy")
-		if name == nil || policy == nil {
-			return nil, fmt.Errorf("the packaged template has no table %s with a name and a DeletionPolicy", id)
+		name := regexp.MustCompile(`TableName:\s+(?:!Sub|Fn::Sub:) svc-\$\{Stage\}-` + short + `\n`)
+		if !name.Match(template) {
+			return nil, fmt.Errorf("the packaged template has no table with the name svc-${Stage}-%s", short)
 		}
-		*name = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "svc-" + stage + "-" + short}
-		*policy = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "Retain"}
+		template = name.ReplaceAll(template, []byte("TableName: svc-"+stage+"-"+short+"\n"))
 	}
-	var out bytes.Buffer
-	e := yaml.NewEncoder(&out)
-	e.SetIndent(2)
-	err := e.Encode(&doc)
-	return out.Bytes(), err
-}
-
-// field returns the value of a mapping's key; nil where there is none.
-func field(mapping *yaml.Node, key string) *yaml.Node {
-	if mapping == nil || mapping.Kind != yaml.MappingNode {
-		return nil
-	}
-	for pair := range slices.Chunk(mapping.Content, 2) {
-		if pair[0].Value == key {
-			return pair[1]
-		}
-	}
-	return nil
+	return bytes.ReplaceAll(template, []byte("RetainExceptOnCreate"), []byte("Retain")), nil
 }

@@ -18,9 +18,8 @@ import (
 // rehearsal is one run of smoke: the life of a stage of its own, from a creation that fails to its removal.
 type rehearsal struct {
 	*terminal
-	region string
-	svc    string
-	grant  string // the ID of the project's grant
+	svc   string
+	grant string // the ID of the project's grant
 }
 
 // The stage of the rehearsal, and the one that its restored tables are named after.
@@ -46,7 +45,8 @@ var steps = []struct {
 	{"A creation that fails leaves nothing", func(r *rehearsal, ctx context.Context) {
 		r.fails(ctx, "ROLLBACK_COMPLETE")
 		r.tablesAre(ctx, 0)
-		r.deleteStack(ctx)
+		r.aws(ctx, "cloudformation delete-stack --stack-name %s", smokeStack)
+		r.aws(ctx, "cloudformation wait stack-delete-complete --stack-name %s", smokeStack)
 	}},
 	{"Its repetition succeeds", func(r *rehearsal, ctx context.Context) {
 		r.deploy(ctx)
@@ -72,7 +72,7 @@ var steps = []struct {
 	}},
 	{"It is deployed again with its tables", func(r *rehearsal, ctx context.Context) {
 		parameters := []string{"Stage=" + smokeStage, "LogRetentionDays=1"}
-		r.importTables(ctx, stage{smokeStage, smokeStack, smokeStack, parameters, nil}, r.region)
+		r.importTables(ctx, stage{smokeStage, smokeStack, smokeStack, parameters, nil})
 		r.deploy(ctx)
 		// make redeploy knows the stages of samconfig.toml alone.
 		r.follow(ctx, "docs/uninstall.md", "Deploy again", "make redeploy STAGE=prod REGION=eu-west-1", "true")
@@ -85,11 +85,11 @@ var steps = []struct {
 }
 
 // smoke runs the steps and writes the report.
-func smoke(ctx context.Context, t *terminal, region, folder string, now func() time.Time) error {
+func smoke(ctx context.Context, t *terminal, folder string, now func() time.Time) error {
 	began := now()
-	r := &rehearsal{t, region, filepath.Join(".local", "bin", "svc"), string(credit.NewKey(began, uuid.NewString()))}
+	r := &rehearsal{t, filepath.Join(".local", "bin", "svc"), string(credit.NewKey(began, uuid.NewString()))}
 	var report strings.Builder
-	fmt.Fprintf(&report, "# Rehearsal of %s in %s\n\n", began.UTC().Format("2006-01-02 15:04 UTC"), region)
+	fmt.Fprintf(&report, "# Rehearsal of %s in %s\n\n", began.UTC().Format("2006-01-02 15:04 UTC"), t.region)
 	for i, step := range steps {
 		from := len(t.log)
 		step.run(r, ctx)
@@ -111,15 +111,6 @@ func smoke(ctx context.Context, t *terminal, region, folder string, now func() t
 	}
 	file := filepath.Join(folder, "smoke-"+began.UTC().Format("20060102-1504")+".md")
 	return errors.Join(r.err, os.WriteFile(file, []byte(report.String()), 0o600))
-}
-
-// aws calls the AWS CLI with the words of a text.
-func (r *rehearsal) aws(ctx context.Context, format string, names ...any) string {
-	return r.call(ctx, "aws", r.words(format, names...)...)
-}
-
-func (r *rehearsal) words(format string, names ...any) []string {
-	return append(strings.Fields(fmt.Sprintf(format, names...)), "--region", r.region)
 }
 
 func (r *rehearsal) operate(ctx context.Context, text string) {
@@ -157,14 +148,9 @@ func (r *rehearsal) fails(ctx context.Context, status string) {
 
 // tablesAre checks how many of the tables that outlive a stack exist.
 func (r *rehearsal) tablesAre(ctx context.Context, want int) {
-	if there := r.existing(ctx, smokeStage, r.region); len(there) != want {
+	if there := r.existing(ctx, smokeStage); len(there) != want {
 		r.fail(fmt.Errorf("tables %v, want %d", there, want))
 	}
-}
-
-func (r *rehearsal) deleteStack(ctx context.Context) {
-	r.aws(ctx, "cloudformation delete-stack --stack-name %s", smokeStack)
-	r.aws(ctx, "cloudformation wait stack-delete-complete --stack-name %s", smokeStack)
 }
 
 // healthy protects the tables, and checks money and the stage.

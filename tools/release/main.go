@@ -78,16 +78,14 @@ func pack(ctx context.Context, root, version, folder string) error {
 		return nil
 	}
 	var binaries []string
-	template := global.ReplaceAllString(string(text), "")
-	for _, at := range resource.FindAllStringSubmatch(template, -1) {
-		id, property := at[1], map[string]string{"Function": "CodeUri", "LayerVersion": "ContentUri"}[at[2]]
-		if err := build(id, source(at[0])); err != nil {
-			return err
-		}
-		if at[2] == "Function" {
+	template, err := pointAtZips(string(text), func(id, kind, source string) error {
+		if kind == "Function" {
 			binaries = append(binaries, filepath.Join(work, id, "bootstrap"))
 		}
-		template = pointAt(template, at[0], property, strings.ToLower(id)+".zip")
+		return build(id, source)
+	})
+	if err != nil {
+		return err
 	}
 	for _, language := range []string{"php", "python", "typescript"} {
 		if err := build("client-"+language, "."); err != nil {
@@ -125,19 +123,24 @@ func pack(ctx context.Context, root, version, folder string) error {
 	return checksums(folder)
 }
 
-// source returns the folder in which make builds the resource of a block.
-func source(block string) string {
-	if match := content.FindStringSubmatch(block); match != nil {
-		return match[2]
+// pointAtZips builds the functions and layers of a template, each in its source folder, and points them at their zips.
+func pointAtZips(template string, build func(id, kind, source string) error) (string, error) {
+	template = global.ReplaceAllString(template, "")
+	for _, at := range resource.FindAllStringSubmatch(template, -1) {
+		block, id, kind, source := at[0], at[1], at[2], "."
+		if match := content.FindStringSubmatch(block); match != nil {
+			source = match[2]
+		}
+		if err := build(id, kind, source); err != nil {
+			return "", err
+		}
+		property := map[string]string{"Function": "CodeUri", "LayerVersion": "ContentUri"}[kind]
+		changed := content.ReplaceAllString(metadata.ReplaceAllString(block, ""), "")
+		points := "Properties:\n      " + property + ": " + strings.ToLower(id) + ".zip\n"
+		changed = strings.Replace(changed, "Properties:\n", points, 1)
+		template = strings.Replace(template, block, changed, 1)
 	}
-	return "."
-}
-
-// pointAt replaces the content of a resource that make builds with a zip.
-func pointAt(template, block, property, name string) string {
-	changed := content.ReplaceAllString(metadata.ReplaceAllString(block, ""), "")
-	changed = strings.Replace(changed, "    Properties:\n", "    Properties:\n      "+property+": "+name+"\n", 1)
-	return strings.Replace(template, block, changed, 1)
+	return template, nil
 }
 
 func run(ctx context.Context, root string, environment []string, name string, args ...string) error {

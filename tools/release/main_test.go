@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,11 +55,7 @@ func TestTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := global.ReplaceAllString(string(text), "")
-	for _, at := range resource.FindAllStringSubmatch(template, -1) {
-		property := map[string]string{"Function": "CodeUri", "LayerVersion": "ContentUri"}[at[2]]
-		template = pointAt(template, at[0], property, strings.ToLower(at[1])+".zip")
-	}
+	template, err := pointAtZips(string(text), func(string, string, string) error { return nil })
 	var doc struct {
 		Metadata  map[string]map[string]yaml.Node `yaml:"Metadata"`
 		Globals   map[string]map[string]yaml.Node `yaml:"Globals"`
@@ -68,7 +65,7 @@ func TestTemplate(t *testing.T) {
 			Properties map[string]yaml.Node `yaml:"Properties"`
 		} `yaml:"Resources"`
 	}
-	if err := yaml.Unmarshal([]byte(template), &doc); err != nil {
+	if err := errors.Join(err, yaml.Unmarshal([]byte(template), &doc)); err != nil {
 		t.Fatal(err)
 	}
 	zips := 0

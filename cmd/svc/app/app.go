@@ -3,10 +3,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,22 +23,21 @@ import (
 type App struct {
 	Console
 
-	Local, DryRun                             bool
-	stage, region, profile, output, stackName string
+	Local, DryRun                      bool
+	Stage                              string // as the flags and the environment name it, also where Open has failed
+	region, profile, output, stackName string
 	// Values returns the values of an argument for "svc completion", by its name in a use line and the arguments before it.
 	Values map[string]func(before []string) []string
 
-	args    []string // of the command line
-	started bool     // true when the arguments are valid and the command runs
-	drawn   bool     // true while the terminal shows a progress
+	started bool // true when the arguments are valid and the command runs
+	drawn   bool // true while the terminal shows a progress
 }
 
 // Run runs the command line and returns the exit code.
 func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	a.addFlags(root)
 	a.complete(root)
-	a.args = args
-	root.SetArgs(negativeNumbers(args))
+	root.SetArgs(args)
 	root.SetOut(a.Out)
 	root.SetErr(a.Errs)
 	err := root.ExecuteContext(ctx)
@@ -47,37 +47,19 @@ func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	return a.Report(err)
 }
 
-var negative = regexp.MustCompile(`^-[0-9]+$`)
-
-// negativeNumbers moves a negative number behind "--", so that the command names its rule for the number: the parser of
-// flags would report an unknown flag "5" for "-5". A number after a flag stays, as the value of the flag.
-func negativeNumbers(args []string) []string {
-	at := slices.IndexFunc(args, negative.MatchString)
-	if at < 1 || strings.HasPrefix(args[at-1], "--") {
-		return args
-	}
-	return slices.Concat(args[:at], args[at+1:], []string{"--", args[at]})
-}
-
 func (a *App) addFlags(root *cobra.Command) {
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if !slices.Contains(outputs, a.output) {
-			return fmt.Errorf(`--output is "table", "json" or "csv", not %q`, a.output)
-		}
-		a.started = true
-		return nil
-	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainFlagError(err) })
+	root.PersistentPreRun = func(*cobra.Command, []string) { a.started = true }
+	root.SetFlagErrorFunc(plainFlagError)
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.Local, "local", false, `work on the local stack that "make run" started`)
-	flags.StringVar(&a.stage, "stage", "", "stage of the stack (default: SVC_STAGE, else dev)")
+	flags.StringVar(&a.Stage, "stage", "", "stage of the stack (default: SVC_STAGE, else dev)")
 	flags.StringVar(&a.region, "region", "", "AWS region")
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
 	flags.BoolVar(&a.DryRun, "dry-run", false, "change nothing: validate everything, and print the first write of a real run")
-	flags.StringVar(&a.output, "output", outputs[0], `"table" for people, "json" for programs, "csv" for spreadsheets`)
-	Complete(root, "output", outputs...)
+	ChoiceFlag(root, flags, "output", `"table" for people (default), "json" for programs, "csv" for spreadsheets`,
+		&a.output, map[string]string{"table": "", "json": "json", "csv": "csv"})
 }
 
 // Line returns a command line of svc for the stage of this run.
@@ -86,7 +68,7 @@ func (a *App) Line(format string, args ...any) string {
 	if a.Local {
 		return strings.Join(append(words, "--local"), " ")
 	}
-	for _, flag := range [][2]string{{"stage", a.stage}, {"region", a.region}, {"profile", a.profile}, {"stack", a.stackName}} {
+	for _, flag := range [][2]string{{"stage", a.Stage}, {"region", a.region}, {"profile", a.profile}, {"stack", a.stackName}} {
 		if flag[1] != "" {
 			words = append(words, "--"+flag[0], flag[1])
 		}
@@ -94,55 +76,32 @@ func (a *App) Line(format string, args ...any) string {
 	return strings.Join(words, " ")
 }
 
-// plain matches an argument that a shell takes as it is.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
-
-// Again returns the command line of this run with another flag, for a shell.
-func (a *App) Again(flag string) string {
-	words := []string{"svc"}
-	for _, arg := range a.args {
-		if !plain.MatchString(arg) {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		words = append(words, arg)
-	}
-	return strings.Join(append(words, flag), " ")
-}
-
 // flagValues describes the values of each type of flag.
 var flagValues = map[string]string{
-	"int":          "a whole number",
-	"duration":     "a time such as 90s or 5m",
-	"bool":         "true or false",
-	"environment":  "development (dev) or production (prod)",
-	"environments": "development (dev), production (prod) or both",
+	"int":      "a whole number",
+	"duration": "a time such as 90s or 5m",
+	"bool":     "true or false",
 }
 
 // plainFlagError returns an error that describes the values of the flag instead of the failure of its parser.
-func plainFlagError(err error) error {
+func plainFlagError(cmd *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		if values := flagValues[invalid.GetFlag().Value.Type()]; values != "" {
-			return fmt.Errorf("--%s is %s, not %q", invalid.GetFlag().Name, values, invalid.GetValue())
-		}
+		flag := invalid.GetFlag()
+		values := cmp.Or(flagValues[flag.Value.Type()], invalid.Unwrap().Error())
+		return fmt.Errorf("--%s is %s, not %q", flag.Name, values, invalid.GetValue())
 	}
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "limit" {
-		return fmt.Errorf("%w; it is --requests", err)
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	ofCredit := strings.HasPrefix(cmd.CommandPath(), "svc credit ")
+	if ok && ofCredit && strings.ContainsAny(unknown.GetSpecifiedShortnames(), "0123456789") {
+		return errors.New(`CREDITS is not negative here; "svc credit adjust PROJECT --by CREDITS" removes credits`)
 	}
 	return err
-}
-
-// Moved returns a hidden command that names the command in its place.
-func Moved(name, instead string) *cobra.Command {
-	return &cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true, RunE: func(cmd *cobra.Command, _ []string) error {
-		return Usagef("there is no %q; it is %s", cmd.CommandPath(), instead)
-	}}
 }
 
 // Group returns a command that only holds others.
 func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
-		Use:   name,
-		Short: short,
+		Use: name, Short: short, SuggestionsMinimumDistance: 2,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -240,44 +199,30 @@ func Integer(name, text string, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// environmentFlag is the value of --env.
-type environmentFlag struct {
-	text, kind string // the kind is environment, or environments where both are a value
-	into       *[]project.Environment
+// ChoiceFlag adds a flag that stores one of a few values by its name, in any case, and completes the names.
+func ChoiceFlag[V any](cmd *cobra.Command, flags *pflag.FlagSet, flag, usage string, into *V, values map[string]V) {
+	names := slices.Sorted(maps.Keys(values))
+	flags.Func(flag, usage, func(text string) (err error) {
+		value, ok := values[strings.ToLower(text)]
+		if *into = value; !ok {
+			err = errors.New("one of " + strings.Join(names, ", "))
+		}
+		return err
+	})
+	complete := cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // the flag exists
 }
 
-func (f *environmentFlag) String() string { return f.text }
-func (f *environmentFlag) Type() string   { return f.kind }
-
-// Set stores the environments that the text names.
-func (f *environmentFlag) Set(text string) error {
-	env, ok := project.ParseEnvironment(text)
-	switch {
-	case text == "both" && f.kind == "environments":
-		*f.into = project.Environments()
-	case text == "" || !ok:
-		return errors.New("not an environment")
-	default:
-		*f.into = []project.Environment{env}
+// EnvironmentFlag adds --env with a default, for one environment or, where the command takes both, also for "both".
+func EnvironmentFlag(cmd *cobra.Command, envs *[]project.Environment, initial string, both bool) {
+	development, production := []project.Environment{project.Development}, []project.Environment{project.Production}
+	values := map[string][]project.Environment{
+		"development": development, "dev": development, "production": production, "prod": production,
 	}
-	f.text = text
-	return nil
-}
-
-func (f *environmentFlag) add(cmd *cobra.Command, initial, usage string, values ...string) {
-	_ = f.Set(initial) // the text is valid
-	cmd.Flags().Var(f, "env", usage)
-	Complete(cmd, "env", values...)
-}
-
-// EnvironmentFlag adds --env for one environment, with the default development.
-func EnvironmentFlag(cmd *cobra.Command, env *[]project.Environment) {
-	f := &environmentFlag{kind: "environment", into: env}
-	f.add(cmd, "development", "development or production", "development", "production")
-}
-
-// EnvironmentsFlag adds --env for one environment or both, with the default initial.
-func EnvironmentsFlag(cmd *cobra.Command, envs *[]project.Environment, initial string) {
-	f := &environmentFlag{kind: "environments", into: envs}
-	f.add(cmd, initial, "development, production or both", "development", "production", "both")
+	usage := "development or production"
+	if both {
+		values["both"], usage = project.Environments(), "development, production or both"
+	}
+	*envs = values[initial]
+	ChoiceFlag(cmd, cmd.Flags(), "env", usage+" (default "+initial+")", envs, values)
 }

@@ -42,9 +42,9 @@ func TestCertainlyRefused(t *testing.T) {
 // TestLine: a command line that svc advises is for the stage of the run.
 func TestLine(t *testing.T) {
 	for want, a := range map[string]*App{
-		"svc project show acme --local":                         {Local: true, stage: "local"},
+		"svc project show acme --local":                         {Local: true, Stage: "local"},
 		"svc project show acme":                                 {},
-		"svc project show acme --stage prod --region us-east-1": {stage: "prod", region: "us-east-1"},
+		"svc project show acme --stage prod --region us-east-1": {Stage: "prod", region: "us-east-1"},
 		"svc project show acme --profile me --stack other":      {profile: "me", stackName: "other"},
 	} {
 		if got := a.Line("project show %s", "acme"); got != want {

@@ -6,11 +6,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Complete registers the values of a flag for "svc completion".
-func Complete(cmd *cobra.Command, flag string, values ...string) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
-}
-
 // complete registers the completion of a command and of its commands: of the arguments by their names in the use line, and of
 // the flags that name a project.
 func (a *App) complete(cmd *cobra.Command) {

@@ -95,9 +95,6 @@ func (a *App) Confirm(ctx context.Context, yes bool, question string, steps ...s
 	return err
 }
 
-// outputs are the formats of --output: for people, for programs and for spreadsheets.
-var outputs = []string{"table", "json", "csv"}
-
 // Table is a result for people. The rows of a table without a header are names and values.
 type Table struct {
 	Header []string

@@ -27,7 +27,12 @@ const (
 
 // Usagef returns the error of a command line that is not valid.
 func Usagef(format string, args ...any) error {
-	return &FailureError{fmt.Sprintf(format, args...), ExitUsage, `"svc help", or --help after any command, shows the usage.`}
+	return Failf(ExitUsage, `"svc help", or --help after any command, shows the usage.`, format, args...)
+}
+
+// Failf returns an error with an exit code and a hint of its own.
+func Failf(exit int, hint, format string, args ...any) error {
+	return &FailureError{fmt.Sprintf(format, args...), exit, hint}
 }
 
 // Problems returns an error for a number of problems above 0 that a check has found and printed.

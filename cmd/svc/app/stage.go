@@ -36,7 +36,6 @@ import (
 // Stack holds the run of the command line, and the stores and clients of the stage that a command works on.
 type Stack struct {
 	*App
-	Stage    string
 	Projects *project.Store
 	Credits  *credit.Store
 	Secrets  *secret.Writer
@@ -85,7 +84,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 	if a.Local {
 		return a.openLocal(ctx)
 	}
-	a.stage = cmp.Or(a.stage, os.Getenv("SVC_STAGE"), "dev")
+	a.Stage = cmp.Or(a.Stage, os.Getenv("SVC_STAGE"), "dev")
 	cfg, err := a.loadAWS(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile))
 	if err != nil {
 		return nil, signInError(err)
@@ -96,7 +95,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, signInError(err)
 	}
-	s := a.newStack(a.stage, cfg, "", "")
+	s := a.newStack(cfg, "", "")
 	s.Actor = func(ctx context.Context) (string, error) {
 		who, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 		if err != nil {
@@ -105,7 +104,14 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		return *who.Arn, nil
 	}
 	s.Secrets.Key = os.Getenv("SVC_KMS_KEY") // empty: the key of AWS
-	s.Deployed = s.readDeployed
+	s.Deployed = func(ctx context.Context) (Deployed, error) {
+		stack, err := s.DeployedStack(ctx)
+		if err != nil {
+			return Deployed{}, err
+		}
+		prices, err := credit.ReadPrices(credit.FromParameters(stack.Parameters))
+		return Deployed{stack.Outputs["BaseUrl"], prices}, err
+	}
 	return s, nil
 }
 
@@ -133,21 +139,21 @@ type Fault struct {
 
 // openLocal connects to the local stack.
 func (a *App) openLocal(ctx context.Context) (*Stack, error) {
-	if a.stage != "" || a.region != "" || a.profile != "" {
+	if a.Stage != "" || a.region != "" || a.profile != "" {
 		return nil, Usagef("--local goes without --stage, --region and --profile")
 	}
 	running := localStack{Stage: "local"}
 	if err := readLocalStack(&running); err != nil {
 		return nil, err
 	}
-	a.stage = running.Stage
+	a.Stage = running.Stage
 	cfg, err := a.loadAWS(ctx, config.WithRegion("us-east-1"),
 		// The sandbox accepts the key as a function's role.
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("LOCALSVC", "local", "")))
 	if err != nil {
 		return nil, err
 	}
-	s := a.newStack(running.Stage, cfg, running.DynamoDBURL, running.SecretsURL)
+	s := a.newStack(cfg, running.DynamoDBURL, running.SecretsURL)
 	s.Actor = func(context.Context) (string, error) { return "local", nil }
 	s.Deployed = func(context.Context) (Deployed, error) { return Deployed{running.BaseURL, running.Prices}, nil }
 	s.Sandbox, s.LogDir = running.SandboxURL, running.LogDir
@@ -186,9 +192,9 @@ func readLocalStack(into *localStack) error {
 }
 
 // newStack makes the clients of a stage. An empty endpoint is the endpoint of AWS.
-func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
+func (a *App) newStack(cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
 	retryer := dynamo.Retryer(backoff)
-	s := &Stack{App: a, Stage: stage, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
+	s := &Stack{App: a, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
 	s.DB = dynamo.NewClient(cfg, func(o *dynamodb.Options) {
 		if o.HTTPClient, o.Retryer = cfg.HTTPClient, retryer; dynamoDBURL != "" {
 			o.BaseEndpoint = &dynamoDBURL
@@ -199,7 +205,7 @@ func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL str
 			o.BaseEndpoint = &secretsURL
 		}
 	})
-	s.Secrets = secret.NewWriter(s.Vault, stage)
+	s.Secrets = secret.NewWriter(s.Vault, a.Stage)
 	s.Projects = project.NewStore(s.DB, s.Table("projects"))
 	s.Credits = credit.NewStore(s.DB, credit.NamedTables(s.Table))
 	s.Burners = burner.NewStore(s.DB, s.Table("projects"))
@@ -207,11 +213,8 @@ func (a *App) newStack(stage string, cfg aws.Config, dynamoDBURL, secretsURL str
 	return s
 }
 
-// StageName returns the stage that the flags and the environment name, also where Open has failed.
-func (a *App) StageName() string { return a.stage }
-
 // StackName returns the name of the CloudFormation stack.
-func (a *App) StackName() string { return cmp.Or(a.stackName, "svc-"+a.stage) }
+func (a *App) StackName() string { return cmp.Or(a.stackName, "svc-"+a.Stage) }
 
 // Table returns the name of one of the stage's tables.
 func (s *Stack) Table(name string) string { return "svc-" + s.Stage + "-" + name }
@@ -222,9 +225,8 @@ func (s *Stack) HasRecovery(ctx context.Context, table string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	b := out.ContinuousBackupsDescription
-	return b != nil && b.PointInTimeRecoveryDescription != nil &&
-		b.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled, nil
+	recovery := out.ContinuousBackupsDescription.PointInTimeRecoveryDescription
+	return recovery != nil && recovery.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled, nil
 }
 
 // Load reads a project, and returns an error for a project that does not exist.
@@ -266,9 +268,16 @@ func KeptTables() []string {
 	return []string{"projects", "wallets", "ledger", "movements", "resolutions"}
 }
 
-// DescribeStack reads a stack from CloudFormation, and returns nil for a stack that does not exist.
-func DescribeStack(ctx context.Context, cfg aws.Config, name string) (*cloudformationtypes.Stack, error) {
-	out, err := cloudformation.NewFromConfig(cfg).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
+// CloudStack is a stack of CloudFormation with its parameters and outputs by name.
+type CloudStack struct {
+	Status              cloudformationtypes.StackStatus
+	Parameters, Outputs map[string]string
+}
+
+// DescribeStack reads the stack of the stage from CloudFormation, and returns nil for a stack that does not exist.
+func (s *Stack) DescribeStack(ctx context.Context) (*CloudStack, error) {
+	in := &cloudformation.DescribeStacksInput{StackName: new(s.StackName())}
+	out, err := cloudformation.NewFromConfig(s.AWS).DescribeStacks(ctx, in)
 	response, ok := errors.AsType[smithy.APIError](err)
 	if ok && response.ErrorCode() == "ValidationError" && strings.Contains(response.ErrorMessage(), "does not exist") {
 		return nil, nil
@@ -276,12 +285,20 @@ func DescribeStack(ctx context.Context, cfg aws.Config, name string) (*cloudform
 	if err != nil || len(out.Stacks) == 0 {
 		return nil, err
 	}
-	return &out.Stacks[0], nil
+	found := out.Stacks[0]
+	stack := &CloudStack{found.StackStatus, map[string]string{}, map[string]string{}}
+	for _, p := range found.Parameters {
+		stack.Parameters[aws.ToString(p.ParameterKey)] = aws.ToString(p.ParameterValue)
+	}
+	for _, o := range found.Outputs {
+		stack.Outputs[aws.ToString(o.OutputKey)] = aws.ToString(o.OutputValue)
+	}
+	return stack, nil
 }
 
 // DeployedStack reads the stack of the stage from CloudFormation. A stack that does not exist is an error.
-func (s *Stack) DeployedStack(ctx context.Context) (*cloudformationtypes.Stack, error) {
-	stack, err := DescribeStack(ctx, s.AWS, s.StackName())
+func (s *Stack) DeployedStack(ctx context.Context) (*CloudStack, error) {
+	stack, err := s.DescribeStack(ctx)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the stack %s: %w", s.StackName(), err)
@@ -289,23 +306,4 @@ func (s *Stack) DeployedStack(ctx context.Context) (*cloudformationtypes.Stack, 
 		return nil, fmt.Errorf("there is no stack %s (--stack names another)", s.StackName())
 	}
 	return stack, nil
-}
-
-// readDeployed reads the base URL and the prices of the stack.
-func (s *Stack) readDeployed(ctx context.Context) (Deployed, error) {
-	stack, err := s.DeployedStack(ctx)
-	if err != nil {
-		return Deployed{}, err
-	}
-	d, parameters := Deployed{}, map[string]string{}
-	for _, o := range stack.Outputs {
-		if aws.ToString(o.OutputKey) == "BaseUrl" {
-			d.BaseURL = aws.ToString(o.OutputValue)
-		}
-	}
-	for _, p := range stack.Parameters {
-		parameters[aws.ToString(p.ParameterKey)] = aws.ToString(p.ParameterValue)
-	}
-	d.Prices, err = credit.ReadPrices(credit.FromParameters(parameters))
-	return d, err
 }

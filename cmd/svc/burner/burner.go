@@ -72,7 +72,7 @@ type change struct {
 	Unchanged []string `json:"unchanged"` // as the command would leave them
 }
 
-// normalDomains converts domains to lower-case ASCII, sorts them and removes duplicates.
+// normalDomains converts domains to lower-case ASCII.
 func normalDomains(texts []string) ([]string, error) {
 	var domains []string
 	for _, text := range texts {
@@ -87,8 +87,7 @@ func normalDomains(texts []string) ([]string, error) {
 		}
 		domains = append(domains, domain)
 	}
-	slices.Sort(domains)
-	return slices.Compact(domains), nil
+	return domains, nil
 }
 
 // maxDomainFile bounds an imported file, in bytes.
@@ -111,8 +110,7 @@ func readDomains(a *app.App, file string) (domains []string, err error) {
 		}
 		domains = append(domains, normal...)
 	}
-	slices.Sort(domains)
-	return slices.Compact(domains), nil
+	return domains, nil
 }
 
 // command completes a command that changes the judgement about domains, which parse returns from the arguments. The project
@@ -128,6 +126,8 @@ func (o operation) command(a *app.App, parse func(args []string) ([]string, erro
 			projectID, args = args[0], args[1:]
 		}
 		domains, err = parse(args)
+		slices.Sort(domains)
+		domains = slices.Compact(domains)
 		return err
 	}, func(ctx context.Context, s *app.Stack) error {
 		if o.judgement != burner.Allowed || cmd.Flags().Changed("project") {
@@ -165,14 +165,17 @@ func (o operation) write(ctx context.Context, s *app.Stack, projectID string, do
 	if err != nil {
 		return err
 	}
-	t := app.Table{Header: []string{"DOMAIN", "IS"}, Empty: "Nothing was changed."}
-	for _, d := range c.Domains {
-		t.Rows = append(t.Rows, []string{d, o.done})
+	rows := append(rowsOf(c.Domains, o.done), rowsOf(c.Unchanged, o.unchanged)...)
+	return s.Print(c, app.Table{Header: header, Rows: rows, Empty: "Nothing was changed."})
+}
+
+var header = []string{"DOMAIN", "IS"}
+
+func rowsOf(domains []string, is string) (rows [][]string) {
+	for _, d := range domains {
+		rows = append(rows, []string{d, is})
 	}
-	for _, d := range c.Unchanged {
-		t.Rows = append(t.Rows, []string{d, o.unchanged})
-	}
-	return s.Print(c, t)
+	return rows
 }
 
 func list(a *app.App) *cobra.Command {
@@ -181,7 +184,7 @@ func list(a *app.App) *cobra.Command {
 		Use:   "list [PROJECT]",
 		Short: "Show a project's own domains, or the domains that are allowed for the stage",
 	}, app.Bind(&projectID), func(ctx context.Context, s *app.Stack) error {
-		t := app.Table{Header: []string{"DOMAIN", "IS"}, Empty: `No domain is allowed for the stage. "svc burner allow" allows one.`}
+		t := app.Table{Header: header, Empty: `No domain is allowed for the stage. "svc burner allow" allows one.`}
 		if projectID != "" {
 			if _, err := s.Load(ctx, projectID); err != nil {
 				return err
@@ -192,12 +195,7 @@ func list(a *app.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for _, d := range judged.Disposable {
-			t.Rows = append(t.Rows, []string{d, "disposable"})
-		}
-		for _, d := range judged.Allowed {
-			t.Rows = append(t.Rows, []string{d, "allowed"})
-		}
+		t.Rows = append(rowsOf(judged.Disposable, "disposable"), rowsOf(judged.Allowed, "allowed")...)
 		return s.Print(struct {
 			ProjectID string `json:"project_id"`
 			burner.Domains

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,23 +36,6 @@ func ReadAccount(ctx context.Context, s *app.Stack, o Offer, owner string, env p
 	return Account{o, owner, env, stored, stored, "not tried"}, err
 }
 
-// ReadAccounts reads the stored fields of an owner's account in each environment.
-func ReadAccounts(ctx context.Context, s *app.Stack, o Offer, owner string, envs []project.Environment) (all []Account, err error) {
-	for _, env := range envs {
-		t, err := ReadAccount(ctx, s, o, owner, env)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, t)
-	}
-	return all, nil
-}
-
-// Name returns the name of the secret that holds the fields.
-func (t *Account) Name(s *app.Stack) string {
-	return secret.Name(s.Stage, t.Offer.Kind, t.Owner)
-}
-
 // Changed reports whether the fields differ from the stored fields.
 func (t *Account) Changed() bool { return !maps.Equal(t.Stored, t.Fields) }
 
@@ -70,24 +52,6 @@ func Put(ctx context.Context, s *app.Stack, accounts []Account) error {
 		return nil
 	}
 	return s.Secrets.Put(ctx, accounts[0].Offer.Kind, accounts[0].Owner, changes...)
-}
-
-// Store stores the fields of several accounts, and prints the accounts with the names of their fields.
-func Store(ctx context.Context, s *app.Stack, accounts []Account) error {
-	if err := Put(ctx, s, accounts); err != nil {
-		return err
-	}
-	var views []map[string]any
-	var tables []app.Table
-	for _, t := range accounts {
-		name, vendor, fields := t.Name(s), t.Offer.Spec.Name, t.Fields.Names()
-		views = append(views, map[string]any{
-			"secret": name, "environment": t.Environment, "vendor": vendor, "fields": fields, "changed": t.Changed(), "tried": t.Tried,
-		})
-		tables = append(tables, app.Table{Rows: app.Rows("Secret", name, "Environment", string(t.Environment), "Vendor", vendor,
-			"Fields", strings.Join(fields, ", "), "Tried", t.Tried)})
-	}
-	return s.Print(app.OneOrAll(views), tables...)
 }
 
 // Staged are new secret fields of an account that are not yet stored.
@@ -183,20 +147,17 @@ func askSecrets(ctx context.Context, s *app.Stack, spec upstream.Spec, accounts 
 // anyAddress is the address of a test look-up: a public resolver.
 var anyAddress = netip.MustParseAddr("9.9.9.9")
 
-// ErrNoTest reports that a vendor has no call that tests an account without an effect.
-var ErrNoTest = errors.New("the vendor has no call that tests an account without sending anything")
+// noTest is the result for an account at a vendor without a call that has no effect.
+const noTest = "complete; the vendor has no call that tests an account without sending anything"
 
-// TestAccount makes one call with an account that sends and changes nothing, and returns its result for the operator.
+// TestAccount makes one call with an account at a vendor of Offers, and returns the result for the operator. The call sends
+// and changes nothing.
 func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (string, error) {
 	switch account.Integration.Kind {
 	case project.SMS:
-		vendor := sms.NewTable(s.AWS).Find(account.Integration.Vendor)
-		if vendor == nil {
-			return "", ErrNoTest
-		}
-		balancer, ok := vendor.New(s.Vendors, account).(sms.Balancer)
+		balancer, ok := sms.NewTable(s.AWS).Find(account.Integration.Vendor).New(s.Vendors, account).(sms.Balancer)
 		if !ok {
-			return "", ErrNoTest
+			return noTest, nil
 		}
 		balance, err := balancer.Balance(ctx)
 		return "balance at the vendor: " + balance, err
@@ -205,14 +166,14 @@ func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (s
 	case project.Location:
 		return lookUp(ctx, s, lookup.Places(), account)
 	}
-	return "", ErrNoTest
+	return noTest, nil
 }
 
 // lookUp makes one look-up at a vendor.
 func lookUp[T any](ctx context.Context, s *app.Stack, rows []lookup.Vendor[T], account upstream.Account) (string, error) {
 	vendor := lookup.Find(rows, account.Integration.Vendor)
-	if vendor == nil || vendor.OnDisk() {
-		return "", ErrNoTest
+	if vendor.OnDisk() {
+		return noTest, nil
 	}
 	_, err := vendor.Ask(ctx, lookup.Caller{Client: s.Vendors, Account: account}, anyAddress)
 	if errors.Is(err, lookup.ErrUnknown) {

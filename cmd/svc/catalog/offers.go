@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -63,26 +64,22 @@ func Find(kind, vendor string) (Offer, error) {
 	if err := ValidateKind(kind); err != nil {
 		return Offer{}, err
 	}
-	offers := slices.DeleteFunc(Offers(), func(o Offer) bool { return o.Kind != project.Kind(kind) })
-	if vendor == "" && len(offers) == 1 {
-		return offers[0], nil
+	offers := slices.DeleteFunc(Offers(), func(o Offer) bool { return string(o.Kind) != kind })
+	for _, o := range offers {
+		if o.Spec.Name == vendor || vendor == "" && len(offers) == 1 {
+			return o, nil
+		}
 	}
-	if at := slices.IndexFunc(offers, func(o Offer) bool { return o.Spec.Name == vendor }); at >= 0 {
-		return offers[at], nil
+	problem := "missing VENDOR"
+	if vendor != "" {
+		problem = fmt.Sprintf("no vendor %q", vendor)
 	}
-	if vendor == "" {
-		return Offer{}, app.Usagef("missing VENDOR; the vendors of kind %s are %s", kind, join(offers, func(o Offer) string { return o.Spec.Name }))
-	}
-	return Offer{}, app.Usagef("no vendor %q of kind %s; the vendors are %s", vendor, kind, join(offers, func(o Offer) string { return o.Spec.Name }))
+	names := join(offers, func(o Offer) string { return o.Spec.Name })
+	return Offer{}, app.Usagef("%s; the vendors of kind %s are %s", problem, kind, names)
 }
 
-// ParseVendor returns a parser of the arguments KIND and VENDOR, which sets the offer. VENDOR may be absent.
-func ParseVendor(o *Offer) func(args []string) error {
-	return func(args []string) (err error) {
-		*o, err = Find(args[0], strings.Join(args[1:], ""))
-		return err
-	}
-}
+// FindByArguments returns the vendor of the arguments KIND and VENDOR. VENDOR may be absent.
+func FindByArguments(args []string) (Offer, error) { return Find(args[0], strings.Join(args[1:], "")) }
 
 // Values returns the kinds, and the vendors of the kind before them or of SMS, for "svc completion".
 func Values() map[string]func(before []string) []string {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
-	cloudformation "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -60,14 +58,12 @@ func functionRole(ctx context.Context, s *app.Stack, kind project.Kind) (string,
 	if err != nil {
 		return "", err
 	}
-	at := slices.IndexFunc(stack.Outputs, func(o cloudformation.Output) bool {
-		return strings.EqualFold(aws.ToString(o.OutputKey), string(kind)+"FunctionArn")
-	})
-	if at < 0 {
+	name := stack.Outputs[strings.ToUpper(string(kind[:1]))+string(kind[1:])+"FunctionArn"]
+	if name == "" {
 		return "", errors.New("the stack " + s.StackName() + " does not name the function " + string(kind))
 	}
-	function, err := lambda.NewFromConfig(s.AWS).GetFunctionConfiguration(ctx,
-		&lambda.GetFunctionConfigurationInput{FunctionName: stack.Outputs[at].OutputValue})
+	in := &lambda.GetFunctionConfigurationInput{FunctionName: &name}
+	function, err := lambda.NewFromConfig(s.AWS).GetFunctionConfiguration(ctx, in)
 	if err != nil {
 		return "", err
 	}

@@ -100,7 +100,7 @@ func issue(a *app.App) *cobra.Command {
 		}
 		return printIssued(s, func(i Issued) string { return request(ctx, s, rec, i) }, issued...)
 	})
-	app.EnvironmentsFlag(cmd, &envs, "development")
+	app.EnvironmentFlag(cmd, &envs, "development", true)
 	return cmd
 }
 

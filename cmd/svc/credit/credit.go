@@ -19,7 +19,7 @@ import (
 // Command returns "svc credit".
 func Command(a *app.App) *cobra.Command {
 	return app.Group("credit", "Grant credits, show balances and the ledger (1 USD is 1,000,000 credits)",
-		grant(a), app.Moved("grants", `"svc credit grant --file FILE"`), refund(a), adjust(a), alert(a),
+		grant(a), refund(a), adjust(a), alert(a),
 		a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, balance),
 		ledger(a))
 }
@@ -147,8 +147,6 @@ its batch and project, so the command may be repeated.`,
 			return err
 		case len(args) < 2:
 			return app.Usagef("missing %s, or --file", strings.Join([]string{"PROJECT", "CREDITS"}[len(args):], " and "))
-		case strings.HasPrefix(args[1], "-"):
-			return app.Usagef(`a grant cannot be negative: "svc credit adjust PROJECT --by %s" removes credits`, args[1])
 		}
 		m.Project = args[0]
 		if m.Credits, err = app.Integer("CREDITS", args[1], 1, credit.MaxBalance); err != nil {

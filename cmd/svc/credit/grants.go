@@ -25,7 +25,7 @@ type bulkGrant struct {
 	Outcome   string     `json:"outcome"` // granted, would be granted, or the error
 }
 
-var batchPattern = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(-[A-Za-z0-9._-]{1,80})?$`)
+var batchPattern = regexp.MustCompile(`^.{10}(-[A-Za-z0-9._-]{1,80})?$`)
 
 // byteOrderMark begins the UTF-8 files of spreadsheets.
 const byteOrderMark = "\ufeff"
@@ -84,13 +84,9 @@ func readGrants(text, batch, reason string) ([]bulkGrant, error) {
 
 // parseBatch returns the day in the name of a batch.
 func parseBatch(batch string) (time.Time, error) {
-	match := batchPattern.FindStringSubmatch(batch)
-	if match == nil {
-		return time.Time{}, app.Usagef("--batch names the file's grants and begins with their date, such as 2026-03-31-invoices, not %q", batch)
-	}
-	day, err := time.Parse(time.DateOnly, match[1])
-	if err != nil {
-		return day, app.Usagef("--batch: %s is not a date", match[1])
+	day, err := time.Parse(time.DateOnly, batch[:min(len(batch), len(time.DateOnly))])
+	if err != nil || !batchPattern.MatchString(batch) {
+		return day, app.Usagef("--batch names the file's grants and begins with their date, such as 2026-03-31-invoices, not %q", batch)
 	}
 	return day, app.ValidateDay("--batch", day)
 }
@@ -147,14 +143,16 @@ func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {
 	for i := range grants {
 		g := &grants[i]
 		step()
-		if err := grantOne(ctx, s, *g, actor); err != nil {
+		var err error
+		if g.Outcome = "would be granted"; !s.DryRun {
+			g.Outcome, err = "granted", makeGrant(ctx, s, credit.Movement{
+				Project: g.ProjectID, ID: g.ID, Credits: g.Credits, Reason: g.Reason, Actor: actor, RequestID: string(g.ID),
+			})
+		}
+		if err != nil {
 			g.Outcome = err.Error()
 			failed++
 		} else {
-			g.Outcome = "granted"
-			if s.DryRun {
-				g.Outcome = "would be granted"
-			}
 			total += g.Credits
 		}
 		t.Rows = append(t.Rows, []string{g.ProjectID, s.Number(g.Credits), g.Reason, string(g.ID), g.Outcome})
@@ -167,12 +165,4 @@ func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {
 		return errNotAll
 	}
 	return nil
-}
-
-// grantOne makes one grant. A dry run makes no grant.
-func grantOne(ctx context.Context, s *app.Stack, g bulkGrant, actor string) error {
-	if err := ctx.Err(); err != nil || s.DryRun {
-		return err
-	}
-	return makeGrant(ctx, s, credit.Movement{Project: g.ProjectID, ID: g.ID, Credits: g.Credits, Reason: g.Reason, Actor: actor, RequestID: string(g.ID)})
 }

@@ -66,24 +66,24 @@ Entries with which the settling function releases unused credits are not shown.`
 		if err != nil {
 			return err
 		}
-		return printEntries(s, slices.DeleteFunc(entries, func(e credit.Entry) bool { return e.State == credit.Released && e.Price == "" }))
+		entries = slices.DeleteFunc(entries, func(e credit.Entry) bool { return e.State == credit.Released && e.Price == "" })
+		header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
+		t := app.Table{Header: header, Empty: "No entries."}
+		return app.PrintList(s.App, t, entries, func(e credit.Entry) (credit.Entry, []string) {
+			e.Credits = effect(e)
+			credits, dollars := s.Number(e.Credits), app.Dollars(e.Credits)
+			if e.Credits > 0 && !s.CSV() {
+				credits, dollars = "+"+credits, "+"+dollars
+			}
+			return e, []string{
+				string(e.Key), s.Time(e.At), string(e.State), credits, dollars,
+				e.Price, e.Environment, e.Vendor, e.RequestID, Note(e),
+			}
+		})
 	})
-	cmd.AddCommand(app.Moved("verify", `"svc ledger verify"`))
 	days.AddFlags(cmd)
 	cmd.Flags().BoolVar(&uncertain, "uncertain", false, "show the uncertain charges of all days: a vendor may have carried out the request")
 	return cmd
-}
-
-func printEntries(s *app.Stack, entries []credit.Entry) error {
-	header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
-	return app.PrintList(s.App, app.Table{Header: header, Empty: "No entries."}, entries, func(e credit.Entry) (credit.Entry, []string) {
-		e.Credits = effect(e)
-		credits, dollars := s.Number(e.Credits), app.Dollars(e.Credits)
-		if e.Credits > 0 && !s.CSV() {
-			credits, dollars = "+"+credits, "+"+dollars
-		}
-		return e, []string{string(e.Key), s.Time(e.At), string(e.State), credits, dollars, e.Price, e.Environment, e.Vendor, e.RequestID, Note(e)}
-	})
 }
 
 // LedgerCommand returns "svc ledger".

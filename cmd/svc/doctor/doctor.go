@@ -36,7 +36,7 @@ Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
 		if probe && only == "" {
 			return app.Usagef("--probe needs --project")
 		}
-		d := &Diagnosis{Stack: s, Only: only, probe: probe, Pause: probePause, Now: time.Now}
+		d := &Diagnosis{Stack: s, Only: only, probe: probe, Pause: probePause}
 		return d.run(ctx, all)
 	})
 	cmd.Flags().StringVar(&only, "project", "", "check this project alone")
@@ -85,7 +85,6 @@ type Diagnosis struct {
 	probe bool
 	// Pause is the time between the probe's attempts.
 	Pause             time.Duration
-	Now               func() time.Time
 	noTables, noVault bool // later checks skip what cannot be reached
 
 	rights map[string]bool // the origination identities that were checked
@@ -99,10 +98,7 @@ var checks = []func(*Diagnosis, context.Context){
 
 func (d *Diagnosis) identity(ctx context.Context) {
 	actor, err := d.Actor(ctx)
-	if d.Failed("identity", "", err) {
-		return
-	}
-	d.Add(app.OK, "identity", actor, "", "")
+	d.AddIf(!d.Failed("identity", "", err), app.OK, "identity", actor, "", "")
 }
 
 // gatewayTimeout bounds a request to the API, with a cold start.

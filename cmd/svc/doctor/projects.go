@@ -53,29 +53,27 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 	d.AddIf(rec.Trial && len(rec.TrialDestinations) == 0, app.Warning, "trial", id, "it is on trial, and no destination is allowed",
 		d.Line("project trial %s on --allow 0771234567", id))
 	for _, env := range project.Environments() {
-		if err := d.environment(ctx, rec, env); err != nil {
-			return err
-		}
+		d.environment(ctx, rec, env)
 	}
 	for _, c := range rec.Credentials {
-		long := len(c.Secrets) > 1 && d.Now().Sub(c.Secrets[len(c.Secrets)-1].Created) > maxRotation
+		long := len(c.Secrets) > 1 && time.Since(c.Secrets[len(c.Secrets)-1].Created) > maxRotation
 		d.AddIf(long, app.Warning, "rotation", c.ClientID, "its older secret still works, a week after the newer one",
 			d.Line("credential rotate %s --finish", c.ClientID))
 	}
 	return d.money(ctx, rec)
 }
 
-func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env project.Environment) error {
+func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env project.Environment) {
 	subject := rec.ID + " " + string(env)
 	credentials := slices.ContainsFunc(rec.Credentials, func(c project.Credential) bool { return c.Environment == env && c.Active && len(c.Secrets) > 0 })
 	connect := d.Line("integration set %s barcode builtin --env %s --mode managed", rec.ID, env)
-	active := 0
-	checked := map[project.Kind]bool{}
+	active, checked := 0, map[project.Kind]bool{}
 	for _, i := range rec.Integrations {
-		if i.Environment == env && !i.Active {
+		switch {
+		case i.Environment != env:
+			continue
+		case !i.Active:
 			connect = d.Line("integration enable %s %s %s --env %s", rec.ID, i.Kind, i.Vendor, env)
-		}
-		if i.Environment != env || !i.Active {
 			continue
 		}
 		active++
@@ -101,7 +99,6 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 	if env == project.Production && credentials {
 		d.dailyLimits(rec)
 	}
-	return nil
 }
 
 // dailyLimits reports that a stolen production credential can spend without a limit of a day
@@ -181,7 +178,7 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 	case wallet.Balance < wallet.Alert:
 		d.Add(app.Warning, "wallet", rec.ID, app.Credits(wallet.Balance)+", below its alert of "+app.Credits(wallet.Alert), grant)
 	}
-	if wallet != nil && !wallet.Oldest.IsZero() && d.Now().Sub(wallet.Oldest) > maxPending {
+	if wallet != nil && !wallet.Oldest.IsZero() && time.Since(wallet.Oldest) > maxPending {
 		d.Add(app.Broken, "settler", rec.ID, "requests that ended long ago hold a lease since "+app.Second(wallet.Oldest), "The settling function does not run: docs/runbook.md, Settle silent.")
 	}
 	uncertain, err := d.Credits.Uncertain(ctx, rec.ID)

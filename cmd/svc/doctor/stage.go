@@ -54,17 +54,12 @@ func (d *Diagnosis) tables(ctx context.Context) {
 		}
 		if at, known := awsmiddleware.GetServerTime(out.ResultMetadata); known && !skewKnown {
 			skewKnown = true
-			d.clock(d.Now().Sub(at))
+			d.clock(time.Since(at))
 		}
 		severity, detail, advice, err := d.table(ctx, want.name, want.keys, out.Table)
-		if d.Failed("table", name, err) {
-			continue
-		}
-		d.Add(severity, "table", name, detail, advice)
+		d.AddIf(!d.Failed("table", name, err), severity, "table", name, detail, advice)
 	}
-	if missing > 0 {
-		d.noTables = true
-	}
+	d.noTables = d.noTables || missing > 0
 	if missing == len(tableKeys) {
 		d.otherStages(ctx)
 	}
@@ -145,8 +140,7 @@ func (d *Diagnosis) vaultAccess(ctx context.Context) {
 	name := secret.Name(d.Stage, project.SMS, secret.Managed)
 	_, err := d.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	if response, ok := errors.AsType[smithy.APIError](err); err != nil && (!ok || response.ErrorCode() != "ResourceNotFoundException" && response.ErrorCode() != "InvalidRequestException") {
-		d.Failed("secrets", "Secrets Manager", err)
-		d.noVault = true
+		d.noVault = d.Failed("secrets", "Secrets Manager", err)
 		return
 	}
 	d.Add(app.OK, "secrets", "Secrets Manager", "", "")
@@ -170,12 +164,8 @@ func (d *Diagnosis) managedSecrets(ctx context.Context) {
 func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner, restore string) {
 	name := secret.Name(d.Stage, kind, owner)
 	deleted, err := d.Secrets.Deleted(ctx, kind, owner)
-	switch {
-	case err != nil:
-		d.Failed("secret", name, err)
-	case deleted:
-		d.Add(app.Broken, "secret", name, "it is scheduled for deletion: no function can read it", restore)
-	}
+	d.Failed("secret", name, err)
+	d.AddIf(deleted, app.Broken, "secret", name, "it is scheduled for deletion: no function can read it", restore)
 }
 
 // ratesStale is the age from which exchange rates are too old: their hourly fetch has failed several times.
@@ -191,8 +181,8 @@ func (d *Diagnosis) exchangeRates(ctx context.Context) {
 		d.Failed("rates", "", err)
 	case current == nil:
 		d.Add(app.Warning, "rates", "", "there are no exchange rates: currency operations return 422", d.Line("rates sync"))
-	case d.Now().Sub(current.Fetched) > ratesStale:
-		d.Add(app.Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", d.Now().Sub(current.Fetched).Round(time.Minute)), d.Line("rates show"))
+	case time.Since(current.Fetched) > ratesStale:
+		d.Add(app.Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", time.Since(current.Fetched).Round(time.Minute)), d.Line("rates show"))
 	default:
 		d.Add(app.OK, "rates", current.Source, "", "")
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -26,20 +25,11 @@ func Command(a *app.App) *cobra.Command {
 		enable(a, "disable", "Stop using an integration; its settings and secrets stay", false))
 }
 
-// show prints the integrations of a project of one kind in some environments: those with the vendor, or all without a name.
-func show(ctx context.Context, s *app.Stack, projectID string, envs []project.Environment, kind project.Kind, vendor string) error {
-	rec, err := s.Load(ctx, projectID)
-	if err != nil {
-		return err
-	}
+// choose keeps the integrations of a project in environments, of a kind and with a vendor. An empty text is for all.
+func choose(rec *project.Record, envs []project.Environment, kind project.Kind, vendor string) {
 	rec.Integrations = slices.DeleteFunc(rec.Integrations, func(i project.Integration) bool {
-		return i.Kind != kind || vendor != "" && i.Vendor != vendor || !slices.Contains(envs, i.Environment)
+		return !slices.Contains(envs, i.Environment) || kind != "" && i.Kind != kind || vendor != "" && i.Vendor != vendor
 	})
-	views, err := catalog.ViewAll(ctx, s, rec)
-	if err != nil {
-		return err
-	}
-	return s.Print(app.OneOrAll(views), catalog.Table(views))
 }
 
 func list(a *app.App) *cobra.Command {
@@ -47,14 +37,14 @@ func list(a *app.App) *cobra.Command {
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use: "list PROJECT", Short: "List a project's integrations with their missing fields",
 	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		choose(rec, envs, "", "")
 		views, err := catalog.ViewAll(ctx, s, rec)
 		if err != nil {
 			return err
 		}
-		views = slices.DeleteFunc(views, func(v catalog.View) bool { return !slices.Contains(envs, v.Environment) })
 		return s.Print(views, catalog.Table(views))
 	})
-	app.EnvironmentsFlag(cmd, &envs, "both")
+	app.EnvironmentFlag(cmd, &envs, "both", true)
 	return cmd
 }
 
@@ -62,7 +52,7 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 	var kind, vendor string
 	var envs []project.Environment
 	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
-	app.EnvironmentsFlag(cmd, &envs, "development")
+	app.EnvironmentFlag(cmd, &envs, "development", true)
 	return a.ProjectCommand(cmd, func(args []string) (err error) {
 		if active { // disable also takes a vendor that only another version knows
 			_, err = catalog.Find(args[0], args[1])
@@ -98,10 +88,19 @@ func store(
 	if err != nil {
 		return err
 	}
+	rec, err := s.Load(ctx, id)
+	if err != nil {
+		return err
+	}
 	if replace {
 		vendor = ""
 	}
-	return show(ctx, s, id, envs, kind, vendor)
+	choose(rec, envs, kind, vendor)
+	views, err := catalog.ViewAll(ctx, s, rec)
+	if err != nil {
+		return err
+	}
+	return s.Print(app.OneOrAll(views), catalog.Table(views))
 }
 
 // withOthers validates integrations, and with replace makes them active and adds the other active ones of their kinds and
@@ -109,10 +108,7 @@ func store(
 // others by an integration that is incomplete.
 func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.Integration) ([]project.Integration, error) {
 	var others []project.Integration
-	hint := []string{
-		"Replace the others in one write, or deactivate them first:",
-		strings.Replace(s.Again("--replace"), "integration enable", "integration set", 1),
-	}
+	hint := []string{`Replace the others in one write by "svc integration set" with --replace, or deactivate them first:`}
 	for n := range all {
 		i := &all[n]
 		i.Active = i.Active || replace
@@ -130,7 +126,7 @@ func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.I
 	}
 	err := rec.ValidateIntegrations(all...)
 	if errors.Is(err, project.ErrMixedModes) {
-		err = &app.FailureError{Text: err.Error(), Exit: app.ExitRefused, Hint: strings.Join(hint, "\n")}
+		err = app.Failf(app.ExitRefused, strings.Join(hint, "\n"), "%v", err)
 	}
 	return all, err
 }
@@ -153,27 +149,18 @@ fields the command asks IAM whether the role of the function has the right to se
 		}
 		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		integrations := slices.DeleteFunc(slices.Clone(rec.Integrations), func(i project.Integration) bool {
-			return !slices.Contains(envs, i.Environment) || kind != "" && string(i.Kind) != kind || vendor != "" && i.Vendor != vendor
-		})
-		if len(integrations) > 0 {
-			return checkAll(ctx, s, rec.ID, integrations)
+		if choose(rec, envs, project.Kind(kind), vendor); len(rec.Integrations) == 0 {
+			return fmt.Errorf("no such integrations of project %s: %w", rec.ID, project.ErrNotFound)
 		}
-		return fmt.Errorf("no such integrations of project %s: %w", rec.ID, project.ErrNotFound)
+		var f app.Findings
+		for _, i := range rec.Integrations {
+			detail, err := checkOne(ctx, s, rec.ID, i)
+			f.AddIf(!f.Failed("integration", i.ID, err), app.OK, "integration", i.ID, detail, "")
+		}
+		return s.PrintFindings(f.Found, true)
 	})
-	app.EnvironmentsFlag(cmd, &envs, "both")
+	app.EnvironmentFlag(cmd, &envs, "both", true)
 	return cmd
-}
-
-func checkAll(ctx context.Context, s *app.Stack, projectID string, integrations []project.Integration) error {
-	var f app.Findings
-	for _, i := range integrations {
-		detail, err := checkOne(ctx, s, projectID, i)
-		if !f.Failed("integration", i.ID, err) {
-			f.Add(app.OK, "integration", i.ID, detail, "")
-		}
-	}
-	return s.PrintFindings(f.Found, true)
 }
 
 // checkOne checks one integration.
@@ -181,9 +168,6 @@ func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Int
 	account, err := catalog.Resolve(ctx, s, projectID, i)
 	if err == nil {
 		detail, err = catalog.TestAccount(ctx, s, account)
-	}
-	if errors.Is(err, catalog.ErrNoTest) {
-		detail, err = "complete; "+catalog.ErrNoTest.Error(), nil
 	}
 	if err != nil {
 		return "", err
@@ -201,7 +185,7 @@ type setOptions struct {
 	*app.App
 	offer                     catalog.Offer
 	environments              []project.Environment
-	mode                      string
+	mode                      project.Mode
 	secrets                   catalog.SecretInput
 	settings                  []string
 	priority                  int
@@ -233,10 +217,12 @@ input with --secrets -. A managed integration uses the service's own account, se
   svc integration set acme sms textlk --mode manual --setting sender_id=Acme --secrets - --replace < textlk.json`,
 	}, o.parse, o.run)
 	o.App = a
-	app.EnvironmentsFlag(cmd, &o.environments, "development")
+	app.EnvironmentFlag(cmd, &o.environments, "development", true)
 	flags := cmd.Flags()
-	flags.StringVar(&o.mode, "mode", "", "managed: the service's account, the project pays credits; byok or manual: the project's own account")
-	app.Complete(cmd, "mode", slices.Sorted(maps.Keys(modes))...)
+	// Manual is the contract's word for BYOK.
+	modes := map[string]project.Mode{"managed": project.Managed, "byok": project.BYOK, "manual": project.BYOK}
+	app.ChoiceFlag(cmd, flags, "mode", "managed: the service's account, the project pays credits; "+
+		"byok or manual: the project's own account", &o.mode, modes)
 	flags.StringArrayVar(&o.settings, "setting", nil, "NAME=VALUE, a setting of the vendor (repeat for more)")
 	_ = cmd.RegisterFlagCompletionFunc("setting", completeSettings) // the flag exists
 	o.secrets.AddFlag(cmd)
@@ -249,12 +235,9 @@ input with --secrets -. A managed integration uses the service's own account, se
 	return cmd
 }
 
-// modes are the values of --mode: Manual is the contract's word for BYOK.
-var modes = map[string]project.Mode{"managed": project.Managed, "byok": project.BYOK, "manual": project.BYOK}
-
 func completeSettings(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-	var offer catalog.Offer
-	if len(args) > 1 && catalog.ParseVendor(&offer)(args[1:]) == nil {
+	if len(args) > 1 {
+		offer, _ := catalog.FindByArguments(args[1:]) // an unknown vendor has no settings
 		for _, f := range offer.Settings() {
 			names = append(names, f.Name+"=")
 		}
@@ -262,20 +245,17 @@ func completeSettings(_ *cobra.Command, args []string, _ string) (names []string
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-func (o *setOptions) parse(args []string) error {
-	if err := catalog.ParseVendor(&o.offer)(args); err != nil {
+func (o *setOptions) parse(args []string) (err error) {
+	if o.offer, err = catalog.FindByArguments(args); err != nil {
 		return err
 	}
 	if _, err := o.offer.Apply(nil, o.settings); err != nil {
 		return err
 	}
-	mode, known := modes[o.mode]
 	switch {
-	case o.mode != "" && !known:
-		return app.Usagef(`--mode is "managed", "byok" or "manual", not %q`, o.mode)
 	case o.replace && o.inactive:
 		return app.Usagef("give --replace or --inactive, not both")
-	case o.secrets.File != "" && mode == project.Managed:
+	case o.secrets.File != "" && o.mode == project.Managed:
 		return errSecretsOfManaged
 	}
 	return o.secrets.Parse(o.App, o.offer.Spec)
@@ -343,7 +323,7 @@ func (o *setOptions) integration(s *app.Stack, rec *project.Record, env project.
 	} else if o.mode == "" {
 		return i, app.Usagef(`a new integration needs --mode, "managed" or "byok"`)
 	}
-	i.Mode = cmp.Or(modes[o.mode], i.Mode)
+	i.Mode = cmp.Or(o.mode, i.Mode)
 	if o.hasPriority() {
 		i.Priority = o.priority
 	}

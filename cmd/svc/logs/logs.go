@@ -84,10 +84,8 @@ func (f *Filter) run(ctx context.Context, s *app.Stack) error {
 		return err
 	}
 	if len(found) == 0 && f.id != "" {
-		return &app.FailureError{
-			Text: "no log lines of request " + f.id, Exit: app.ExitNotFound,
-			Hint: cmp.Or(more, "--last looks back further than "+f.Last.String()+". Functions log no requests at a LogLevel above INFO."),
-		}
+		hint := "--last looks back further than " + f.Last.String() + ". Functions log no requests at a LogLevel above INFO."
+		return app.Failf(app.ExitNotFound, cmp.Or(more, hint), "no log lines of request %s", f.id)
 	}
 	if more != "" {
 		s.Note("%s", more)

@@ -98,9 +98,9 @@ func (o *options) parameters() (parameters, error) {
 	case errors.Is(err, fs.ErrNotExist) && o.released: // a package need not have the file
 	case err != nil:
 		return parameters{}, app.Usagef("%s: %v", o.config, err)
-	case config[o.StageName()] != nil:
-		p.from, p.inFile = o.config+" ["+o.StageName()+"]", true
-		maps.Copy(p.set, stageOverrides(config, o.StageName()))
+	case config[o.Stage] != nil:
+		p.from, p.inFile = o.config+" ["+o.Stage+"]", true
+		maps.Copy(p.set, stageOverrides(config, o.Stage))
 	}
 	for _, text := range o.given {
 		name, value, ok := strings.Cut(text, "=")
@@ -110,7 +110,7 @@ func (o *options) parameters() (parameters, error) {
 		p.set[name] = value
 	}
 	if p.set["Stage"] == "" {
-		p.set["Stage"] = o.StageName()
+		p.set["Stage"] = o.Stage
 	}
 	return p, nil
 }

@@ -102,7 +102,7 @@ func (o *options) check(ctx context.Context) (*flight, parameters, error) {
 // template accepts no value that the shell would need in quotes, and SAM no empty value without them.
 func (o *options) deployment(p parameters, region string) string {
 	whole := o.released || !p.inFile
-	command := fmt.Sprintf("sam build --config-env %[1]s && sam deploy --config-env %[1]s", o.StageName())
+	command := fmt.Sprintf("sam build --config-env %[1]s && sam deploy --config-env %[1]s", o.Stage)
 	if whole {
 		start := map[bool]string{true: "sam deploy --template-file " + o.template, false: "sam build && sam deploy"}
 		command = start[o.released] + " --stack-name " + o.StackName() + " --resolve-s3 --capabilities CAPABILITY_IAM"
@@ -130,10 +130,8 @@ func within[T any](ctx context.Context, limit time.Duration, who string, call fu
 	defer cancel()
 	out, err := call(limited)
 	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		err = &app.FailureError{
-			Text: who + " did not respond in time", Exit: app.ExitFailed,
-			Hint: "Check the network, the proxy, the region and AWS_ENDPOINT_URL.",
-		}
+		err = app.Failf(app.ExitFailed, "Check the network, the proxy, the region and AWS_ENDPOINT_URL.",
+			"%s did not respond in time", who)
 	}
 	return out, err
 }
@@ -244,29 +242,27 @@ var stackStates = map[types.StackStatus]struct {
 // leftovers checks that the stack can be created or updated.
 func (f *flight) leftovers(ctx context.Context, p parameters) {
 	name := f.StackName()
-	stack, err := within(ctx, callTime, "CloudFormation", func(ctx context.Context) (*types.Stack, error) {
-		return app.DescribeStack(ctx, f.AWS, name)
-	})
+	stack, err := within(ctx, callTime, "CloudFormation", f.DescribeStack)
 	if f.Failed("stack", name, err) {
 		return
 	}
 	f.isolation(stack, p)
 	if stack != nil {
-		state, known := stackStates[stack.StackStatus]
+		state, known := stackStates[stack.Status]
 		switch {
 		case known:
 			if command, ok := strings.CutPrefix(state.advice, "-"); ok {
 				state.advice = fmt.Sprintf("aws cloudformation %s --region %s --stack-name %s (docs/deploy.md, "+
 					"When the first deployment fails)", command, f.AWS.Region, name)
 			}
-		case strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS"):
+		case strings.HasSuffix(string(stack.Status), "_IN_PROGRESS"):
 			state.severity, state.advice = app.Broken, "Wait for the end of that operation."
 		default:
 			state.severity, state.advice = app.Broken, "Update svc, which does not know this state."
 		}
-		detail := strings.TrimSuffix("it is "+string(stack.StackStatus)+": "+state.detail, ": ")
+		detail := strings.TrimSuffix("it is "+string(stack.Status)+": "+state.detail, ": ")
 		f.Add(state.severity, "stack", name, detail, state.advice)
-		if stack.StackStatus != types.StackStatusReviewInProgress {
+		if stack.Status != types.StackStatusReviewInProgress {
 			return
 		}
 	} else {
@@ -290,15 +286,11 @@ func (f *flight) leftovers(ctx context.Context, p parameters) {
 
 // isolation names what a change of PdfIsolation costs (docs/decisions/pdf.md#pdf-isolation). The stack is nil before
 // its creation. A deployment keeps the stack's value where nothing sets the parameter.
-func (f *flight) isolation(stack *types.Stack, p parameters) {
+func (f *flight) isolation(stack *app.CloudStack, p parameters) {
 	const name = "PdfIsolation"
 	before, after, costs := p.defined[name].Default, p.set[name], []string(nil)
 	if stack != nil {
-		for _, parameter := range stack.Parameters {
-			if aws.ToString(parameter.ParameterKey) == name {
-				before = aws.ToString(parameter.ParameterValue)
-			}
-		}
+		before = cmp.Or(stack.Parameters[name], before)
 		costs = append(costs, "it changes from "+before+" to "+after+", and a new renderer gets all documents without a canary")
 	}
 	if after == "project" {

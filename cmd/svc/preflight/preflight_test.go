@@ -47,7 +47,7 @@ func TestSilentEndpoint(t *testing.T) {
 				case <-ctx.Done():
 					return nil, ctx.Err()
 				case <-time.After(c.opens):
-					return &app.Stack{App: o.App, Stage: "prod", AWS: cfg, DB: dynamodb.NewFromConfig(cfg), Actor: func(ctx context.Context) (string, error) {
+					return &app.Stack{App: o.App, AWS: cfg, DB: dynamodb.NewFromConfig(cfg), Actor: func(ctx context.Context) (string, error) {
 						if waited := time.Since(began); waited != c.opens {
 							t.Errorf("the calls to AWS began after %s, want %s", waited, c.opens)
 						}

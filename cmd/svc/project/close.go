@@ -20,7 +20,7 @@ func closeProject(a *app.App) *cobra.Command {
 	var refunded string
 	var forfeit, yes bool
 	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "close PROJECT",
+		Use: "close PROJECT", SuggestFor: []string{"delete"},
 		Short: "End a project whose customer leaves: its access, secrets, settings and credits",
 		Long: `End a project whose customer leaves. The command revokes the credentials, deactivates
 the integrations, deletes their settings and secrets, the trial destinations and the
@@ -57,11 +57,12 @@ then finishes what an interruption left.`,
 			if rec.Closed.IsZero() && !rec.Paused {
 				advice = "Pause it, and run the command again three minutes later: " + s.Line("project pause %s", rec.ID)
 			}
-			return refuse(advice, "%s has an open lease of credits since %s", rec.ID, app.Second(wallet.Oldest))
+			return app.Failf(app.ExitRefused, advice, "refused: %s has an open lease of credits since %s",
+				rec.ID, app.Second(wallet.Oldest))
 		case wallet.Balance > 0 && m.Reason == "":
-			return refuse("Give --refunded with the reason of its adjustment, or --forfeit:\n"+
+			return app.Failf(app.ExitRefused, "Give --refunded with the reason of its adjustment, or --forfeit:\n"+
 				s.Line("project close %s --refunded 'transfer 2031'", rec.ID)+"\n"+s.Line("project close %s --forfeit", rec.ID),
-				"%s has a balance of %s", rec.ID, app.Credits(wallet.Balance))
+				"refused: %s has a balance of %s", rec.ID, app.Credits(wallet.Balance))
 		default:
 			m.Credits = wallet.Balance
 		}
@@ -86,10 +87,6 @@ then finishes what an interruption left.`,
 	flags.BoolVar(&forfeit, "forfeit", false, "take the balance without a refund")
 	flags.BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
-}
-
-func refuse(hint, format string, args ...any) error {
-	return &app.FailureError{Text: "refused: " + fmt.Sprintf(format, args...), Exit: app.ExitRefused, Hint: hint}
 }
 
 // finishClosing takes the remaining steps of a closing, and prints their results and what the project keeps. The first step

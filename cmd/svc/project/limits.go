@@ -1,8 +1,8 @@
 package project
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -37,7 +37,7 @@ docs/limits.md says what each limit stops and what to do when it fires.`,
   svc project limits acme --per-recipient none --daily-units 2000`,
 	}
 	given.add(cmd.Flags(), 0)
-	return a.ProjectCommand(cmd, func([]string) error { return given.parse() }, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	return a.ProjectCommand(cmd, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		if !given.apply(&project.RateLimit{}, &project.Limits{}, false) {
 			return showLimits(ctx, s, rec)
 		}
@@ -53,11 +53,9 @@ docs/limits.md says what each limit stops and what to do when it fires.`,
 
 // limitFlags are the flags that set the limits of a project.
 type limitFlags struct {
-	flags                                  *pflag.FlagSet
-	requests                               project.RateLimit
-	perRecipient, dailyCredits, dailyUnits string
-
-	limits project.Limits // after parse
+	flags    *pflag.FlagSet
+	requests project.RateLimit
+	limits   project.Limits
 }
 
 // add adds the flags, with a default for the requests of a window.
@@ -65,18 +63,14 @@ func (f *limitFlags) add(flags *pflag.FlagSet, requests int) {
 	f.flags = flags
 	flags.IntVar(&f.requests.Requests, "requests", requests, "requests per window, in each environment")
 	flags.DurationVar(&f.requests.Window, "window", time.Minute, "window of the requests, in whole seconds")
-	flags.StringVar(&f.perRecipient, "per-recipient", "", `messages to one number in windows, such as 5/10m,20/24h, or "none"`)
-	flags.StringVar(&f.dailyCredits, "daily-credits", "", `credits of a UTC day, or "none"`)
-	flags.StringVar(&f.dailyUnits, "daily-units", "", `SMS units of a UTC day through Manual (BYOK) integrations, or "none"`)
-	f.perRecipient, f.dailyCredits, f.dailyUnits = none, none, none // until they are given; an empty text is an error
-}
-
-func (f *limitFlags) parse() error {
-	var errs [3]error
-	f.limits.Recipients, errs[0] = parseRecipients(f.perRecipient)
-	f.limits.DailyCredits, errs[1] = parseDaily("daily-credits", f.dailyCredits)
-	f.limits.DailyUnits, errs[2] = parseDaily("daily-units", f.dailyUnits)
-	return cmp.Or(errs[:]...)
+	const windows = "messages to one number in `windows`, such as 5/10m,20/24h, or \"none\""
+	flags.Func("per-recipient", windows, func(text string) (err error) {
+		f.limits.Recipients, err = parseRecipients(text)
+		return err
+	})
+	flags.Func("daily-credits", "`credits` of a UTC day, or \"none\"", parseDaily(&f.limits.DailyCredits))
+	flags.Func("daily-units", "SMS `units` of a UTC day through Manual (BYOK) integrations, or \"none\"",
+		parseDaily(&f.limits.DailyUnits))
 }
 
 // apply sets the limits whose flags are given, or all, and reports whether it has set one.
@@ -116,17 +110,17 @@ func noteUnlimited(s *app.Stack, p project.Project) {
 	}
 }
 
-// parseDaily reads the limit of a day. A result of 0 means that there is none.
-func parseDaily(flag, text string) (int64, error) {
-	if text == none {
-		return 0, nil
+// parseDaily returns a function that reads and stores the limit of a day. A limit of 0 means that there is none.
+func parseDaily(limit *int64) func(text string) error {
+	return func(text string) (err error) {
+		if *limit, err = strconv.ParseInt(text, 10, 64); text != none && (err != nil || *limit < 1) {
+			return errors.New(`a whole number above 0 or "none"`)
+		}
+		return nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 {
-		return 0, app.Usagef(`--%s is a whole number above 0 or "none", not %q`, flag, text)
-	}
-	return n, nil
 }
+
+var errRecipients = errors.New(`messages to one number in windows, such as 5/10m,20/24h, or "none"`)
 
 // parseRecipients reads limits such as 5/10m,20/24h.
 func parseRecipients(text string) ([]project.RecipientLimit, error) {
@@ -137,12 +131,9 @@ func parseRecipients(text string) ([]project.RecipientLimit, error) {
 	for one := range strings.SplitSeq(text, ",") {
 		messages, window, _ := strings.Cut(strings.TrimSpace(one), "/")
 		n, err := strconv.Atoi(messages)
-		if err != nil {
-			return nil, app.Usagef(`a limit of messages to one number is a number and a window such as 5/10m, or "none", not %q`, one)
-		}
-		length, err := time.ParseDuration(window)
-		if err != nil {
-			return nil, app.Usagef("a window is a time such as 10m, 1h or 24h, not %q", window)
+		length, windowErr := time.ParseDuration(window)
+		if err != nil || windowErr != nil {
+			return nil, errRecipients
 		}
 		all = append(all, project.RecipientLimit{Messages: n, Window: length})
 	}

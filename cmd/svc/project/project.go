@@ -29,8 +29,7 @@ func Command(a *app.App) *cobra.Command {
 			Example: "  svc project show acme",
 		}, nil, show),
 		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
-		limits(a), trial(a), export(a), importFile(a), closeProject(a), reopen(a),
-		app.Moved("delete", `"svc project close PROJECT"`), app.Moved("limit", `"svc project limits PROJECT"`))
+		limits(a), trial(a), export(a), importFile(a), closeProject(a), reopen(a))
 }
 
 // Settings are the properties of a project that an operator sets.
@@ -69,21 +68,15 @@ func (p Settings) project() (project.Project, error) {
 // View is a project in the format for programs.
 type View struct {
 	Settings
-	Created time.Time  `json:"created"`
-	Closed  *time.Time `json:"closed,omitempty"`
+	Created time.Time `json:"created"`
+	Closed  time.Time `json:"closed,omitzero"`
 }
 
-func viewOf(p project.Project) View {
-	view := View{Settings: settingsOf(p), Created: p.Created}
-	if !p.Closed.IsZero() {
-		view.Closed = &p.Closed
-	}
-	return view
-}
+func viewOf(p project.Project) View { return View{settingsOf(p), p.Created, p.Closed} }
 
 func (p View) state() string {
 	switch {
-	case p.Closed != nil:
+	case !p.Closed.IsZero():
 		return "closed"
 	case p.Paused:
 		return "paused"
@@ -102,11 +95,9 @@ func (p View) trial() string {
 	return "yes, to: " + strings.Join(p.TrialDestinations, ", ")
 }
 
-func (p View) created() string { return p.Created.UTC().Format("2006-01-02 15:04 UTC") }
-
 func (p View) rows() [][]string {
 	rows := append(app.Rows("Project", p.ID, "Name", p.Name, "State", p.state()), p.limitRows()...)
-	return append(rows, app.Rows("Trial", p.trial(), "Created", p.created())...)
+	return append(rows, app.Rows("Trial", p.trial(), "Created", app.Second(p.Created))...)
 }
 
 func list(ctx context.Context, s *app.Stack) error {
@@ -118,7 +109,7 @@ func list(ctx context.Context, s *app.Stack) error {
 	t := app.Table{Header: header, Empty: `No projects yet. "svc project create" creates one.`}
 	return app.PrintList(s.App, t, projects, func(p project.Project) (View, []string) {
 		v := viewOf(p)
-		return v, []string{v.ID, v.Name, v.state(), v.limit(), v.trial(), v.created()}
+		return v, []string{v.ID, v.Name, v.state(), v.limit(), v.trial(), s.Time(v.Created)}
 	})
 }
 
@@ -215,7 +206,7 @@ lacks, and the command that sets them; docs/limits.md says what each limit stops
 		if p.Trial && len(p.TrialDestinations) == 0 {
 			return app.Usagef("--trial needs --allow: a trial without destinations can send nothing")
 		}
-		return given.parse()
+		return nil
 	}, func(ctx context.Context, s *app.Stack) error {
 		rec, judged := &project.Record{}, burner.Domains{}
 		if like != "" {

@@ -59,8 +59,10 @@ secret and activates the integration. Issue new credentials. "-" reads standard 
 			return err
 		}
 		t.ID = cmp.Or(id, t.ID)
-		p, err = t.project()
-		return err
+		if p, err = t.project(); err != nil {
+			return app.Usagef("per_recipient is %v", err)
+		}
+		return nil
 	}, func(ctx context.Context, s *app.Stack) error {
 		return createProject(ctx, s, p, t.Integrations, t.Burner)
 	})

@@ -37,22 +37,24 @@ func run(ctx context.Context, s *app.Stack) error {
 	if s.Local {
 		return app.Usagef("--local: the local stack deletes its tables when it ends")
 	}
-	var done []protected
-	t := app.Table{Header: []string{"TABLE", "DELETION PROTECTION", "RECOVERY"}}
+	var all []protected
 	for _, short := range app.KeptTables() { // before the first write
-		if _, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: new(s.Table(short))}); err != nil {
+		out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: new(s.Table(short))})
+		if err != nil {
 			return fmt.Errorf("protect %s: %w", s.Table(short), err)
 		}
+		protection := outcomes[aws.ToBool(out.Table.DeletionProtectionEnabled)]
+		all = append(all, protected{Table: s.Table(short), Protection: protection})
 	}
-	for _, short := range app.KeptTables() {
-		p := protected{Table: s.Table(short)}
-		if err := p.protect(ctx, s); err != nil {
-			return fmt.Errorf("protect %s: %w", p.Table, err)
+	for i := range all {
+		if err := all[i].protect(ctx, s); err != nil {
+			return fmt.Errorf("protect %s: %w", all[i].Table, err)
 		}
-		done = append(done, p)
-		t.Rows = append(t.Rows, []string{p.Table, p.Protection, p.Recovery})
 	}
-	return s.Print(done, t)
+	t := app.Table{Header: []string{"TABLE", "DELETION PROTECTION", "RECOVERY"}}
+	return app.PrintList(s.App, t, all, func(p protected) (protected, []string) {
+		return p, []string{p.Table, p.Protection, p.Recovery}
+	})
 }
 
 // protected is what was done to one table.
@@ -65,20 +67,15 @@ type protected struct {
 // outcomes are the texts of a protection that was on before, or was not.
 var outcomes = map[bool]string{true: "was on", false: "switched on"}
 
-// protect switches on each protection that is off, and notes the outcomes.
+// protect switches on each protection that is off, and notes the outcome for recovery.
 func (p *protected) protect(ctx context.Context, s *app.Stack) error {
-	out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &p.Table})
-	if err != nil {
-		return err
-	}
-	on := aws.ToBool(out.Table.DeletionProtectionEnabled)
-	if p.Protection = outcomes[on]; !on {
-		_, err = s.DB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &p.Table, DeletionProtectionEnabled: aws.Bool(true)})
+	if p.Protection != outcomes[true] {
+		_, err := s.DB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &p.Table, DeletionProtectionEnabled: aws.Bool(true)})
 		if err != nil {
 			return err
 		}
 	}
-	on, err = s.HasRecovery(ctx, p.Table)
+	on, err := s.HasRecovery(ctx, p.Table)
 	if p.Recovery = outcomes[on]; err == nil && !on {
 		err = p.recover(ctx, s)
 	}

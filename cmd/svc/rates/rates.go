@@ -142,7 +142,7 @@ func show(a *app.App) *cobra.Command {
 			"Source", v.Source, "Source's date", app.Second(v.Date), "Derivation", v.Made)
 	})
 	cmd.Flags().StringVar(&projectID, "project", "", "the rates of this project's own key, in the environment of --env")
-	app.EnvironmentFlag(cmd, &env)
+	app.EnvironmentFlag(cmd, &env, "development", false)
 	return cmd
 }
 
@@ -165,8 +165,12 @@ func readSet(ctx context.Context, s *app.Stack, projectID string, env project.En
 	return r.Set, err
 }
 
-// viewSources returns the state of each source in the order of the fetches.
-func viewSources(stored *rates.Stored) ([]sourceView, app.Table) {
+// showAll shows the rates of the service, and the state of each source in the order of the fetches.
+func showAll(ctx context.Context, s *app.Stack) error {
+	stored, err := s.Rates.Stored(ctx)
+	if err != nil {
+		return err
+	}
 	views, rows := app.List(append(sources.Names(), rates.BankSource), func(name string) (sourceView, []string) {
 		v := sourceView{Name: name, Source: stored.Sources[name]}
 		if v.Table != nil {
@@ -174,22 +178,13 @@ func viewSources(stored *rates.Stored) ([]sourceView, app.Table) {
 		}
 		return v, []string{name, app.Second(v.Fetched), app.Second(v.Date), app.Second(v.Tried), v.Failure}
 	})
-	return views, app.Table{Header: []string{"SOURCE", "LAST VALID FETCH", "ITS DATE", "LAST TRIED", "FAILURE"}, Rows: rows}
-}
-
-// showAll shows all rates of the service.
-func showAll(ctx context.Context, s *app.Stack) error {
-	stored, err := s.Rates.Stored(ctx)
-	if err != nil {
-		return err
-	}
-	sources, sourceTable := viewSources(stored)
-	tables := []app.Table{{Empty: `No rates yet. "svc rates sync" fetches rates.`}, sourceTable}
+	header := []string{"SOURCE", "LAST VALID FETCH", "ITS DATE", "LAST TRIED", "FAILURE"}
+	tables := []app.Table{{Empty: `No rates yet. "svc rates sync" fetches rates.`}, {Header: header, Rows: rows}}
 	if stored.Current != nil {
 		tables[0].Rows = append(setRows(stored.Current), []string{"Pinned", pinText(stored.Pin)})
 		tables = append(tables, bankTable(stored.Current.Bank, time.Now()))
 	}
-	return s.Print(map[string]any{"current": stored.Current, "pinned": stored.Pin, "sources": sources}, tables...)
+	return s.Print(map[string]any{"current": stored.Current, "pinned": stored.Pin, "sources": views}, tables...)
 }
 
 // fetch fetches rates as the scheduled function does.

@@ -18,8 +18,7 @@ import (
 
 // Command returns "svc secrets".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("secrets", "Encrypt the secrets of the stage with another KMS key", rekey(a),
-		app.Moved("rotate", `"svc vendor account KIND VENDOR" for a vendor's key, "svc credential rotate CLIENT_ID" for a client's secret`))
+	return app.Group("secrets", "Encrypt the secrets of the stage with another KMS key", rekey(a))
 }
 
 func rekey(a *app.App) *cobra.Command {
@@ -59,9 +58,7 @@ func runRekey(ctx context.Context, s *app.Stack) error {
 		} else {
 			var done string
 			err := secret.Repeat(func() (err error) { done, err = encrypt(ctx, s, entry, key); return err })
-			if !f.Failed("secret", name, err) {
-				f.Add(app.OK, "secret", name, done, "")
-			}
+			f.AddIf(!f.Failed("secret", name, err), app.OK, "secret", name, done, "")
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -81,20 +78,12 @@ func stackKey(ctx context.Context, s *app.Stack) (key string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS") {
-		return "", fmt.Errorf("%w: the stack is %s, and its functions may not read the key yet", app.ErrRefused, stack.StackStatus)
+	if strings.HasSuffix(string(stack.Status), "_IN_PROGRESS") {
+		return "", fmt.Errorf("%w: the stack is %s, and its functions may not read the key yet", app.ErrRefused, stack.Status)
 	}
-	for _, p := range stack.Parameters {
-		if aws.ToString(p.ParameterKey) == "KmsKeyArn" {
-			key = aws.ToString(p.ParameterValue)
-		}
-	}
-	if !isKey(s.Secrets.Key, key) {
-		return "", &app.FailureError{
-			Text: fmt.Sprintf("refused: the stack's KmsKeyArn is %q, and SVC_KMS_KEY, which new secrets get, is %q",
-				key, s.Secrets.Key),
-			Exit: app.ExitRefused, Hint: "Set it first: export SVC_KMS_KEY=" + key,
-		}
+	if key = stack.Parameters["KmsKeyArn"]; !isKey(s.Secrets.Key, key) {
+		return "", app.Failf(app.ExitRefused, "Set it first: export SVC_KMS_KEY="+key,
+			"refused: the stack's KmsKeyArn is %q, and SVC_KMS_KEY, which new secrets get, is %q", key, s.Secrets.Key)
 	}
 	return key, nil
 }

@@ -126,25 +126,23 @@ is lost, repeat the command: it counts once. A resolution is final.`,
 const mayHaveBeenSent = "The message may have been sent: ask the vendor before you send again."
 
 // failures describes the outcomes of a test message that the vendor has not accepted.
-var failures = map[upstream.Class]*app.FailureError{
-	upstream.NotSent: {Text: "not sent: the vendor could not be reached", Exit: app.ExitFailed, Hint: "Check the integration's endpoint and the network."},
-	upstream.Rejected: {
-		Text: "rejected: the vendor refused the message", Exit: app.ExitRefused,
-		Hint: "Nothing was sent. The vendor's message is above: check the number, the sender and the text.",
-	},
-	upstream.AccountRefused: {
-		Text: "rejected: the vendor refused to send for the account", Exit: app.ExitRefused,
-		Hint: "Nothing was sent. The vendor's message is above: check the balance, the sender and the permitted hours.",
-	},
-	upstream.TooFast: {
-		Text: "rejected: the vendor gets too many requests", Exit: app.ExitRefused, Hint: "Nothing was sent: send it again later.",
-	},
-	upstream.CredentialsRefused: {
-		Text: "rejected: the vendor refused the account or its key", Exit: app.ExitRefused,
-		Hint: `Nothing was sent. Correct the account: "svc integration set --ask", for Managed integrations "svc vendor account".`,
-	},
-	upstream.NoResponse: {Text: "uncertain: the request was sent, and no response came", Exit: app.ExitFailed, Hint: mayHaveBeenSent},
-	upstream.Unusable:   {Text: "uncertain: the vendor's response is not valid", Exit: app.ExitFailed, Hint: mayHaveBeenSent},
+var failures = map[upstream.Class]error{
+	upstream.NotSent: app.Failf(app.ExitFailed, "Check the integration's endpoint and the network.",
+		"not sent: the vendor could not be reached"),
+	upstream.Rejected: app.Failf(app.ExitRefused,
+		"Nothing was sent. The vendor's message is above: check the number, the sender and the text.",
+		"rejected: the vendor refused the message"),
+	upstream.AccountRefused: app.Failf(app.ExitRefused,
+		"Nothing was sent. The vendor's message is above: check the balance, the sender and the permitted hours.",
+		"rejected: the vendor refused to send for the account"),
+	upstream.TooFast: app.Failf(app.ExitRefused, "Nothing was sent: send it again later.",
+		"rejected: the vendor gets too many requests"),
+	upstream.CredentialsRefused: app.Failf(app.ExitRefused,
+		`Nothing was sent. Correct the account: "svc integration set --ask", for Managed integrations "svc vendor account".`,
+		"rejected: the vendor refused the account or its key"),
+	upstream.NoResponse: app.Failf(app.ExitFailed, mayHaveBeenSent,
+		"uncertain: the request was sent, and no response came"),
+	upstream.Unusable: app.Failf(app.ExitFailed, mayHaveBeenSent, "uncertain: the vendor's response is not valid"),
 }
 
 // payers describes the account at the vendor that pays for a test message.
@@ -221,7 +219,7 @@ right "svc integration check" checks.`,
 			"units": count, "outcome": "accepted", "status": receipt.Status, "id": receipt.ID, "signed_by": signer,
 		}, "Outcome", "accepted by "+vendor.Title, "Status", receipt.Status, "ID", receipt.ID)
 	})
-	app.EnvironmentFlag(cmd, &env)
+	app.EnvironmentFlag(cmd, &env, "development", false)
 	flags := cmd.Flags()
 	flags.StringVar(&message.To, "to", "", "number of the recipient, 07XXXXXXXX or +947XXXXXXXX")
 	flags.StringVar(&message.Text, "message", "A test message of SVC API.", "text of the message")

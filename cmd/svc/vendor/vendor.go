@@ -4,7 +4,6 @@ package vendor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -106,8 +105,8 @@ at the latest: end the old key at the vendor then.`,
 		Example: `  svc vendor account sms quicksend --env production
   svc vendor account sms quicksend --env both --secrets - < quicksend.json
   svc vendor account sms twilio --env production --project acme`,
-	}, func(args []string) error {
-		if err := catalog.ParseVendor(&o.offer)(args); err != nil {
+	}, func(args []string) (err error) {
+		if o.offer, err = catalog.FindByArguments(args); err != nil {
 			return err
 		}
 		spec := o.offer.Spec
@@ -119,7 +118,7 @@ at the latest: end the old key at the vendor then.`,
 		}
 		return o.secrets.Parse(a, spec)
 	}, o.run)
-	app.EnvironmentsFlag(cmd, &o.environments, "development")
+	app.EnvironmentFlag(cmd, &o.environments, "development", true)
 	o.secrets.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.projectID, "project", "", "the project that owns the account")
 	cmd.Flags().BoolVar(&o.untried, "untried", false, "do not test the new key first")
@@ -135,18 +134,19 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 		}
 	}
 	var integrations []project.Integration
+	var accounts []catalog.Account
 	for _, env := range o.environments {
 		i, err := o.integration(s, rec, env)
 		if err != nil {
 			return err
 		}
-		integrations = append(integrations, i)
+		account, err := catalog.ReadAccount(ctx, s, o.offer, cmp.Or(o.projectID, secret.Managed), env)
+		if err != nil {
+			return err
+		}
+		integrations, accounts = append(integrations, i), append(accounts, account)
 	}
-	accounts, err := catalog.ReadAccounts(ctx, s, o.offer, cmp.Or(o.projectID, secret.Managed), o.environments)
-	if err == nil {
-		err = o.secrets.Read(ctx, s, accounts, true)
-	}
-	if err != nil {
+	if err := o.secrets.Read(ctx, s, accounts, true); err != nil {
 		return err
 	}
 	for n := range accounts {
@@ -161,14 +161,25 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 		if err == nil {
 			t.Tried, err = catalog.TestAccount(ctx, s, account)
 		}
-		if errors.Is(err, catalog.ErrNoTest) {
-			t.Tried, err = err.Error(), nil
-		}
 		if err != nil {
 			return fmt.Errorf("%w: the new key does not work, and the old key stays (--untried skips the test): %w", app.ErrRefused, err)
 		}
 	}
-	return catalog.Store(ctx, s, accounts)
+	if err := catalog.Put(ctx, s, accounts); err != nil {
+		return err
+	}
+	var views []map[string]any
+	var tables []app.Table
+	for _, t := range accounts {
+		name, vendor, fields := secret.Name(s.Stage, t.Offer.Kind, t.Owner), o.offer.Spec.Name, t.Fields.Names()
+		views = append(views, map[string]any{
+			"secret": name, "environment": t.Environment, "vendor": vendor,
+			"fields": fields, "changed": t.Changed(), "tried": t.Tried,
+		})
+		tables = append(tables, app.Table{Rows: app.Rows("Secret", name, "Environment", string(t.Environment),
+			"Vendor", vendor, "Fields", strings.Join(fields, ", "), "Tried", t.Tried)})
+	}
+	return s.Print(app.OneOrAll(views), tables...)
 }
 
 // integration returns an integration with the account: the project's, or a temporary one for the service's own account.
