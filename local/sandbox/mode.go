@@ -51,31 +51,31 @@ var magic = map[string]Outcome{
 type delivery struct {
 	like   Outcome // the outcome whose response is used; empty: the outcome itself
 	delay  time.Duration
-	change func(response) response
-	send   func(w http.ResponseWriter, r *http.Request, a response)
+	change func(*response)
+	send   func(w http.ResponseWriter, r *http.Request, a *response)
 }
 
 var deliveries = map[Outcome]delivery{
 	Slow:        {like: Accepted, delay: 2 * time.Second},
-	ErrorIn200:  {like: Rejected, change: func(a response) response { a.status = http.StatusOK; return a }},
+	ErrorIn200:  {like: Rejected, change: func(a *response) { a.status = http.StatusOK }},
 	Unparseable: {change: page(http.StatusOK, "We are back soon")},
 	ServerError: {change: page(http.StatusInternalServerError, "Internal Server Error")},
 	Truncated:   {like: Accepted, send: truncate},
-	Closed:      {send: func(http.ResponseWriter, *http.Request, response) { panic(http.ErrAbortHandler) }},
+	Closed:      {send: func(http.ResponseWriter, *http.Request, *response) { panic(http.ErrAbortHandler) }},
 	Hang:        {send: hang},
 }
 
 // carriedOut are the outcomes of requests that the vendor carries out, whatever the response is.
 var carriedOut = []Outcome{Accepted, Slow, Truncated, Closed, Hang, Unparseable, ServerError}
 
-func page(status int, title string) func(response) response {
-	return func(response) response {
-		return response{status: status, media: "text/html; charset=utf-8", body: []byte("<!doctype html><title>" + title + "</title>")}
+func page(status int, title string) func(*response) {
+	return func(a *response) {
+		*a = response{status: status, media: "text/html; charset=utf-8", body: []byte("<!doctype html><title>" + title + "</title>")}
 	}
 }
 
 // truncate announces the whole body, sends half of it and ends the connection.
-func truncate(w http.ResponseWriter, _ *http.Request, a response) {
+func truncate(w http.ResponseWriter, _ *http.Request, a *response) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	a.body = a.body[:len(a.body)/2]
 	a.write(w)
@@ -84,26 +84,27 @@ func truncate(w http.ResponseWriter, _ *http.Request, a response) {
 }
 
 // hang waits until the client closes the connection or the sandbox stops.
-func hang(_ http.ResponseWriter, r *http.Request, _ response) {
+func hang(_ http.ResponseWriter, r *http.Request, _ *response) {
 	<-r.Context().Done()
 	panic(http.ErrAbortHandler)
 }
 
-func deliver(w http.ResponseWriter, r *http.Request, res result, outcome Outcome, delay time.Duration) {
+func deliver(w http.ResponseWriter, in *received, outcome Outcome, delay time.Duration) {
 	how := deliveries[outcome]
-	response := res.respond(cmp.Or(how.like, outcome))
+	outcome = cmp.Or(how.like, outcome)
+	response := in.respond(cmp.Or(in.Responses[outcome], string(outcome)), "")
 	if how.change != nil {
-		response = how.change(response)
+		how.change(response)
 	}
 	if delay += how.delay; delay > 0 {
 		select {
 		case <-time.After(delay):
-		case <-r.Context().Done():
+		case <-in.Context().Done():
 			panic(http.ErrAbortHandler)
 		}
 	}
 	if how.send != nil {
-		how.send(w, r, response)
+		how.send(w, in.Request, response)
 		return
 	}
 	response.write(w)
