@@ -141,14 +141,14 @@ func (h *Handler) respond(state *requestState, w http.ResponseWriter) *response 
 	case err != nil:
 		return h.gatewayResponse(state, "INTEGRATION_FAILURE", err.Error())
 	case result.FunctionError != "":
-		return h.malformed(state, "the function failed")
+		return h.gatewayResponse(state, malformed, "the function failed")
 	}
 	if result.Streamed != state.route.stream {
-		return h.malformed(state, "the function streams where the route does not, or the other way round")
+		return h.gatewayResponse(state, malformed, "the function streams where the route does not, or the other way round")
 	}
-	out, err := parse(result, state)
+	out, err := parse(result)
 	if err != nil {
-		return h.malformed(state, err.Error())
+		return h.gatewayResponse(state, malformed, err.Error())
 	}
 	return out
 }
