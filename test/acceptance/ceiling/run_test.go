@@ -186,7 +186,7 @@ func run(t *testing.T, o offer) *outcome {
 	t.Helper()
 	s := build(t, o)
 	tables := []string{s.tables.Projects, s.tables.Wallets, s.tables.Ledger, s.tables.Transient}
-	model, err := capacity.New(t.Context(), s.db, enginetest.URL(t), tables, capacity.Options{Seed: o.seed})
+	model, err := capacity.New(t.Context(), s.db, enginetest.URL(t), tables, o.seed)
 	if err != nil {
 		t.Fatal(err)
 	}
