@@ -13,8 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,10 +21,12 @@ import (
 	"testing"
 	"time"
 
+	"svcapi/local/build"
 	"svcapi/local/gateway"
 	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
+	"svcapi/local/workdir"
 )
 
 const stack = `
@@ -83,12 +83,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "probe")
-	if err == nil {
-		bootstrap = filepath.Join(dir, "bootstrap")
-		build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "../lambda/testdata/probe")
-		build.Stderr = os.Stderr
-		err = build.Run()
+	var err error
+	if bootstrap, err = workdir.Local("bin", "probe"); err == nil {
+		err = build.Packages(context.Background(), bootstrap, "./local/lambda/testdata/probe")
 	}
 	if err == nil {
 		confined, err = jail.New(context.Background(), func(line string) { fmt.Println(line) })
@@ -97,9 +94,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // start gives the root URL of the stack above, and its access log.

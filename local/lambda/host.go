@@ -113,6 +113,19 @@ func NewHost(options Options) (*Host, error) {
 	return h, nil
 }
 
+// HostOf returns a host with one function.
+func HostOf(options Options, function template.Function, bootstrap string) (*Host, error) {
+	h, err := NewHost(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Add(function, bootstrap); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
 // Add gives the host a function and its binary. No process is started before its first event.
 func (h *Host) Add(function template.Function, bootstrap string) error {
 	binary, err := filepath.Abs(bootstrap)

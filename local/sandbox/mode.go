@@ -25,10 +25,9 @@ const (
 	Unparseable Outcome = "unparseable" // status 200 with a page
 	Hang        Outcome = "hang"        // reads the request and never responds
 	ServerError Outcome = "server_error"
-	Slow        Outcome = "slow"         // accepted after 2 s
-	ErrorIn200  Outcome = "error_in_200" // the body of a rejection with status 200
-	Truncated   Outcome = "truncated"    // half of an acceptance's body, then the connection ends
-	Closed      Outcome = "closed"       // reads the request, then closes the connection
+	Slow        Outcome = "slow"      // accepted after 2 s
+	Truncated   Outcome = "truncated" // half of an acceptance's body, then the connection ends
+	Closed      Outcome = "closed"    // reads the request, then closes the connection
 )
 
 // magic are the canonical numbers and addresses that choose an outcome. Any other is accepted.
@@ -57,7 +56,6 @@ type delivery struct {
 
 var deliveries = map[Outcome]delivery{
 	Slow:        {like: Accepted, delay: 2 * time.Second},
-	ErrorIn200:  {like: Rejected, change: func(a *response) { a.status = http.StatusOK }},
 	Unparseable: {change: page(http.StatusOK, "We are back soon")},
 	ServerError: {change: page(http.StatusInternalServerError, "Internal Server Error")},
 	Truncated:   {like: Accepted, send: truncate},

@@ -424,7 +424,7 @@ func TestRules(t *testing.T) {
 	send := s.sends(t, true)
 	if err := s.SetRules(
 		Rule{To: "0771111111", Outcome: Truncated}, Rule{To: "+94772222222", Outcome: Closed},
-		Rule{Vendor: "twilio", Outcome: ErrorIn200}, Rule{Vendor: "quicksend", Operation: "send", Outcome: "without id"},
+		Rule{Vendor: "quicksend", Operation: "send", Outcome: "without id"},
 		Rule{Vendor: "dialogv2", Outcome: "100", Times: 1}, Rule{Vendor: "textlk", DelayMS: 80},
 	); err != nil {
 		t.Fatal(err)
@@ -441,7 +441,6 @@ func TestRules(t *testing.T) {
 		status         int
 		part           string
 	}{
-		{"twilio", "771234567", 200, `"code":21610`},
 		{"quicksend", "771234567", 200, `{"status":"success"}`},
 		{"dialogv2", "771234567", 401, `"errCode":100`},
 		{"dialogv2", "771234567", 200, `"success"`},

@@ -130,18 +130,13 @@ func (a alarm) fires(t *testing.T, m metrics) bool {
 func deployed(t *testing.T, f template.Function, binary, version string, m metrics, payloads ...[]byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	host, err := lambda.NewHost(lambda.Options{
+	host, err := lambda.HostOf(lambda.Options{
 		LogDir: dir, Jail: fixture.stack.Jail, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"},
-	})
+	}, withVariable(f, "AWS_LAMBDA_FUNCTION_VERSION", version), binary)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer host.Close()
-	f.Environment = maps.Clone(f.Environment)
-	f.Environment["AWS_LAMBDA_FUNCTION_VERSION"] = version
-	if err := host.Add(f, binary); err != nil {
-		t.Fatal(err)
-	}
 	key := metricKey("AWS/Lambda", "Errors", map[string]string{"FunctionName": f.Name, "Resource": f.Name + ":live", "ExecutedVersion": version})
 	for _, payload := range payloads {
 		result, err := host.Invoke(t.Context(), f.LogicalID, payload)

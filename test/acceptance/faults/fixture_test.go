@@ -111,7 +111,8 @@ func (r *fixture) startRenderer(t *testing.T, model *template.Template) error {
 	if !known {
 		return errors.New("no function " + rendererID)
 	}
-	host, err := lambda.NewHost(lambda.Options{LogDir: filepath.Join(r.dir, "renderer"), Jail: r.jail, Concurrency: 2, Environment: r.browser})
+	options := lambda.Options{LogDir: filepath.Join(r.dir, "renderer"), Jail: r.jail, Concurrency: 2, Environment: r.browser}
+	host, err := lambda.HostOf(options, f, r.binaries[f.LogicalID])
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (r *fixture) startRenderer(t *testing.T, model *template.Template) error {
 	server := httptest.NewServer(host.API())
 	t.Cleanup(server.Close)
 	r.lambda = server.URL
-	return host.Add(f, r.binaries[f.LogicalID])
+	return nil
 }
 
 // decide returns the decision of the request's actor. A client that is no longer known is dead.
@@ -288,10 +289,8 @@ func (s *stage) newInstance(function string, environment map[string]string, deci
 	}
 	extra := map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": s.fixture.tables.URL(i.name)}
 	var err error
-	if i.host, err = lambda.NewHost(lambda.Options{LogDir: s.logs, Jail: s.fixture.jail, Concurrency: 1, Environment: extra}); err != nil {
-		return nil, err
-	}
-	if err := i.host.Add(f, s.fixture.binaries[f.LogicalID]); err != nil {
+	options := lambda.Options{LogDir: s.logs, Jail: s.fixture.jail, Concurrency: 1, Environment: extra}
+	if i.host, err = lambda.HostOf(options, f, s.fixture.binaries[f.LogicalID]); err != nil {
 		return nil, err
 	}
 	if i.api, err = gateway.New(s.model, i.host, io.Discard); err != nil {
