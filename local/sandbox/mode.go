@@ -46,64 +46,46 @@ var magic = map[string]Outcome{
 	"45.83.0.11": ServerError,
 }
 
-// delivery is how the sandbox delivers an outcome, where that is not just the vendor's response to the outcome.
-type delivery struct {
-	like   Outcome // the outcome whose response is used; empty: the outcome itself
-	delay  time.Duration
-	change func(*response)
-	send   func(w http.ResponseWriter, r *http.Request, a *response)
-}
-
-var deliveries = map[Outcome]delivery{
-	Slow:        {like: Accepted, delay: 2 * time.Second},
-	Unparseable: {change: page(http.StatusOK, "We are back soon")},
-	ServerError: {change: page(http.StatusInternalServerError, "Internal Server Error")},
-	Truncated:   {like: Accepted, send: truncate},
-	Closed:      {send: func(http.ResponseWriter, *http.Request, *response) { panic(http.ErrAbortHandler) }},
-	Hang:        {send: hang},
-}
-
 // carriedOut are the outcomes of requests that the vendor carries out, whatever the response is.
 var carriedOut = []Outcome{Accepted, Slow, Truncated, Closed, Hang, Unparseable, ServerError}
 
-func page(status int, title string) func(*response) {
-	return func(a *response) {
-		*a = response{status: status, media: "text/html; charset=utf-8", body: []byte("<!doctype html><title>" + title + "</title>")}
-	}
+func page(status int, title string) *response {
+	return &response{status: status, media: "text/html; charset=utf-8", body: []byte("<!doctype html><title>" + title + "</title>")}
 }
 
-// truncate announces the whole body, sends half of it and ends the connection.
-func truncate(w http.ResponseWriter, _ *http.Request, a *response) {
-	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
-	a.body = a.body[:len(a.body)/2]
-	a.write(w)
-	_ = http.NewResponseController(w).Flush()
-	panic(http.ErrAbortHandler)
-}
-
-// hang waits until the client closes the connection or the sandbox stops.
-func hang(_ http.ResponseWriter, r *http.Request, _ *response) {
-	<-r.Context().Done()
-	panic(http.ErrAbortHandler)
-}
-
+// deliver sends the vendor's response to an outcome, or what the outcome makes of the response.
 func deliver(w http.ResponseWriter, in *received, outcome Outcome, delay time.Duration) {
-	how := deliveries[outcome]
-	outcome = cmp.Or(how.like, outcome)
-	response := in.respond(cmp.Or(in.Responses[outcome], string(outcome)), "")
-	if how.change != nil {
-		how.change(response)
+	like := outcome
+	switch outcome {
+	case Slow:
+		like, delay = Accepted, delay+2*time.Second
+	case Truncated:
+		like = Accepted
 	}
-	if delay += how.delay; delay > 0 {
+	response := in.respond(cmp.Or(in.Responses[like], string(like)), "")
+	if delay > 0 {
 		select {
 		case <-time.After(delay):
 		case <-in.Context().Done():
 			panic(http.ErrAbortHandler)
 		}
 	}
-	if how.send != nil {
-		how.send(w, in.Request, response)
-		return
+	switch outcome {
+	case Unparseable:
+		response = page(http.StatusOK, "We are back soon")
+	case ServerError:
+		response = page(http.StatusInternalServerError, "Internal Server Error")
+	case Closed:
+		panic(http.ErrAbortHandler)
+	case Hang: // until the client closes the connection or the sandbox stops
+		<-in.Context().Done()
+		panic(http.ErrAbortHandler)
+	case Truncated: // the length of the whole body, half of the body and the end of the connection
+		w.Header().Set("Content-Length", strconv.Itoa(len(response.body)))
+		response.body = response.body[:len(response.body)/2]
+		response.write(w)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
 	}
 	response.write(w)
 }
@@ -129,10 +111,9 @@ func (s *Server) Rules() []Rule {
 
 // SetRules replaces the rules. Without rules, only the magic numbers choose outcomes.
 func (s *Server) SetRules(rules ...Rule) error {
-	usual := []Outcome{"", Accepted, Rejected, CredentialsRefused, UnknownAddress, QuotaUsed}
+	usual := append([]Outcome{"", Rejected, CredentialsRefused, UnknownAddress, QuotaUsed}, carriedOut...)
 	for _, rule := range rules {
-		_, ok := deliveries[rule.Outcome]
-		if !ok && !slices.Contains(usual, rule.Outcome) && !slices.Contains(s.codes, string(rule.Outcome)) {
+		if !slices.Contains(usual, rule.Outcome) && !slices.Contains(s.codes, string(rule.Outcome)) {
 			return fmt.Errorf("no such outcome: %q", rule.Outcome)
 		}
 	}
