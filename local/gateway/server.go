@@ -2,7 +2,7 @@ package gateway
 
 import (
 	"bytes"
-	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -73,20 +73,11 @@ func (c shapedConn) Write(b []byte) (int, error) {
 	if code, err := strconv.Atoi(strings.Fields(reason + " 0")[0]); err == nil && code >= 400 && code < 500 {
 		out.status = code
 	}
-	out.headers.Set("Connection", "close")
-	out.headers.Set("Content-Length", strconv.Itoa(len(out.body)))
 	out.headers.Set("X-Amzn-Requestid", state.id)
-	var raw bytes.Buffer
-	fmt.Fprintf(&raw, "HTTP/1.1 %d %s\r\n", out.status, http.StatusText(out.status))
-	if err := out.headers.Write(&raw); err != nil {
-		return 0, err
-	}
-	raw.WriteString("\r\n")
-	raw.Write(out.body)
 	out.size = int64(len(out.body))
 	c.handler.log(state, out)
-	if _, err := c.Conn.Write(raw.Bytes()); err != nil {
-		return 0, err
-	}
-	return len(b), nil
+	return len(b), (&http.Response{
+		StatusCode: out.status, ProtoMajor: 1, ProtoMinor: 1, Header: out.headers, Close: true,
+		Body: io.NopCloser(bytes.NewReader(out.body)), ContentLength: out.size,
+	}).Write(c.Conn)
 }

@@ -197,7 +197,9 @@ func (h *Host) InvokeStream(ctx context.Context, function string, payload []byte
 }
 
 func (h *Host) invoke(ctx context.Context, key poolKey, payload []byte, streams bool) (Result, error) {
-	pool, err := h.pool(key)
+	h.mu.Lock()
+	pool, err := h.find(key)
+	h.mu.Unlock()
 	if err != nil {
 		return Result{}, err
 	}
@@ -220,14 +222,7 @@ func (h *Host) invoke(ctx context.Context, key poolKey, payload []byte, streams 
 	}
 }
 
-// pool returns the processes that may run an event. Those of a tenant run no event of another tenant.
-func (h *Host) pool(key poolKey) (*pool, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.find(key)
-}
-
-// find is pool for callers that hold the lock.
+// find returns the processes that may run an event. Those of a tenant run no event of another tenant. The lock is held.
 func (h *Host) find(key poolKey) (*pool, error) {
 	base := h.pools[poolKey{function: key.function}]
 	switch {
