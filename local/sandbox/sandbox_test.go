@@ -478,13 +478,8 @@ func TestCloseEndsHangingRequests(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("the request that hangs got a response")
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("still hanging")
+	if err := <-ended; err == nil {
+		t.Error("the request that hangs got a response")
 	}
 }
 
