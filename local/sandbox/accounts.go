@@ -2,11 +2,7 @@ package sandbox
 
 // Credentials of Accounts that tests name.
 const (
-	AWSSecretAccessKey     = "aws-sandbox-secret-access-key"
-	DialogKey              = "dialog-sandbox-esmsqk"
-	DialogPassword         = "dialog-sandbox-password"
 	ExchangeRateAPIKey     = "exchangerateapi-sandbox-key"
-	NotifyAPIKey           = "notifylk-sandbox-api-key"
 	OpenExchangeRatesAppID = "openexchangerates-sandbox-app-id"
 	QuickSendEmail         = "account@quicksend.example"
 	QuickSendAPIKey        = "quicksend-sandbox-api-key"
@@ -18,14 +14,14 @@ const (
 // Accounts has the secret fields that the sandbox accepts, by vendor. The AWS keys are those of a project's own account.
 var Accounts = map[string]map[string]string{
 	"quicksend":         {"email": QuickSendEmail, "api_key": QuickSendAPIKey},
-	"notifylk":          {"user_id": "10001", "api_key": NotifyAPIKey},
+	"notifylk":          {"user_id": "10001", "api_key": "notifylk-sandbox-api-key"},
 	"textlk":            {"api_token": TextLKToken},
 	"smslenz":           {"user_id": "20002", "api_key": "smslenz-sandbox-api-key"},
 	"hutch":             {"username": "hutch-sandbox-user", "password": "hutch-sandbox-password"},
-	"dialog":            {"esmsqk": DialogKey},
-	"dialogv2":          {"username": "dialog-sandbox-user", "password": DialogPassword},
+	"dialog":            {"esmsqk": "dialog-sandbox-esmsqk"},
+	"dialogv2":          {"username": "dialog-sandbox-user", "password": "dialog-sandbox-password"},
 	"twilio":            {"account_sid": TwilioAccountSID, "auth_token": TwilioAuthToken},
-	"aws":               {"access_key_id": "AKIASANDBOX000000001", "secret_access_key": AWSSecretAccessKey},
+	"aws":               {"access_key_id": "AKIASANDBOX000000001", "secret_access_key": "aws-sandbox-secret-access-key"},
 	"ipgeolocation":     {"api_key": "ipgeolocation-sandbox-api-key"},
 	"ipinfo":            {"token": "ipinfo-sandbox-token"},
 	"proxycheck":        {"api_key": "proxycheck-sandbox-api-key"},

@@ -22,7 +22,7 @@ func awsSecret(accessKeyID string) (string, bool) {
 	if strings.HasPrefix(accessKeyID, "LOCAL") {
 		return "local", true
 	}
-	return AWSSecretAccessKey, accessKeyID == Accounts["aws"]["access_key_id"]
+	return Accounts["aws"]["secret_access_key"], accessKeyID == Accounts["aws"]["access_key_id"]
 }
 
 // awsSignatureError signs the request again and returns AWS's error code for its signature, "" for a valid one.

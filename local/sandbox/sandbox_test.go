@@ -79,7 +79,10 @@ func (s *Server) login(t *testing.T, vendor, path string) string {
 	return "Bearer " + login.Token + login.AccessToken
 }
 
-const dialogLogin, hutchLogin = "/api/v2/user/login", "/api/login"
+const (
+	dialogLogin, hutchLogin   = "/api/v2/user/login", "/api/login"
+	dialogKey, dialogPassword = "dialog-sandbox-esmsqk", "dialog-sandbox-password"
+)
 
 const (
 	quicksendPath = "/quicksend/Client/api.php?FUN="
@@ -170,8 +173,8 @@ func TestRequests(t *testing.T) {
 	s := start(t)
 	token, hutchToken := s.login(t, "dialogv2", dialogLogin), s.login(t, "hutch", hutchLogin)
 	const quick, text, sms = quicksendPath, "/textlk/api/v3/sms/send", "/dialogv2/api/v2/sms"
-	notify := "/notifylk/api/v1/send?user_id=10001&api_key=" + NotifyAPIKey
-	dial := dialogPath + "esmsqk=" + DialogKey
+	notify := "/notifylk/api/v1/send?user_id=10001&api_key=notifylk-sandbox-api-key"
+	dial := dialogPath + "esmsqk=" + dialogKey
 	bearer := "Bearer " + TextLKToken
 	const lenz = `{"user_id":"20002","api_key":"smslenz-sandbox-api-key"`
 	const login, most, rest = "/dialogv2" + dialogLogin, `{"msisdn":[{"mobile":"771234567"}],"message":"m"`, `,"sourceAddress":"D","payment_method":0`
@@ -249,7 +252,7 @@ func TestRequests(t *testing.T) {
 		{sample{"GET", "/textlk/api/v3/balance", bearer, ""}, 200, `"data":{"remaining_balance":"950","expired_on":"8th Sep 30, 4:44 PM"}`},
 		{sample{"GET", "/ultimatesms/balance", "Bearer 2000|ultimatesms-sandbox-token", ""}, 200, `"remaining_balance":"950"`},
 		{sample{"POST", "/smslenz/account-status", "", lenz + `}`}, 200, `"data":{"sms_credit_balance":"1450.00"}`},
-		{sample{"GET", "/dialog/api/v1/message-via-url/check/balance?esmsqk=" + DialogKey, "", ""}, 200, `1|4500.00`},
+		{sample{"GET", "/dialog/api/v1/message-via-url/check/balance?esmsqk=" + dialogKey, "", ""}, 200, `1|4500.00`},
 		{sample{"GET", twilioPath + "/Balance.json", twilioAuth, ""}, 200, `"balance":"12.05","currency":"USD"}`},
 		{sample{"POST", quick + "SEND_BULK_SAME", quicksendAuth, `{"senderID":"Demo","to":["0771234567","0712345678"],"msg":"Hi","check_cost":true}`}, 200,
 			`"campaign_total_cost":1.28,"campaign_total_numbers":2`},
@@ -378,13 +381,13 @@ func TestCalls(t *testing.T) {
 	for _, in := range []sample{
 		{"POST", quicksendPath + "SEND_BULK_DIFFERENT", quicksendAuth, `{"senderID":"D","msg_list":[{"to":"0771234567","msg":"a"},{"to":"0712345678","msg":"b"}]}`},
 		{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken, `{"recipient":"94771234567,94712345678","sender_id":"D","type":"plain","message":"m"}`},
-		{"GET", dialogPath + "esmsqk=" + DialogKey + "&list=771234567,0712345678&source_address=D&message=m", "", ""},
+		{"GET", dialogPath + "esmsqk=" + dialogKey + "&list=771234567,0712345678&source_address=D&message=m", "", ""},
 		{"GET", dialogPath + "esmsqk=someone-elses-key&list=0771234567,0712345678&source_address=D&message=m", "", ""},
 		{"POST", "/notifylk/api/v1/send", "", `{"user_id": "10001", "api_key": "someone-\"elses-key", "sender_id":"D","to":"94771234567","message":"m"}`},
 		{"POST", "/notifylk/api/v1/send", "", "user_id=10001&api_key=someone-elses-key&to=94771234567"},
 		{"POST", "/twilio/2010-04-01/Accounts/ACsomeone-elses-key/Messages.json", "Basic someone-elses-key", "To=%2B94771234567&From=D&Body=m"},
-		{"POST", "/dialogv2" + dialogLogin, "", `{"username":"someone-elses-key","password":"` + DialogPassword + `"}`},
-		{"GET", "/textlk/nowhere?x=" + DialogPassword, "someone-elses-key", ""},
+		{"POST", "/dialogv2" + dialogLogin, "", `{"username":"someone-elses-key","password":"` + dialogPassword + `"}`},
+		{"GET", "/textlk/nowhere?x=" + dialogPassword, "someone-elses-key", ""},
 	} {
 		if _, _, err := s.send(t.Context(), in); err != nil {
 			t.Fatal(err)
@@ -407,7 +410,7 @@ func TestCalls(t *testing.T) {
 	if got, want := calls[0].Path, "/Client/api.php?FUN=SEND_BULK_DIFFERENT"; got != want || calls[0].Headers["Authorization"] != "Basic ***" {
 		t.Errorf("call 0: path %s, headers %v", got, calls[0].Headers)
 	}
-	for _, secret := range []string{"elses-key", QuickSendAPIKey, TextLKToken, DialogKey, `"` + DialogPassword, "10001", base64.StdEncoding.EncodeToString([]byte(QuickSendEmail))} {
+	for _, secret := range []string{"elses-key", QuickSendAPIKey, TextLKToken, dialogKey, `"` + dialogPassword, "10001", base64.StdEncoding.EncodeToString([]byte(QuickSendEmail))} {
 		if strings.Contains(body, secret) {
 			t.Errorf("the calls show %s: %s", secret, body)
 		}
@@ -495,7 +498,7 @@ func TestAWS(t *testing.T) {
 		})
 	}
 	key := Accounts["aws"]["access_key_id"]
-	own := client(key, AWSSecretAccessKey)
+	own := client(key, Accounts["aws"]["secret_access_key"])
 	for _, c := range []struct {
 		client         *pinpointsmsvoicev2.Client
 		to, body, code string

@@ -163,7 +163,7 @@ func (r request) send(t *testing.T) *response {
 		t.Errorf("%s %s: %v", r.method, r.path, err)
 		return nil
 	}
-	if len(a.body) > 0 && strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
+	if len(a.body) > 0 && strings.HasPrefix(a.header.Get("Content-Type"), "application/json") && a.header.Get("Content-Encoding") == "" {
 		if err := json.Unmarshal(a.body, a); err != nil {
 			t.Errorf("%s %s: %d %s: %v", r.method, r.path, a.status, a.body, err)
 		}
