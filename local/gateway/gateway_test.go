@@ -121,11 +121,7 @@ func serve(t *testing.T, text string, options lambda.Options) (string, *logBuffe
 		}
 	}
 	log := &logBuffer{}
-	handler, err := gateway.New(loaded, host, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := gateway.Serve("127.0.0.1:0", handler)
+	server, err := gateway.Start("127.0.0.1:0", loaded, host, log)
 	if err != nil {
 		t.Fatal(err)
 	}

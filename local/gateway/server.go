@@ -8,16 +8,23 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"svcapi/local/lambda"
+	"svcapi/local/template"
 )
 
-// Server serves a handler. Its Close ends the server and its connections.
+// Server serves an API. Its Close ends the server and its connections.
 type Server struct {
 	*http.Server
 	URL string // the server's root, without a slash at the end
 }
 
-// Serve serves an address of this machine, 127.0.0.1:0 for example, until Close.
-func Serve(address string, h *Handler) (*Server, error) {
+// Start serves the API of New on an address of this machine, 127.0.0.1:0 for example, until Close.
+func Start(address string, t *template.Template, host *lambda.Host, accessLog io.Writer) (*Server, error) {
+	h, err := New(t, host, accessLog)
+	if err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err

@@ -349,11 +349,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
-	handler, err := gateway.New(s.Template, host, access)
-	if err != nil {
-		return err
-	}
-	server, err := gateway.Serve(address(options.Port), handler)
+	server, err := gateway.Start(address(options.Port), s.Template, host, access)
 	if err != nil {
 		return err
 	}

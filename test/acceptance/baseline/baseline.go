@@ -50,11 +50,7 @@ func (h *Hello) Serve(options lambda.Options) (*Server, error) {
 	}
 	api := *h.template
 	api.Functions, api.API.Throttles = []template.Function{h.Function}, nil
-	handler, err := gateway.New(&api, host, io.Discard)
-	var server *gateway.Server
-	if err == nil {
-		server, err = gateway.Serve("127.0.0.1:0", handler)
-	}
+	server, err := gateway.Start("127.0.0.1:0", &api, host, io.Discard)
 	if err != nil {
 		host.Close()
 		return nil, err
