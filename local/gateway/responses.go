@@ -43,8 +43,7 @@ func validateResponses(responses map[string]template.GatewayResponse) error {
 		}
 	}
 	for kind, declared := range responses {
-		body, json := declared.Templates["application/json"]
-		if !json || strings.Contains(strings.ReplaceAll(body, bodyID, ""), "$context") {
+		if declared.Body == "" || strings.Contains(strings.ReplaceAll(declared.Body, bodyID, ""), "$context") {
 			return fmt.Errorf("gateway response %s: the local stack plays a body of JSON with no variable but %s", kind, bodyID)
 		}
 		for name, v := range declared.Headers {
@@ -70,6 +69,6 @@ func (h *Handler) gatewayResponse(state *requestState, kind, cause string) *resp
 		}
 		out.headers.Set(name, strings.Trim(v, "'"))
 	}
-	out.body = []byte(strings.ReplaceAll(form.Templates["application/json"], bodyID, state.id))
+	out.body = []byte(strings.ReplaceAll(form.Body, bodyID, state.id))
 	return out
 }

@@ -157,10 +157,9 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	for name, v := range variables {
 		list = append(list, name+"="+v)
 	}
+	command := jail.Command{Binary: binary, Env: list, Output: output.raw, Readable: readable(variables), Scratch: scratch}
 	h.pools[key] = &pool{
-		function: function, output: output, limit: h.options.Concurrency, room: places, jail: h.options.Jail,
-		command:   jail.Command{Binary: binary, Env: list, Output: output.raw, Readable: readable(variables), Scratch: scratch},
-		instances: map[*instance]bool{},
+		settings: settings{function, h.options.Jail, command, h.options.Concurrency, places, output}, instances: map[*instance]bool{},
 	}
 	return nil
 }
@@ -236,7 +235,7 @@ func (h *Host) find(key poolKey) (*pool, error) {
 		return nil, errNoTenant
 	}
 	if h.pools[key] == nil {
-		h.pools[key] = base.forTenant(key.tenant)
+		h.pools[key] = &pool{settings: base.settings, tenant: key.tenant, instances: map[*instance]bool{}}
 	}
 	return h.pools[key], nil
 }

@@ -129,8 +129,7 @@ func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	if options.Progress == nil {
 		options.Progress = func(string) {}
 	}
-	s := &Stack{Addresses: Addresses{LogDir: options.LogDir}, Parameters: maps.Clone(laptop)}
-	maps.Copy(s.Parameters, options.Parameters)
+	s := &Stack{Addresses: Addresses{LogDir: options.LogDir}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -197,7 +196,7 @@ func (s *Stack) removeLogs() error {
 
 // backends starts the functions' dependencies, builds the functions, and reads the template with the addresses.
 func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
-	if s.Template, err = template.Load(s.Parameters); err != nil {
+	if s.Template, err = template.Load(options.Parameters); err != nil {
 		return err
 	}
 	vault, err := secrets.Start()

@@ -98,9 +98,9 @@ type Throttle struct {
 
 // GatewayResponse shapes a response that the gateway gives by itself.
 type GatewayResponse struct {
-	Status    int               `cfn:"StatusCode"`                 // 0: the response type's own
-	Headers   map[string]string `cfn:"ResponseParameters.Headers"` // 'static' in single quotes, or context.requestId
-	Templates map[string]string `cfn:"ResponseTemplates"`          // by media type
+	Status  int               `cfn:"StatusCode"`                         // 0: the response type's own
+	Headers map[string]string `cfn:"ResponseParameters.Headers"`         // 'static' in single quotes, or context.requestId
+	Body    string            `cfn:"ResponseTemplates.application/json"` // may contain $context.requestId
 }
 
 // Table is an AWS::DynamoDB::Table: what CreateTable takes of its properties.

@@ -111,8 +111,7 @@ func TestParse(t *testing.T) {
 		API: template.API{
 			LogicalID: "Api", Stage: "dev", Throttles: map[string]template.Throttle{"* /*": {PerSecond: 20, Burst: 40}, "POST /sms/send": {PerSecond: 1, Burst: 2}},
 			Responses: map[string]template.GatewayResponse{"DEFAULT_5XX": {
-				Status: 500, Headers: map[string]string{"X-ID": "context.requestId"},
-				Templates: map[string]string{"application/json": `{"id":"$context.requestId"}`},
+				Status: 500, Headers: map[string]string{"X-ID": "context.requestId"}, Body: `{"id":"$context.requestId"}`,
 			}},
 		},
 		Functions: []template.Function{{

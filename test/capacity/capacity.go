@@ -106,8 +106,9 @@ func New(ctx context.Context, client *dynamodb.Client, url string, tables []stri
 		}
 		m.schemas[table] = s
 	}
-	m.engine = connect(url)
-	return m, nil
+	var err error
+	m.engine, err = connect(url)
+	return m, err
 }
 
 // Close ends the connections to the engine.
