@@ -128,17 +128,13 @@ func (s *Server) decide(vendor, operation string, to []string) (Outcome, time.Du
 	var delay time.Duration
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.rules {
+	if i := slices.IndexFunc(s.rules, func(r Rule) bool { return r.matches(vendor, operation, to) }); i >= 0 {
 		rule := &s.rules[i]
-		if !rule.matches(vendor, operation, to) {
-			continue
-		}
 		rule.used++
 		delay = time.Duration(rule.DelayMS) * time.Millisecond
 		if rule.Outcome != "" {
 			return rule.Outcome, delay
 		}
-		break
 	}
 	for _, t := range to {
 		if outcome, ok := magic[canonical(t)]; ok {
@@ -148,7 +144,7 @@ func (s *Server) decide(vendor, operation string, to []string) (Outcome, time.Du
 	return Accepted, delay
 }
 
-func (r *Rule) matches(vendor, operation string, to []string) bool {
+func (r Rule) matches(vendor, operation string, to []string) bool {
 	return (r.Vendor == "" || r.Vendor == vendor) &&
 		(r.Operation == "" || r.Operation == operation) &&
 		(r.Times == 0 || r.used < r.Times) &&
