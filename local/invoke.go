@@ -126,14 +126,12 @@ func (i invocation) invoke(ctx context.Context, product *template.Template, even
 	}
 	environment := map[string]string{"SVC_LOCAL": "1"}
 	maps.Copy(environment, with.browser)
-	host, err := lambda.NewHost(lambda.Options{LogDir: logs, Jail: with.jail, Concurrency: 1, Environment: environment})
+	options := lambda.Options{LogDir: logs, Jail: with.jail, Concurrency: 1, Environment: environment}
+	host, err := lambda.HostOf(options, stack.OnLaptop(function), with.binaries[function.LogicalID])
 	if err != nil {
 		return err
 	}
 	defer host.Close()
-	if err := host.Add(stack.OnLaptop(function), with.binaries[function.LogicalID]); err != nil {
-		return err
-	}
 	result, err := host.Invoke(ctx, function.LogicalID, event)
 	if err == nil {
 		err = host.AwaitIdle(ctx, function.LogicalID) // the function may work after its response

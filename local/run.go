@@ -99,9 +99,7 @@ func greet(out io.Writer, s *stack.Stack) {
 		{"Lambda", s.LambdaURL},
 		{"Logs", s.LogDir},
 	} {
-		if place[1] != "" {
-			fmt.Fprintf(t, "%s\t%s\n", place[0], place[1])
-		}
+		fmt.Fprintf(t, "%s\t%s\n", place[0], place[1])
 	}
 	_ = t.Flush()
 

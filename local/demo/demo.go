@@ -183,32 +183,26 @@ func (to Target) week(ctx context.Context) error {
 
 func (to Target) create(ctx context.Context, p plan) error {
 	id := ID(p.name)
-	if _, err := to.Projects.CreateProject(ctx, project.Project{
-		ID: id, Name: "Demo: " + p.name, Paused: p.paused, Limit: cmp.Or(p.limit, wide), Trial: p.trial != nil, TrialDestinations: p.trial,
-	}); err != nil {
-		return err
-	}
-	if err := to.wallet(ctx, p); err != nil {
-		return err
-	}
+	var integrations []project.Integration
+	var credentials []project.Credential
 	for _, env := range project.Environments() {
+		integrations = append(integrations, to.integrations(p, env)...)
 		c := CredentialOf(p.name, env)
-		if err := to.Projects.AddCredential(ctx, id, project.Credential{
+		credentials = append(credentials, project.Credential{
 			ClientID: c.ClientID, Environment: env, Active: true,
 			Secrets: []project.SecretDigest{{Digest: project.DigestSecret(c.ClientSecret), Created: time.Now().UTC()}},
-		}); err != nil {
-			return err
-		}
-		for _, i := range to.integrations(p, env) {
-			if err := to.Projects.PutIntegration(ctx, id, i); err != nil {
-				return err
-			}
-		}
+		})
 	}
-	if p.mode == project.BYOK && !p.bare {
-		return to.accounts(ctx, id)
+	_, err := to.Projects.CreateProject(ctx, project.Project{
+		ID: id, Name: "Demo: " + p.name, Paused: p.paused, Limit: cmp.Or(p.limit, wide), Trial: p.trial != nil, TrialDestinations: p.trial,
+	}, integrations...)
+	if err == nil {
+		err = errors.Join(to.Projects.AddCredential(ctx, id, credentials...), to.wallet(ctx, p))
 	}
-	return nil
+	if err == nil && p.mode == project.BYOK && !p.bare {
+		err = to.accounts(ctx, id)
+	}
+	return err
 }
 
 func (to Target) wallet(ctx context.Context, p plan) error {

@@ -51,23 +51,8 @@ func DropTables(ctx context.Context, client *dynamodb.Client, names map[string]s
 
 func create(ctx context.Context, client *dynamodb.Client, table template.Table, name string) error {
 	input := &dynamodb.CreateTableInput{
-		TableName:   &name,
-		BillingMode: types.BillingModePayPerRequest,
-		KeySchema:   keySchema(table.Keys),
-	}
-	for attribute, kind := range table.Attributes {
-		input.AttributeDefinitions = append(input.AttributeDefinitions, types.AttributeDefinition{
-			AttributeName: &attribute, AttributeType: types.ScalarAttributeType(kind),
-		})
-	}
-	for _, index := range table.Indexes {
-		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
-			IndexName: &index.Name,
-			KeySchema: keySchema(index.Keys),
-			Projection: &types.Projection{
-				ProjectionType: types.ProjectionType(index.Projection), NonKeyAttributes: index.Include,
-			},
-		})
+		TableName: &name, BillingMode: types.BillingModePayPerRequest, AttributeDefinitions: table.Attributes, KeySchema: table.Keys,
+		GlobalSecondaryIndexes: table.Indexes,
 	}
 	if _, err := client.CreateTable(ctx, input); err != nil {
 		return err
@@ -82,12 +67,4 @@ func create(ctx context.Context, client *dynamodb.Client, table template.Table, 
 		},
 	})
 	return err
-}
-
-func keySchema(keys []template.Key) []types.KeySchemaElement {
-	var schema []types.KeySchemaElement
-	for _, key := range keys {
-		schema = append(schema, types.KeySchemaElement{AttributeName: &key.Attribute, KeyType: types.KeyType(key.Type)})
-	}
-	return schema
 }

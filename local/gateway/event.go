@@ -3,11 +3,9 @@ package gateway
 import (
 	"encoding/base64"
 	"fmt"
-	"mime"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -77,14 +75,9 @@ func newEvent(state *requestState) event {
 	if len(state.parameters) > 0 {
 		e.PathParameters = state.parameters
 	}
-	if len(state.body) > 0 {
-		body := string(state.body)
-		if e.IsBase64Encoded = state.binary(r.Header.Get("Content-Type")); e.IsBase64Encoded {
-			body = base64.StdEncoding.EncodeToString(state.body)
-		} else {
-			body = strings.ToValidUTF8(body, "\uFFFD")
-		}
-		e.Body = &body
+	if len(state.body) > 0 { // each media type of the API is binary
+		body := base64.StdEncoding.EncodeToString(state.body)
+		e.Body, e.IsBase64Encoded = &body, true
 	}
 	return e
 }
@@ -100,17 +93,6 @@ func identity(r *http.Request) map[string]any {
 		fields["userAgent"] = agent
 	}
 	return fields
-}
-
-// binary reports whether the API's binary media types include a type. A missing type counts as JSON.
-func (state *requestState) binary(contentType string) bool {
-	mediaType, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		mediaType = "application/json"
-	}
-	return slices.ContainsFunc(state.api.BinaryMediaTypes, func(binary string) bool {
-		return binary == "*/*" || strings.EqualFold(binary, mediaType)
-	})
 }
 
 // query decodes a query once. What cannot be decoded stays as it is; nil where there is none.

@@ -13,8 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,10 +21,12 @@ import (
 	"testing"
 	"time"
 
+	"svcapi/local/build"
 	"svcapi/local/gateway"
 	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
+	"svcapi/local/workdir"
 )
 
 const stack = `
@@ -47,7 +47,7 @@ Resources:
         MISSING_AUTHENTICATION_TOKEN:
           StatusCode: '404'
           ResponseParameters: {Headers: {X-SVC-Request-ID: context.requestId, Static: "'1'"}}
-          ResponseTemplates: {application/json: '{"code":"none","message":$context.error.messageString}'}
+          ResponseTemplates: {application/json: '{"code":"none"}'}
         INTEGRATION_TIMEOUT:
           StatusCode: '503'
           ResponseTemplates: {application/json: '{"code":"late"}'}
@@ -83,12 +83,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "probe")
-	if err == nil {
-		bootstrap = filepath.Join(dir, "bootstrap")
-		build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "../lambda/testdata/probe")
-		build.Stderr = os.Stderr
-		err = build.Run()
+	var err error
+	if bootstrap, err = workdir.Local("bin", "probe"); err == nil {
+		err = build.Packages(context.Background(), bootstrap, "./local/lambda/testdata/probe")
 	}
 	if err == nil {
 		confined, err = jail.New(context.Background(), func(line string) { fmt.Println(line) })
@@ -97,9 +94,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // start gives the root URL of the stack above, and its access log.
@@ -126,11 +121,7 @@ func serve(t *testing.T, text string, options lambda.Options) (string, *logBuffe
 		}
 	}
 	log := &logBuffer{}
-	handler, err := gateway.New(loaded, host, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := gateway.Serve("127.0.0.1:0", handler)
+	server, err := gateway.Start("127.0.0.1:0", loaded, host, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +325,7 @@ func TestGatewayResponses(t *testing.T) {
 		status              int
 		want                string
 	}{
-		{"unknown route", "/nothing", "", nil, "", 404, `{"code":"none","message":"Missing Authentication Token"}`},
+		{"unknown route", "/nothing", "", nil, "", 404, `{"code":"none"}`},
 		{"unknown route with a signature", "/nothing", "", nil, "Authorization", 403, `{"code":"http_error","id":"ID"}`},
 		{"over 10 MB", "/api/v1/echo", "", large(10<<20 + 1), "", 413, `{"code":"http_error","id":"ID"}`},
 		{"over 6 MB as an event", "/api/v1/echo", "", large(5 << 20), "", 413, `{"code":"http_error","id":"ID"}`},
@@ -523,21 +514,23 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestResponsesAreChecked checks that a gateway response with a mistake is found at start.
+// TestResponsesAreChecked checks that a gateway response with a mistake, and a throttle of no method, is found at start.
 func TestResponsesAreChecked(t *testing.T) {
-	for name, response := range map[string]template.GatewayResponse{
-		"unknown variable": {Templates: map[string]string{"application/json": "$context.requestID"}},
-		"header":           {Headers: map[string]string{"A": "$context.requestId"}},
-		"header variable":  {Headers: map[string]string{"A": "context.nothing"}},
+	for name, c := range map[string]struct{ old, mistake, message string }{
+		"unknown variable": {"$context.requestId", "$context.requestID", "no variable but"},
+		"header":           {"X-SVC-Request-ID: context.requestId", "X-SVC-Request-ID: $context.requestId", "in single quotes"},
+		"header variable":  {"X-SVC-Request-ID: context.requestId", "X-SVC-Request-ID: context.nothing", "in single quotes"},
+		"no default":       {"DEFAULT_4XX", "WAF_FILTERED", "no gateway response DEFAULT_4XX"},
+		"a throttle of no method": {"      GatewayResponses:", "      MethodSettings: [{ResourcePath: /docs, HttpMethod: ANY, ThrottlingRateLimit: 1}]\n      GatewayResponses:",
+			"no route has, or ANY"},
 	} {
-		broken := &template.Template{API: template.API{Responses: map[string]template.GatewayResponse{"DEFAULT_4XX": response}}}
-		if _, err := gateway.New(broken, nil, io.Discard); err == nil {
-			t.Errorf("%s: no error", name)
+		broken, err := template.Parse([]byte(strings.ReplaceAll(stack, c.old, c.mistake)), nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	throttled := &template.Template{API: template.API{Throttles: map[string]template.Throttle{"ANY /docs": {PerSecond: 1}}}}
-	if _, err := gateway.New(throttled, nil, io.Discard); err == nil {
-		t.Error("a throttle of no method: no error")
+		if _, err := gateway.New(broken, nil, io.Discard); err == nil || !strings.Contains(err.Error(), c.message) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -556,7 +549,7 @@ func TestOddRequests(t *testing.T) {
 	} {
 		body := `{"code":"http_error","id":"ID"}`
 		if want == http.StatusNotFound {
-			body = `{"code":"none","message":"Missing Authentication Token"}`
+			body = `{"code":"none"}`
 		}
 		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {

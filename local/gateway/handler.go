@@ -134,21 +134,21 @@ func (h *Handler) respond(state *requestState, w http.ResponseWriter) *response 
 	}
 	result, err := invoke(ctx, state.route.function, event)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, lambda.ErrNoneFree): // it may have waited for a process
 		return h.gatewayResponse(state, "INTEGRATION_TIMEOUT", "the function did not respond in time")
 	case errors.Is(err, lambda.ErrThrottled):
 		return h.gatewayResponse(state, "DEFAULT_5XX", err.Error()) // a 500, though it is Lambda's 429
 	case err != nil:
 		return h.gatewayResponse(state, "INTEGRATION_FAILURE", err.Error())
 	case result.FunctionError != "":
-		return h.malformed(state, "the function failed")
+		return h.gatewayResponse(state, malformed, "the function failed")
 	}
 	if result.Streamed != state.route.stream {
-		return h.malformed(state, "the function streams where the route does not, or the other way round")
+		return h.gatewayResponse(state, malformed, "the function streams where the route does not, or the other way round")
 	}
-	out, err := parse(result, state)
+	out, err := parse(result)
 	if err != nil {
-		return h.malformed(state, err.Error())
+		return h.gatewayResponse(state, malformed, err.Error())
 	}
 	return out
 }

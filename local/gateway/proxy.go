@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"svcapi/local/lambda"
 )
@@ -44,7 +43,7 @@ type proxyResponse struct {
 var separator = make([]byte, 8)
 
 // parse reads a function's result. An error means that the result is malformed.
-func parse(result lambda.Result, state *requestState) (*response, error) {
+func parse(result lambda.Result) (*response, error) {
 	payload, stream := result.Payload, io.Reader(nil)
 	if result.Streamed {
 		buffered := bufio.NewReader(result.Stream)
@@ -80,12 +79,11 @@ func parse(result lambda.Result, state *requestState) (*response, error) {
 			out.headers.Del(name)
 		}
 	}
-	accepted, _, _ := strings.Cut(state.request.Header.Get("Accept"), ",") // the gateway looks at the first type alone
 	switch {
 	case stream != nil:
 		out.stream = stream
 	case p.Body == nil:
-	case p.IsBase64Encoded && state.binary(accepted):
+	case p.IsBase64Encoded: // each media type of the API is binary
 		if out.body, err = base64.StdEncoding.DecodeString(*p.Body); err != nil {
 			return nil, errors.New("the function's response has a body that is not Base64")
 		}

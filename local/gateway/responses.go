@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"net/http"
@@ -11,59 +10,45 @@ import (
 	"svcapi/local/template"
 )
 
-// types are the gateway responses that the local stack returns, with AWS's status where the template sets none, and the
-// family whose shape a type has where the template declares none for the type.
-var types = map[string]struct {
-	status  int
-	family  string
-	message string
-}{
-	"DEFAULT_4XX":                  {http.StatusBadRequest, "", "Bad Request"},
-	"DEFAULT_5XX":                  {http.StatusInternalServerError, "", "Internal server error"},
-	"BAD_REQUEST_BODY":             {http.StatusBadRequest, "DEFAULT_4XX", "Invalid request body"},
-	"INVALID_SIGNATURE":            {http.StatusForbidden, "DEFAULT_4XX", "Invalid signature"},
-	"MISSING_AUTHENTICATION_TOKEN": {http.StatusForbidden, "DEFAULT_4XX", "Missing Authentication Token"},
-	"THROTTLED":                    {http.StatusTooManyRequests, "DEFAULT_4XX", "Too Many Requests"},
-	"REQUEST_TOO_LARGE":            {http.StatusRequestEntityTooLarge, "DEFAULT_4XX", "Request Too Long"},
-	"INTEGRATION_FAILURE":          {http.StatusGatewayTimeout, "DEFAULT_5XX", "Internal server error"},
-	"INTEGRATION_TIMEOUT":          {http.StatusGatewayTimeout, "DEFAULT_5XX", "Endpoint request timed out"},
+// statuses are the gateway responses that the local stack returns, with AWS's status where the template sets none. A type
+// that the template does not declare has the shape of DEFAULT_4XX or DEFAULT_5XX.
+var statuses = map[string]int{
+	"DEFAULT_4XX":                  http.StatusBadRequest,
+	"DEFAULT_5XX":                  http.StatusInternalServerError,
+	"BAD_REQUEST_BODY":             http.StatusBadRequest,
+	"INVALID_SIGNATURE":            http.StatusForbidden,
+	"MISSING_AUTHENTICATION_TOKEN": http.StatusForbidden,
+	"THROTTLED":                    http.StatusTooManyRequests,
+	"REQUEST_TOO_LARGE":            http.StatusRequestEntityTooLarge,
+	"INTEGRATION_FAILURE":          http.StatusGatewayTimeout,
+	"INTEGRATION_TIMEOUT":          http.StatusGatewayTimeout,
+	malformed:                      http.StatusBadGateway,
 }
 
-// bodyOf returns the template of a gateway response's body: AWS's own where the template declares none.
-func bodyOf(declared template.GatewayResponse) string {
-	if body, ok := declared.Templates["application/json"]; ok {
-		return body
-	}
-	return `{"message":$context.error.messageString}`
-}
+// malformed is the response to a function's failure or malformed response. AWS has no type for this response.
+const malformed = "malformed"
 
-var variable = regexp.MustCompile(`\$context\.([A-Za-z.]*[A-Za-z])`)
+// A gateway response can use one variable: the request ID.
+const bodyID, headerID = "$context.requestId", "context.requestId"
 
-func (state *requestState) variables(kind string) map[string]string {
-	message := types[kind].message
-	return map[string]string{
-		"apiId": apiID, "accountId": template.AccountID, "stage": state.api.Stage,
-		"requestId": state.id, "extendedRequestId": state.extendedID,
-		"error.message": message, "error.messageString": `"` + message + `"`, "error.responseType": kind,
-	}
-}
+// fixed matches a header with a static value.
+var fixed = regexp.MustCompile(`^'.*'$`)
 
 // validateResponses validates the template's gateway responses. A variable that the local stack does not know is an error:
 // AWS would replace the variable with an empty text.
 func validateResponses(responses map[string]template.GatewayResponse) error {
-	known := (&requestState{}).variables("")
-	for kind, declared := range responses {
-		used := variable.FindAllStringSubmatch(bodyOf(declared), -1)
-		for name, v := range declared.Headers {
-			if source, ok := strings.CutPrefix(v, "context."); ok {
-				used = append(used, []string{v, source})
-			} else if len(v) < 2 || !strings.HasPrefix(v, "'") || !strings.HasSuffix(v, "'") {
-				return fmt.Errorf("gateway response %s: header %s is %q: neither in single quotes nor context.<variable>", kind, name, v)
-			}
+	for _, kind := range []string{"DEFAULT_4XX", "DEFAULT_5XX"} {
+		if _, declared := responses[kind]; !declared {
+			return fmt.Errorf("the template declares no gateway response %s", kind)
 		}
-		for _, u := range used {
-			if _, ok := known[u[1]]; !ok {
-				return fmt.Errorf("gateway response %s: the local stack does not know the variable %s", kind, u[0])
+	}
+	for kind, declared := range responses {
+		if declared.Body == "" || strings.Contains(strings.ReplaceAll(declared.Body, bodyID, ""), "$context") {
+			return fmt.Errorf("gateway response %s: the local stack plays a body of JSON with no variable but %s", kind, bodyID)
+		}
+		for name, v := range declared.Headers {
+			if v != headerID && !fixed.MatchString(v) {
+				return fmt.Errorf("gateway response %s: header %s is %q: neither in single quotes nor %s", kind, name, v, headerID)
 			}
 		}
 	}
@@ -75,29 +60,15 @@ func (h *Handler) gatewayResponse(state *requestState, kind, cause string) *resp
 	state.failure = kind + ": " + cause
 	form, declared := h.api.Responses[kind]
 	if !declared {
-		form = h.api.Responses[types[kind].family]
+		form = h.api.Responses[fmt.Sprintf("DEFAULT_%dXX", statuses[kind]/100)]
 	}
-	variables := state.variables(kind)
-	out := &response{status: cmp.Or(form.Status, types[kind].status), headers: http.Header{}}
-	out.headers.Set("Content-Type", "application/json")
+	out := &response{status: cmp.Or(form.Status, statuses[kind]), headers: http.Header{"Content-Type": {"application/json"}}}
 	for name, v := range form.Headers {
-		if source, ok := strings.CutPrefix(v, "context."); ok {
-			out.headers.Set(name, variables[source])
-		} else {
-			out.headers.Set(name, strings.Trim(v, "'"))
+		if v == headerID {
+			v = state.id
 		}
+		out.headers.Set(name, strings.Trim(v, "'"))
 	}
-	out.body = variable.ReplaceAllFunc([]byte(bodyOf(form)), func(found []byte) []byte {
-		return []byte(variables[string(bytes.TrimPrefix(found, []byte("$context.")))])
-	})
-	return out
-}
-
-// malformed returns the gateway's 502, in the shape of DEFAULT_5XX, to a function's failure or malformed response.
-func (h *Handler) malformed(state *requestState, cause string) *response {
-	out := h.gatewayResponse(state, "DEFAULT_5XX", cause)
-	if h.api.Responses["DEFAULT_5XX"].Status == 0 {
-		out.status = http.StatusBadGateway
-	}
+	out.body = []byte(strings.ReplaceAll(form.Body, bodyID, state.id))
 	return out
 }

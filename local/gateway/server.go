@@ -2,22 +2,29 @@ package gateway
 
 import (
 	"bytes"
-	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"svcapi/local/lambda"
+	"svcapi/local/template"
 )
 
-// Server serves a handler. Its Close ends the server and its connections.
+// Server serves an API. Its Close ends the server and its connections.
 type Server struct {
 	*http.Server
 	URL string // the server's root, without a slash at the end
 }
 
-// Serve serves an address of this machine, 127.0.0.1:0 for example, until Close.
-func Serve(address string, h *Handler) (*Server, error) {
+// Start serves the API of New on an address of this machine, 127.0.0.1:0 for example, until Close.
+func Start(address string, t *template.Template, host *lambda.Host, accessLog io.Writer) (*Server, error) {
+	h, err := New(t, host, accessLog)
+	if err != nil {
+		return nil, err
+	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
@@ -73,20 +80,11 @@ func (c shapedConn) Write(b []byte) (int, error) {
 	if code, err := strconv.Atoi(strings.Fields(reason + " 0")[0]); err == nil && code >= 400 && code < 500 {
 		out.status = code
 	}
-	out.headers.Set("Connection", "close")
-	out.headers.Set("Content-Length", strconv.Itoa(len(out.body)))
 	out.headers.Set("X-Amzn-Requestid", state.id)
-	var raw bytes.Buffer
-	fmt.Fprintf(&raw, "HTTP/1.1 %d %s\r\n", out.status, http.StatusText(out.status))
-	if err := out.headers.Write(&raw); err != nil {
-		return 0, err
-	}
-	raw.WriteString("\r\n")
-	raw.Write(out.body)
 	out.size = int64(len(out.body))
 	c.handler.log(state, out)
-	if _, err := c.Conn.Write(raw.Bytes()); err != nil {
-		return 0, err
-	}
-	return len(b), nil
+	return len(b), (&http.Response{
+		StatusCode: out.status, ProtoMajor: 1, ProtoMinor: 1, Header: out.headers, Close: true,
+		Body: io.NopCloser(bytes.NewReader(out.body)), ContentLength: out.size,
+	}).Write(c.Conn)
 }

@@ -156,6 +156,7 @@ type inspection struct {
 	Threads   int // of a process that starts processes until the kernel refuses one, where FILL is set
 	PIDs      []string
 	Init      string // why the environment of the first process cannot be read
+	Shm       bool   // there is a /dev/shm
 	Env       []string
 	Groups    []int
 }
@@ -213,6 +214,8 @@ func printInspection() error {
 	if found.Groups, err = os.Getgroups(); err != nil {
 		return err
 	}
+	_, missing := os.Stat("/dev/shm")
+	found.Shm = missing == nil
 	if os.Getenv("FILL") != "" {
 		found.Threads = sleepers()
 	}
@@ -318,6 +321,7 @@ func TestJail(t *testing.T) {
 			"writable folders":          {fmt.Sprint(found.Written), "[/tmp]"},
 			"files that can be read":    {fmt.Sprint(found.Seen), fmt.Sprint([]string{readable, "/etc/passwd"})},
 			"processes besides its own": {len(found.PIDs), 2},
+			"shared memory":             {found.Shm, false},
 		} {
 			if pair[0] != pair[1] {
 				t.Errorf("%s: %v, want %v", name, pair[0], pair[1])

@@ -23,7 +23,7 @@ func open(_ context.Context, wanted bool, report func(string)) (*Jail, error) {
 func (*Jail) TaskRoot(binary string) string { return filepath.Dir(binary) }
 
 // Process is a running function.
-type Process struct{ child *process.Process }
+type Process struct{ *process.Process }
 
 // Start starts a function in a new process group.
 func (*Jail) Start(c Command) (*Process, error) {
@@ -34,19 +34,13 @@ func (*Jail) Start(c Command) (*Process, error) {
 }
 
 // ID is the function's process id.
-func (p *Process) ID() int { return p.child.ID }
+func (p *Process) ID() int { return p.Process.ID }
 
 // Stop stops the processes of the function's group.
-func (p *Process) Stop() { p.child.Signal(syscall.SIGSTOP) }
+func (p *Process) Stop() { p.Signal(syscall.SIGSTOP) }
 
 // Continue lets the processes of the function's group run again.
-func (p *Process) Continue() { p.child.Signal(syscall.SIGCONT) }
+func (p *Process) Continue() { p.Signal(syscall.SIGCONT) }
 
 // Kill ends the processes of the function's group.
-func (p *Process) Kill() { p.child.Signal(syscall.SIGKILL) }
-
-// Done is closed when the function has ended.
-func (p *Process) Done() <-chan struct{} { return p.child.Done() }
-
-// Err returns how the function ended: nil for exit status 0. The result is valid once Done is closed.
-func (p *Process) Err() error { return p.child.Err() }
+func (p *Process) Kill() { p.Signal(syscall.SIGKILL) }

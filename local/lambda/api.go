@@ -22,8 +22,8 @@ const Alias = "live"
 // name, its logical ID or its ARN.
 func (h *Host) API() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", h.serveInvoke)
-	mux.HandleFunc("POST /2021-11-15/functions/{name}/response-streaming-invocations", h.serveStream)
+	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", h.serve(false, writeResult))
+	mux.HandleFunc("POST /2021-11-15/functions/{name}/response-streaming-invocations", h.serve(true, writeStream))
 	return mux
 }
 
@@ -48,6 +48,10 @@ func (h *Host) called(w http.ResponseWriter, r *http.Request) (key poolKey, payl
 		refuseCall(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: arn:aws:lambda:"+template.Region+":"+template.AccountID+":function:"+r.PathValue("name"))
 		return poolKey{}, nil, false
 	}
+	if kind := r.Header.Get("X-Amz-Invocation-Type"); kind != "" && kind != "RequestResponse" {
+		refuseCall(w, http.StatusBadRequest, "InvalidParameterValueException", "the local stack plays no invocation of type "+kind)
+		return poolKey{}, nil, false
+	}
 	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
 	if err != nil {
 		refuseCall(w, http.StatusRequestEntityTooLarge, "RequestTooLargeException", "the event is over 6 MB, or incomplete")
@@ -63,34 +67,38 @@ func (h *Host) called(w http.ResponseWriter, r *http.Request) (key poolKey, payl
 	return key, payload, true
 }
 
-func (h *Host) serveInvoke(w http.ResponseWriter, r *http.Request) {
-	key, payload, ok := h.called(w, r)
-	if !ok {
-		return
+// serve returns the handler of a call. write writes the result of a call that Lambda does not refuse.
+func (h *Host) serve(streams bool, write func(http.ResponseWriter, Result)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		key, payload, ok := h.called(w, r)
+		if !ok {
+			return
+		}
+		result, err := h.invoke(r.Context(), key, payload, streams)
+		w.Header().Set("X-Amzn-RequestId", result.RequestID)
+		switch {
+		case errors.Is(err, errTenant), errors.Is(err, errNoTenant):
+			refuseCall(w, http.StatusBadRequest, "InvalidParameterValueException", err.Error())
+		case errors.Is(err, ErrThrottled):
+			refuseCall(w, http.StatusTooManyRequests, "TooManyRequestsException", "Rate Exceeded.")
+		case err != nil:
+			refuseCall(w, http.StatusInternalServerError, "ServiceException", err.Error())
+		default:
+			w.Header().Set("X-Amz-Executed-Version", "$LATEST")
+			write(w, result)
+		}
 	}
-	if kind := r.Header.Get("X-Amz-Invocation-Type"); kind != "" && kind != "RequestResponse" {
-		refuseCall(w, http.StatusBadRequest, "InvalidParameterValueException", "the local stack plays no invocation of type "+kind)
-		return
-	}
-	result, err := h.invoke(r.Context(), key, payload, false)
-	if !accepts(w, result, err) {
-		return
-	}
+}
+
+func writeResult(w http.ResponseWriter, result Result) {
+	w.Header().Set("Content-Type", "application/json")
 	if result.FunctionError != "" {
 		w.Header().Set("X-Amz-Function-Error", result.FunctionError)
 	}
 	_, _ = w.Write(result.Payload) // the caller may have gone
 }
 
-func (h *Host) serveStream(w http.ResponseWriter, r *http.Request) {
-	key, payload, ok := h.called(w, r)
-	if !ok {
-		return
-	}
-	result, err := h.invoke(r.Context(), key, payload, true)
-	if !accepts(w, result, err) {
-		return
-	}
+func writeStream(w http.ResponseWriter, result Result) {
 	w.Header().Set("Content-Type", "application/vnd.amazon.eventstream")
 	encoder, flusher := eventstream.NewEncoder(), http.NewResponseController(w)
 	send := func(kind, contentType string, payload []byte) bool {
@@ -125,23 +133,6 @@ func (h *Host) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 	text, _ := json.Marshal(complete) // texts always marshal
 	send("InvokeComplete", "application/json", text)
-}
-
-// accepts writes the head of the response to a call, or the response to a call that Lambda refuses: then the result is false.
-func accepts(w http.ResponseWriter, result Result, err error) bool {
-	w.Header().Set("X-Amzn-RequestId", result.RequestID)
-	switch {
-	case errors.Is(err, errTenant), errors.Is(err, errNoTenant):
-		refuseCall(w, http.StatusBadRequest, "InvalidParameterValueException", err.Error())
-	case errors.Is(err, ErrThrottled):
-		refuseCall(w, http.StatusTooManyRequests, "TooManyRequestsException", "Rate Exceeded.")
-	case err != nil:
-		refuseCall(w, http.StatusInternalServerError, "ServiceException", err.Error())
-	default:
-		w.Header().Set("X-Amz-Executed-Version", "$LATEST")
-		w.Header().Set("Content-Type", "application/json")
-	}
-	return err == nil
 }
 
 // refuseCall writes an error of the Lambda API.

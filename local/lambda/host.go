@@ -113,6 +113,19 @@ func NewHost(options Options) (*Host, error) {
 	return h, nil
 }
 
+// HostOf returns a host with one function.
+func HostOf(options Options, function template.Function, bootstrap string) (*Host, error) {
+	h, err := NewHost(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Add(function, bootstrap); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
 // Add gives the host a function and its binary. No process is started before its first event.
 func (h *Host) Add(function template.Function, bootstrap string) error {
 	binary, err := filepath.Abs(bootstrap)
@@ -144,10 +157,9 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	for name, v := range variables {
 		list = append(list, name+"="+v)
 	}
+	command := jail.Command{Binary: binary, Env: list, Output: output.raw, Readable: readable(variables), Scratch: scratch}
 	h.pools[key] = &pool{
-		function: function, output: output, limit: h.options.Concurrency, room: places, jail: h.options.Jail,
-		command:   jail.Command{Binary: binary, Env: list, Output: output.raw, Readable: readable(variables), Scratch: scratch},
-		instances: map[*instance]bool{},
+		settings: settings{function, h.options.Jail, command, h.options.Concurrency, places, output}, instances: map[*instance]bool{},
 	}
 	return nil
 }
@@ -184,7 +196,9 @@ func (h *Host) InvokeStream(ctx context.Context, function string, payload []byte
 }
 
 func (h *Host) invoke(ctx context.Context, key poolKey, payload []byte, streams bool) (Result, error) {
-	pool, err := h.pool(key)
+	h.mu.Lock()
+	pool, err := h.find(key)
+	h.mu.Unlock()
 	if err != nil {
 		return Result{}, err
 	}
@@ -207,14 +221,7 @@ func (h *Host) invoke(ctx context.Context, key poolKey, payload []byte, streams 
 	}
 }
 
-// pool returns the processes that may run an event. Those of a tenant run no event of another tenant.
-func (h *Host) pool(key poolKey) (*pool, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.find(key)
-}
-
-// find is pool for callers that hold the lock.
+// find returns the processes that may run an event. Those of a tenant run no event of another tenant. The lock is held.
 func (h *Host) find(key poolKey) (*pool, error) {
 	base := h.pools[poolKey{function: key.function}]
 	switch {
@@ -228,7 +235,7 @@ func (h *Host) find(key poolKey) (*pool, error) {
 		return nil, errNoTenant
 	}
 	if h.pools[key] == nil {
-		h.pools[key] = base.forTenant(key.tenant)
+		h.pools[key] = &pool{settings: base.settings, tenant: key.tenant, instances: map[*instance]bool{}}
 	}
 	return h.pools[key], nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,9 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"svcapi/local/build"
 	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
+	"svcapi/local/workdir"
 	"svcapi/test/insights"
 )
 
@@ -29,12 +30,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "probe")
-	if err == nil {
-		bootstrap = filepath.Join(dir, "bootstrap")
-		build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", bootstrap, "./testdata/probe")
-		build.Stderr = os.Stderr
-		err = build.Run()
+	var err error
+	if bootstrap, err = workdir.Local("bin", "probe"); err == nil {
+		err = build.Packages(context.Background(), bootstrap, "./local/lambda/testdata/probe")
 	}
 	if err == nil {
 		confined, err = jail.New(context.Background(), func(line string) { fmt.Println(line) })
@@ -43,23 +41,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // start gives a host with the function Probe, and its log.
 func start(t testing.TB, concurrency int, change func(*template.Function)) (*lambda.Host, func() string) {
 	t.Helper()
 	logs := t.TempDir()
-	host, err := lambda.NewHost(lambda.Options{
-		LogDir: logs, Jail: confined, Concurrency: concurrency,
-		Environment: map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(host.Close)
 	function := template.Function{
 		LogicalID: "Probe", Name: "local-Probe", Folder: "probe", Handler: "bootstrap", Timeout: 5 * time.Second,
 		MemoryMB: 512, LogGroup: "/aws/lambda/probe", LogFormat: "JSON", LogLevel: "INFO",
@@ -68,9 +56,14 @@ func start(t testing.TB, concurrency int, change func(*template.Function)) (*lam
 	if change != nil {
 		change(&function)
 	}
-	if err := host.Add(function, bootstrap); err != nil {
+	host, err := lambda.HostOf(lambda.Options{
+		LogDir: logs, Jail: confined, Concurrency: concurrency,
+		Environment: map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1"},
+	}, function, bootstrap)
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(host.Close)
 	return host, func() string {
 		text, err := os.ReadFile(filepath.Join(logs, "probe.log"))
 		if err != nil {
@@ -246,14 +239,12 @@ func TestAccount(t *testing.T) {
 		running.Wait()
 	}
 	// Nor does an event keep one that waited in vain: there are more places than processes.
-	small, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1})
+	a := template.Function{LogicalID: "A", Folder: "a", Handler: "bootstrap", Timeout: 5 * time.Second}
+	small, err := lambda.HostOf(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1}, a, bootstrap)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(small.Close)
-	if err := small.Add(template.Function{LogicalID: "A", Folder: "a", Handler: "bootstrap", Timeout: 5 * time.Second}, bootstrap); err != nil {
-		t.Fatal(err)
-	}
 	var running sync.WaitGroup
 	running.Go(func() {
 		if _, err := small.Invoke(context.Background(), "A", []byte(`{"do":"sleep","n":1000}`)); err != nil {

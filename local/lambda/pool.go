@@ -101,30 +101,27 @@ func (p *pool) fail(e *event, kind, message string) {
 	e.finish(outcome{result: Result{Payload: payload, FunctionError: "Unhandled"}})
 }
 
-// pool is one function's processes and the events that wait for them.
-type pool struct {
+// settings are those of all pools of one function.
+type settings struct {
 	function template.Function
-	tenant   string // that the processes serve; empty: the function has no tenants
 	jail     *jail.Jail
 	command  jail.Command
 	limit    int                 // processes
 	room     *semaphore.Weighted // events at once, often together with other functions
+	output   *output
+}
+
+// pool is one function's processes and the events that wait for them.
+type pool struct {
+	settings
+	tenant string // that the processes serve; empty: the function has no tenants
 
 	mu        sync.Mutex
-	output    *output
 	queue     []*event
 	idle      []*instance // frozen; the last used is used next
 	instances map[*instance]bool
 	starting  int // instances that have not asked for their first event
 	closed    bool
-}
-
-// forTenant returns a pool with its own processes of the same function.
-func (p *pool) forTenant(tenant string) *pool {
-	return &pool{
-		function: p.function, tenant: tenant, jail: p.jail, command: p.command, limit: p.limit, room: p.room, output: p.output,
-		instances: map[*instance]bool{},
-	}
 }
 
 // submit hands an event to an idle instance, or queues it for the first that is free and starts one where the limit allows.

@@ -32,9 +32,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	}
 	cmd.SysProcAttr.Setpgid = true
 	endWithParent(cmd.SysProcAttr)
-	if cmd.WaitDelay == 0 {
-		cmd.WaitDelay = time.Second // a grandchild may hold the output open
-	}
+	cmd.WaitDelay = time.Second // a grandchild may hold the output open
 	p := &Process{done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {

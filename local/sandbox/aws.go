@@ -22,11 +22,11 @@ func awsSecret(accessKeyID string) (string, bool) {
 	if strings.HasPrefix(accessKeyID, "LOCAL") {
 		return "local", true
 	}
-	return AWSSecretAccessKey, accessKeyID == AWSAccessKeyID
+	return Accounts["aws"]["secret_access_key"], accessKeyID == Accounts["aws"]["access_key_id"]
 }
 
 // awsSignatureError signs the request again and returns AWS's error code for its signature, "" for a valid one.
-func awsSignatureError(r *request) string {
+func awsSignatureError(r *received) string {
 	m := awsSignature.FindStringSubmatch(r.Header.Get("Authorization"))
 	if m == nil {
 		return "IncompleteSignatureException"

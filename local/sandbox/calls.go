@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -18,7 +17,7 @@ const masked = "***"
 // Call is one request as a vendor received it, with masked credentials.
 type Call struct {
 	Vendor    string            `json:"vendor"`
-	Operation string            `json:"operation"` // send, check_cost, balance, status, lookup, rates or login
+	Operation string            `json:"operation"` // send, check_cost, balance, status, lookup, rates, list or login
 	At        time.Time         `json:"at"`
 	To        []string          `json:"to"` // destinations or address, as received
 	Method    string            `json:"method"`
@@ -62,15 +61,15 @@ type mask struct {
 	values *strings.Replacer
 }
 
-func newMask(v vendor) *mask {
-	m := &mask{names: v.secrets}
-	if len(v.secrets) > 0 {
-		names := strings.Join(v.secrets, "|")
+func newMask(d *document) *mask {
+	m := &mask{names: d.Secrets}
+	if len(d.Secrets) > 0 {
+		names := strings.Join(d.Secrets, "|")
 		m.query = regexp.MustCompile(`(?i)((?:^|[?&])(?:` + names + `)=)[^&]*`)
 		m.json = regexp.MustCompile(`(?i)("(?:` + names + `)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}\]]+)`)
 	}
 	var pairs []string
-	for _, value := range v.accepted {
+	for _, value := range secretsOf(d.name) {
 		pairs = append(pairs, value, masked, url.QueryEscape(value), masked)
 	}
 	m.values = strings.NewReplacer(pairs...)
@@ -96,22 +95,22 @@ func (m *mask) header(name, value string) string {
 	return masked
 }
 
-func (m *mask) call(v vendor, res result, r *http.Request, body []byte, at time.Time) Call {
-	path := strings.TrimPrefix(r.URL.EscapedPath(), "/"+v.name)
+func (m *mask) call(in *received, at time.Time) Call {
+	path := strings.TrimPrefix(in.URL.EscapedPath(), "/"+in.document.name)
 	for _, name := range m.names {
-		if part := r.PathValue(name); part != "" {
+		if part := in.PathValue(name); part != "" {
 			path = strings.ReplaceAll(path, url.PathEscape(part), masked)
 		}
 	}
-	if r.URL.RawQuery != "" {
-		path += "?" + r.URL.RawQuery
+	if in.URL.RawQuery != "" {
+		path += "?" + in.URL.RawQuery
 	}
 	headers := map[string]string{}
-	for name, values := range r.Header {
+	for name, values := range in.Header {
 		headers[name] = m.header(name, strings.Join(values, ", "))
 	}
 	return Call{
-		Vendor: v.name, Operation: res.operation, At: at, To: append([]string{}, res.to...),
-		Method: r.Method, Path: m.text(path), Headers: headers, Body: m.text(string(body)),
+		Vendor: in.document.name, Operation: in.Operation, At: at, To: append([]string{}, in.To...),
+		Method: in.Method, Path: m.text(path), Headers: headers, Body: m.text(string(in.body)),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -19,6 +20,7 @@ import (
 	"sync"
 	"text/template"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -33,14 +35,16 @@ type document struct {
 	Source    string            // of the responses and rules without one of their own
 	Media     string            // of the responses in JSON
 	Unknown   string            // the response to a path that the vendor does not have
-	Secrets   []string          // as in vendor
+	Secrets   []string          // the parameters, JSON fields, headers and path parts that hold credentials
 	Auth      []string          // basic, bearer or fields, and the fields of the account; FIELD=NAME where the call's has another name
 	Calls     []*documentedCall // of those with the same route, the first one whose When holds
 	Responses map[string]*documentedResponse
 
-	name string
-	tokens
-	used sync.Map // the values of Once that the vendor has seen
+	name    string
+	mask    *mask
+	unknown *documentedCall // to a path that the vendor does not have
+	tokens  sync.Map        // the ends of the lives of the tokens that the vendor has issued
+	used    sync.Map        // the values of Once that the vendor has seen
 
 	mu   sync.Mutex
 	kept []keptMessage // the last accepted messages of the calls with Keep, oldest first
@@ -55,9 +59,9 @@ type keptMessage struct {
 // documentedCall is one call of a vendor. A field of a JSON body has the name of its path: "a.b", "a[]" for the items
 // of a list, "a#" for a number and "a?" for a boolean. "@Name" is a header, and "/name" a part of the path.
 type documentedCall struct {
-	Routes    []string          // as in route
+	Routes    []string          // method and path, with the wildcards of http.ServeMux; an empty path is the vendor's endpoint itself
 	When      map[string]string // the values of fields
-	Operation string            // as in result; empty: send
+	Operation string            // as in Call; empty: send
 	Fields    []string          // that the document names; none: not checked
 	To, Text  string            // the fields of recipients and text
 	Commas    bool              // separate recipients
@@ -95,9 +99,11 @@ type documentedResponse struct {
 
 // received is a call as the vendor received it.
 type received struct {
-	*request
+	*http.Request
 	*documentedCall
 	document *document
+	server   *Server
+	body     []byte
 	values   url.Values
 	valid    bool // the body is JSON, a form or empty
 	To       []string
@@ -106,23 +112,22 @@ type received struct {
 	Name     string // of the response
 }
 
-// vendors returns the vendors of the documents, each with a state of its own.
-func vendors() []vendor {
-	documents, names := map[string]*document{}, []string{"sms.yaml", "lookups.yaml", "rates.yaml"}
-	for _, name := range names {
+// documents returns the vendors of the documents, each with a state of its own.
+func documents() map[string]*document {
+	all := map[string]*document{}
+	for _, name := range []string{"sms.yaml", "lookups.yaml", "rates.yaml"} {
 		text, err := fs.ReadFile(files, name)
-		if err = errors.Join(err, yaml.Unmarshal(text, &documents)); err != nil {
+		if err = errors.Join(err, yaml.Unmarshal(text, &all)); err != nil {
 			panic(err) // the file is a part of the program
 		}
 	}
-	var all []vendor
-	for _, name := range slices.Sorted(maps.Keys(documents)) {
-		d := documents[name]
-		d.name = name
+	for name, d := range all {
+		d.name, d.unknown = name, &documentedCall{Rules: []*rule{{Unless: "never", Give: d.Unknown}}}
+		d.mask = newMask(d)
 		functions := template.FuncMap{
-			"id":    messageID,
+			"id":    func() string { return strconv.Itoa(100_000_000 + rand.IntN(900_000_000)) },
 			"uuid":  func() string { return strings.ReplaceAll(uuid.NewString(), "-", "") },
-			"token": func(seconds int) string { return d.issue(time.Duration(seconds) * time.Second) },
+			"token": d.issue,
 			"word":  func(name string) string { return name[strings.LastIndexByte(name, ' ')+1:] },
 			"json":  func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },
 			"now":   func() time.Time { return time.Now().UTC() },
@@ -131,81 +136,74 @@ func vendors() []vendor {
 		for _, s := range d.Responses {
 			s.template = template.Must(template.New("").Funcs(functions).Parse(s.Body))
 		}
-		v := vendor{
-			name: name, secrets: d.Secrets, unknown: d.response(d.Unknown, &received{}, ""),
-			codes: slices.Collect(maps.Keys(d.Responses)),
-		}
-		for field, value := range Accounts[name] {
-			if field != "user_id" && field != "account_id" { // a few digits, which any text may contain
-				v.accepted = append(v.accepted, value)
-			}
-		}
-		seen := map[string]bool{}
 		for _, c := range d.Calls {
+			c.Operation = cmp.Or(c.Operation, "send")
 			for _, r := range c.Rules {
 				r.pattern = regexp.MustCompile(cmp.Or(r.To, r.Text, r.Must))
 			}
-			for _, pattern := range c.Routes {
-				if !seen[pattern] {
-					v.routes = append(v.routes, route{pattern, func(r *request) result { return d.serve(pattern, r) }})
-				}
-				seen[pattern] = true
-			}
 		}
-		all = append(all, v)
 	}
 	return all
 }
 
-// serve returns the vendor's response to a request of a route.
-func (d *document) serve(pattern string, r *request) result {
-	in := &received{request: r, document: d, values: url.Values{}}
+// issue returns a new token, whose life has so many seconds.
+func (d *document) issue(seconds int) string {
+	token := "sandbox." + uuid.NewString()
+	d.tokens.Store("Bearer "+token, time.Now().Add(time.Duration(seconds)*time.Second))
+	return token
+}
+
+// receive decodes a request of a route; an empty route is none of the vendor's.
+func (d *document) receive(s *Server, route string, r *http.Request, body []byte) *received {
+	in := &received{Request: r, documentedCall: d.unknown, document: d, server: s, body: body}
 	in.read()
-	for _, in.documentedCall = range d.Calls {
-		differs := func(field string) bool { return in.Get(field) != in.When[field] }
-		if slices.Contains(in.Routes, pattern) && !slices.ContainsFunc(slices.Collect(maps.Keys(in.When)), differs) {
+	for _, c := range d.Calls {
+		differs := func(field string) bool { return in.Get(field) != c.When[field] }
+		if slices.Contains(c.Routes, route) && !slices.ContainsFunc(slices.Collect(maps.Keys(c.When)), differs) {
+			in.documentedCall = c
 			break
 		}
 	}
 	in.To = in.all(in.documentedCall.To)
-	if in.Commas {
-		in.To = split(strings.Join(in.To, ","))
+	if list := strings.Join(in.To, ","); in.Commas && list != "" {
+		in.To = strings.Split(list, ",")
 	}
 	in.Text = in.Get(in.documentedCall.Text)
 	in.ID = fmt.Sprintf(cmp.Or(in.Keep, "%s"), strings.ReplaceAll(uuid.NewString(), "-", ""))
-	res := result{operation: cmp.Or(in.Operation, "send"), to: in.To}
+	return in
+}
+
+// refusal returns the response to a call that the vendor refuses, whatever the outcome would be; nil for any other call.
+func (in *received) refusal() *response {
 	for _, rule := range in.Rules {
 		if !in.satisfies(rule) {
-			refusal := d.response(rule.Give, in, rule.Source)
-			res.refusal = &refusal
-			return res
+			return in.respond(rule.Give, rule.Source)
 		}
 	}
-	res.respond = func(o Outcome) response {
-		return d.response(cmp.Or(in.Responses[o], string(o)), in, "")
-	}
+	return nil
+}
+
+// accept records an accepted call, or returns the refusal of one that was accepted before.
+func (in *received) accept() *response {
 	if in.Once != "" {
-		res.accept = func() *response {
-			_, used := d.used.LoadOrStore(in.Get(in.Once), true)
-			again := d.response(in.Again, in, "")
-			return map[bool]*response{true: &again}[used]
+		if _, used := in.document.used.LoadOrStore(in.Get(in.Once), true); used {
+			return in.respond(in.Again, "")
 		}
 	}
 	if in.Keep != "" {
-		res.accept = func() *response { return d.keep(in) }
+		in.document.keep(in)
 	}
-	return res
+	return nil
 }
 
 // keep keeps the message of an accepted call. Of 10,000 messages keep drops the older half.
-func (d *document) keep(in *received) *response {
+func (d *document) keep(in *received) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.kept) >= 10_000 {
 		d.kept = slices.Clone(d.kept[5_000:])
 	}
 	d.kept = append(d.kept, keptMessage{in.ID, in.To[0], in.Text, time.Now()})
-	return nil
 }
 
 // Kept returns the kept messages that the path's ID or the dates of the query select, oldest first.
@@ -223,8 +221,9 @@ func (in *received) Kept() (selected []keptMessage) {
 	return selected
 }
 
-// response returns a response of the document, or that of an acceptance where the document has none of the name.
-func (d *document) response(name string, in *received, source string) response {
+// respond returns a response of the document, or that of an acceptance where the document has none of the name.
+func (in *received) respond(name, source string) *response {
+	d := in.document
 	s := d.Responses[name]
 	if s == nil {
 		name = in.Responses[Accepted]
@@ -235,13 +234,11 @@ func (d *document) response(name string, in *received, source string) response {
 	if err := s.template.Execute(&body, in); err != nil {
 		panic(err)
 	}
-	text := body.String()
-	r := response{status: cmp.Or(s.Status, http.StatusOK), media: plainText, body: []byte(text)}
-	r.source = cmp.Or(source, s.Source, d.Source)
+	r := &response{cmp.Or(s.Status, http.StatusOK), "text/plain; charset=utf-8", body.Bytes(), cmp.Or(source, s.Source, d.Source)}
 	switch {
-	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "["):
+	case bytes.HasPrefix(r.body, []byte("{")), bytes.HasPrefix(r.body, []byte("[")):
 		r.media = cmp.Or(d.Media, "application/json")
-	case strings.HasPrefix(text, "<"):
+	case bytes.HasPrefix(r.body, []byte("<")):
 		r.media = "text/html; charset=UTF-8"
 	}
 	return r
@@ -324,8 +321,9 @@ func (in *received) satisfies(r *rule) bool {
 	if len(values) == 0 {
 		values = []string{""}
 	}
-	long := func(value string) bool { return r.Longest > 0 && utf8.RuneCountInString(value) > r.Longest }
-	return mismatch(r.pattern, values) == "" && !slices.ContainsFunc(values, long)
+	return !slices.ContainsFunc(values, func(value string) bool {
+		return !r.pattern.MatchString(value) || r.Longest > 0 && utf8.RuneCountInString(value) > r.Longest
+	})
 }
 
 // permits counts a call, unless the last second has too many.
@@ -364,12 +362,16 @@ var conditions = map[string]func(*received) bool{
 		_, err := time.Parse(time.DateOnly+" "+time.DateOnly, in.Get("txtStart")+" "+in.Get("txtEnd"))
 		return err == nil
 	},
+	"token": func(in *received) bool {
+		end, ok := in.document.tokens.Load(in.Get("@Authorization"))
+		return ok && time.Now().Before(end.(time.Time))
+	},
 	"account":                     func(in *received) bool { return in.Get("/account") == TwilioAccountSID },
-	"token":                       func(in *received) bool { return in.document.accept(in.request) },
+	"published":                   func(in *received) bool { return in.File() != nil },
 	"user":                        func(in *received) bool { return in.authorized("fields", "username") },
 	"login":                       func(in *received) bool { return in.authorized("fields", "username", "password") },
-	"known key":                   func(in *received) bool { return awsSignatureError(in.request) != awsUnknownClient },
-	"signed":                      func(in *received) bool { return awsSignatureError(in.request) == "" },
+	"known key":                   func(in *received) bool { return awsSignatureError(in) != awsUnknownClient },
+	"signed":                      func(in *received) bool { return awsSignatureError(in) == "" },
 	"json":                        func(in *received) bool { return in.valid },
 	"never":                       func(*received) bool { return false },
 	"most":                        func(in *received) bool { return len(in.To) <= in.Most },
@@ -393,7 +395,8 @@ func (in *received) authorized(how string, fields ...string) bool {
 	account := Accounts[in.document.name]
 	switch how {
 	case "basic":
-		return in.basic(account[fields[0]], account[fields[1]])
+		user, password, _ := in.BasicAuth()
+		return user == account[fields[0]] && password == account[fields[1]]
 	case "bearer":
 		return in.Get("@Authorization") == "Bearer "+account[fields[0]]
 	}
@@ -403,11 +406,29 @@ func (in *received) authorized(how string, fields ...string) bool {
 	})
 }
 
-// GSM reports whether the text needs no Unicode.
-func (in *received) GSM() bool { return gsm(in.Text) }
+// File returns the published file that the path names, or nil.
+func (in *received) File() any {
+	file, _ := in.server.files.Load(in.URL.Path)
+	return file
+}
 
-// Units returns how many segments the vendor bills for the text.
-func (in *received) Units() int { return segments(in.Text) }
+// gsmAlphabet is the basic table of GSM 03.38 and its extension (3GPP TS 23.038).
+const gsmAlphabet = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§" +
+	"¿abcdefghijklmnopqrstuvwxyzäöñüà" + "\f^{}\\[~]|€"
+
+// GSM reports whether the text needs no Unicode.
+func (in *received) GSM() bool {
+	return !strings.ContainsFunc(in.Text, func(c rune) bool { return !strings.ContainsRune(gsmAlphabet, c) })
+}
+
+// Units returns how many segments the vendor bills for the text, by plain division.
+func (in *received) Units() int {
+	size, limit := utf8.RuneCountInString(in.Text), 153
+	if !in.GSM() {
+		size, limit = len(utf16.Encode([]rune(in.Text))), 67
+	}
+	return (size + limit - 1) / limit
+}
 
 // CostOfOne returns the cost of the text to one recipient.
 func (in *received) CostOfOne(price float64) float64 { return price * float64(in.Units()) }

@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// lookUpRequests are a look-up at each IP vendor: IP is the address, and BAD is empty, or makes the credentials wrong.
+// lookUpRequests are a look-up at each IP vendor: IP is the address, KEY the vendor's key, and BAD is empty, or makes the
+// credentials wrong.
 var lookUpRequests = map[string]sample{
-	"ipgeolocation":  {"GET", "/ipgeolocation/v3/ipgeo?include=security&apiKey=" + IPGeolocationKey + "BAD&ip=IP", "", ""},
-	"ipinfo":         {"GET", "/ipinfo/lookup/IP", "Bearer " + IPInfoToken + "BAD", ""},
-	"proxycheck":     {"GET", "/proxycheck/v3/IP?key=" + ProxyCheckKey + "BAD", "", ""},
-	"vpnapi":         {"GET", "/vpnapi/api/IP?key=" + VPNAPIKey + "BAD", "", ""},
-	"maxmind":        {"GET", "/maxmind/geoip/v2.1/insights/IP", basicAuth(MaxMindAccountID, MaxMindLicenseKey) + "BAD", ""},
-	"ip-api":         {"GET", "/ip-api/json/IP?key=" + IPAPIKey + "BAD", "", ""},
-	"ipinfo-lite":    {"GET", "/ipinfo-lite/lite/IP", "Bearer " + IPInfoToken + "BAD", ""},
-	"ipqualityscore": {"GET", "/ipqualityscore/api/json/ip/" + IPQualityScoreKey + "BAD/IP", "", ""},
-	"ip2location":    {"GET", "/ip2location/?key=" + IP2LocationKey + "BAD&ip=IP", "", ""},
+	"ipgeolocation":  {"GET", "/ipgeolocation/v3/ipgeo?include=security&apiKey=KEYBAD&ip=IP", "", ""},
+	"ipinfo":         {"GET", "/ipinfo/lookup/IP", "Bearer KEYBAD", ""},
+	"proxycheck":     {"GET", "/proxycheck/v3/IP?key=KEYBAD", "", ""},
+	"vpnapi":         {"GET", "/vpnapi/api/IP?key=KEYBAD", "", ""},
+	"maxmind":        {"GET", "/maxmind/geoip/v2.1/insights/IP", basicAuth("100001", "maxmind-sandbox-license-key") + "BAD", ""},
+	"ip-api":         {"GET", "/ip-api/json/IP?key=KEYBAD", "", ""},
+	"ipinfo-lite":    {"GET", "/ipinfo-lite/lite/IP", "Bearer KEYBAD", ""},
+	"ipqualityscore": {"GET", "/ipqualityscore/api/json/ip/KEYBAD/IP", "", ""},
+	"ip2location":    {"GET", "/ip2location/?key=KEYBAD&ip=IP", "", ""},
 }
 
 // TestAddresses checks the table of magic addresses for every IP vendor: the status and a part of the body.
@@ -64,29 +65,30 @@ func TestAddresses(t *testing.T) {
 			"45.83.0.7": `200 "is_bogon":true`, "45.83.0.8": `429 `, "x": `400 "error_code":10006`,
 		},
 	}
-	ask := func(ctx context.Context, in sample, ip, bad string) (int, string, error) {
-		fill := strings.NewReplacer("IP", ip, "BAD", bad)
+	ask := func(ctx context.Context, name, ip, bad string) (int, string, error) {
+		in := lookUpRequests[name]
+		fill := strings.NewReplacer("IP", ip, "KEY", Accounts[name]["api_key"]+Accounts[name]["token"], "BAD", bad)
 		in.path, in.authorization = fill.Replace(in.path), fill.Replace(in.authorization)
 		return s.send(ctx, in)
 	}
-	for name, in := range lookUpRequests {
+	for name := range lookUpRequests {
 		want := wants[name]
 		want["45.83.0.10"], want["45.83.0.11"] = "200 <!doctype html>", "500 Internal Server Error"
 		for address, expected := range want {
 			status, part, _ := strings.Cut(expected, " ")
-			got, body, err := ask(t.Context(), in, address, "")
+			got, body, err := ask(t.Context(), name, address, "")
 			if err != nil || fmt.Sprint(got) != status || !strings.Contains(body, part) {
 				t.Errorf("%s about %s: %d %s %v, want %s", name, address, got, body, err, expected)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if _, body, err := ask(ctx, in, "45.83.0.9", ""); err == nil {
+		if _, body, err := ask(ctx, name, "45.83.0.9", ""); err == nil {
 			t.Errorf("%s responds to a request that should hang: %s", name, body)
 		}
 		cancel()
 	}
-	for name, in := range lookUpRequests {
-		got, body, err := ask(t.Context(), in, "112.134.0.1", "x")
+	for name := range lookUpRequests {
+		got, body, err := ask(t.Context(), name, "112.134.0.1", "x")
 		if refused := got == 401 || got == 403 || name == "ipqualityscore" && strings.Contains(body, "Invalid or unauthorized key"); err != nil || !refused {
 			t.Errorf("%s accepts wrong credentials: %d %s %v", name, got, body, err)
 		}

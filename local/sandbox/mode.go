@@ -25,10 +25,9 @@ const (
 	Unparseable Outcome = "unparseable" // status 200 with a page
 	Hang        Outcome = "hang"        // reads the request and never responds
 	ServerError Outcome = "server_error"
-	Slow        Outcome = "slow"         // accepted after 2 s
-	ErrorIn200  Outcome = "error_in_200" // the body of a rejection with status 200
-	Truncated   Outcome = "truncated"    // half of an acceptance's body, then the connection ends
-	Closed      Outcome = "closed"       // reads the request, then closes the connection
+	Slow        Outcome = "slow"      // accepted after 2 s
+	Truncated   Outcome = "truncated" // half of an acceptance's body, then the connection ends
+	Closed      Outcome = "closed"    // reads the request, then closes the connection
 )
 
 // magic are the canonical numbers and addresses that choose an outcome. Any other is accepted.
@@ -47,64 +46,46 @@ var magic = map[string]Outcome{
 	"45.83.0.11": ServerError,
 }
 
-// delivery is how the sandbox delivers an outcome, where that is not just the vendor's response to the outcome.
-type delivery struct {
-	like   Outcome // the outcome whose response is used; empty: the outcome itself
-	delay  time.Duration
-	change func(response) response
-	send   func(w http.ResponseWriter, r *http.Request, a response)
-}
-
-var deliveries = map[Outcome]delivery{
-	Slow:        {like: Accepted, delay: 2 * time.Second},
-	ErrorIn200:  {like: Rejected, change: func(a response) response { a.status = http.StatusOK; return a }},
-	Unparseable: {change: page(http.StatusOK, "We are back soon")},
-	ServerError: {change: page(http.StatusInternalServerError, "Internal Server Error")},
-	Truncated:   {like: Accepted, send: truncate},
-	Closed:      {send: func(http.ResponseWriter, *http.Request, response) { panic(http.ErrAbortHandler) }},
-	Hang:        {send: hang},
-}
-
 // carriedOut are the outcomes of requests that the vendor carries out, whatever the response is.
 var carriedOut = []Outcome{Accepted, Slow, Truncated, Closed, Hang, Unparseable, ServerError}
 
-func page(status int, title string) func(response) response {
-	return func(response) response {
-		return response{status: status, media: "text/html; charset=utf-8", body: []byte("<!doctype html><title>" + title + "</title>")}
+func page(status int, title string) *response {
+	return &response{status: status, media: "text/html; charset=utf-8", body: []byte("<!doctype html><title>" + title + "</title>")}
+}
+
+// deliver sends the vendor's response to an outcome, or what the outcome makes of the response.
+func deliver(w http.ResponseWriter, in *received, outcome Outcome, delay time.Duration) {
+	like := outcome
+	switch outcome {
+	case Slow:
+		like, delay = Accepted, delay+2*time.Second
+	case Truncated:
+		like = Accepted
 	}
-}
-
-// truncate announces the whole body, sends half of it and ends the connection.
-func truncate(w http.ResponseWriter, _ *http.Request, a response) {
-	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
-	a.body = a.body[:len(a.body)/2]
-	a.write(w)
-	_ = http.NewResponseController(w).Flush()
-	panic(http.ErrAbortHandler)
-}
-
-// hang waits until the client closes the connection or the sandbox stops.
-func hang(_ http.ResponseWriter, r *http.Request, _ response) {
-	<-r.Context().Done()
-	panic(http.ErrAbortHandler)
-}
-
-func deliver(w http.ResponseWriter, r *http.Request, res result, outcome Outcome, delay time.Duration) {
-	how := deliveries[outcome]
-	response := res.respond(cmp.Or(how.like, outcome))
-	if how.change != nil {
-		response = how.change(response)
-	}
-	if delay += how.delay; delay > 0 {
+	response := in.respond(cmp.Or(in.Responses[like], string(like)), "")
+	if delay > 0 {
 		select {
 		case <-time.After(delay):
-		case <-r.Context().Done():
+		case <-in.Context().Done():
 			panic(http.ErrAbortHandler)
 		}
 	}
-	if how.send != nil {
-		how.send(w, r, response)
-		return
+	switch outcome {
+	case Unparseable:
+		response = page(http.StatusOK, "We are back soon")
+	case ServerError:
+		response = page(http.StatusInternalServerError, "Internal Server Error")
+	case Closed:
+		panic(http.ErrAbortHandler)
+	case Hang: // until the client closes the connection or the sandbox stops
+		<-in.Context().Done()
+		panic(http.ErrAbortHandler)
+	case Truncated: // the length of the whole body, half of the body and the end of the connection
+		w.Header().Set("Content-Length", strconv.Itoa(len(response.body)))
+		response.body = response.body[:len(response.body)/2]
+		response.write(w)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
 	}
 	response.write(w)
 }
@@ -130,10 +111,9 @@ func (s *Server) Rules() []Rule {
 
 // SetRules replaces the rules. Without rules, only the magic numbers choose outcomes.
 func (s *Server) SetRules(rules ...Rule) error {
-	usual := []Outcome{"", Accepted, Rejected, CredentialsRefused, UnknownAddress, QuotaUsed}
+	usual := append([]Outcome{"", Rejected, CredentialsRefused, UnknownAddress, QuotaUsed}, carriedOut...)
 	for _, rule := range rules {
-		_, ok := deliveries[rule.Outcome]
-		if !ok && !slices.Contains(usual, rule.Outcome) && !slices.Contains(s.codes, string(rule.Outcome)) {
+		if !slices.Contains(usual, rule.Outcome) && !slices.Contains(s.codes, string(rule.Outcome)) {
 			return fmt.Errorf("no such outcome: %q", rule.Outcome)
 		}
 	}
@@ -148,17 +128,13 @@ func (s *Server) decide(vendor, operation string, to []string) (Outcome, time.Du
 	var delay time.Duration
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.rules {
+	if i := slices.IndexFunc(s.rules, func(r Rule) bool { return r.matches(vendor, operation, to) }); i >= 0 {
 		rule := &s.rules[i]
-		if !rule.matches(vendor, operation, to) {
-			continue
-		}
 		rule.used++
 		delay = time.Duration(rule.DelayMS) * time.Millisecond
 		if rule.Outcome != "" {
 			return rule.Outcome, delay
 		}
-		break
 	}
 	for _, t := range to {
 		if outcome, ok := magic[canonical(t)]; ok {
@@ -168,7 +144,7 @@ func (s *Server) decide(vendor, operation string, to []string) (Outcome, time.Du
 	return Accepted, delay
 }
 
-func (r *Rule) matches(vendor, operation string, to []string) bool {
+func (r Rule) matches(vendor, operation string, to []string) bool {
 	return (r.Vendor == "" || r.Vendor == vendor) &&
 		(r.Operation == "" || r.Operation == operation) &&
 		(r.Times == 0 || r.used < r.Times) &&

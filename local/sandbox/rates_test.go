@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 )
 
 const cbslField = "chk_cur[]"
@@ -74,12 +73,5 @@ func TestRates(t *testing.T) {
 		if call.Operation != "rates" && call.Operation != "" {
 			t.Errorf("operation %q", call.Operation)
 		}
-	}
-}
-
-func TestWorkingDays(t *testing.T) {
-	sunday := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	if got := strings.Join(workingDays(sunday, 9), " "); got != "2026-11-20 2026-11-19 2026-11-18 2026-11-17 2026-11-16 2026-11-13" {
-		t.Error(got)
 	}
 }

@@ -67,22 +67,22 @@ func (s *Server) send(ctx context.Context, in sample) (status int, body string, 
 	return response.StatusCode, string(text), err
 }
 
-// login logs in and returns the token as a bearer. The path is Hutch BSMS' or Dialog's.
-func (s *Server) login(t *testing.T, path, username, password string) string {
+// login logs in with a vendor's account and returns the token as a bearer.
+func (s *Server) login(t *testing.T, vendor, path string) string {
 	t.Helper()
-	_, body, err := s.send(t.Context(), sample{"POST", path, "", fmt.Sprintf(`{"username":%q,"password":%q}`, username, password)})
+	body, _ := json.Marshal(Accounts[vendor]) // texts always marshal
+	_, text, err := s.send(t.Context(), sample{"POST", "/" + vendor + path, "", string(body)})
 	var login struct{ Token, AccessToken string }
-	if err != nil || json.Unmarshal([]byte(body), &login) != nil || login.Token+login.AccessToken == "" {
-		t.Fatalf("login: %s, %v", body, err)
+	if err != nil || json.Unmarshal([]byte(text), &login) != nil || login.Token+login.AccessToken == "" {
+		t.Fatalf("login: %s, %v", text, err)
 	}
 	return "Bearer " + login.Token + login.AccessToken
 }
 
-// token logs in to Dialog's v2 interface.
-func (s *Server) token(t *testing.T) string {
-	t.Helper()
-	return s.login(t, "/dialogv2/api/v2/user/login", DialogUsername, DialogPassword)
-}
+const (
+	dialogLogin, hutchLogin   = "/api/v2/user/login", "/api/login"
+	dialogKey, dialogPassword = "dialog-sandbox-esmsqk", "dialog-sandbox-password"
+)
 
 const (
 	quicksendPath = "/quicksend/Client/api.php?FUN="
@@ -102,7 +102,7 @@ func (s *Server) sends(t *testing.T, good bool) map[string]func(nine string) sam
 	bad := "x"
 	token, hutchToken := "Bearer none", "Bearer none"
 	if good {
-		bad, token, hutchToken = "", s.token(t), s.login(t, "/hutch/api/login", HutchUsername, HutchPassword)
+		bad, token, hutchToken = "", s.login(t, "dialogv2", dialogLogin), s.login(t, "hutch", hutchLogin)
 	}
 	return map[string]func(nine string) sample{
 		"quicksend": func(n string) sample {
@@ -171,12 +171,13 @@ func TestSlow(t *testing.T) {
 // TestRequests checks each vendor's own responses: its refusals of malformed requests, its balance, a cost check.
 func TestRequests(t *testing.T) {
 	s := start(t)
-	token, hutchToken := s.token(t), s.login(t, "/hutch/api/login", HutchUsername, HutchPassword)
+	token, hutchToken := s.login(t, "dialogv2", dialogLogin), s.login(t, "hutch", hutchLogin)
 	const quick, text, sms = quicksendPath, "/textlk/api/v3/sms/send", "/dialogv2/api/v2/sms"
-	notify := "/notifylk/api/v1/send?user_id=" + NotifyUserID + "&api_key=" + NotifyAPIKey
-	dial := dialogPath + "esmsqk=" + DialogKey
+	notify := "/notifylk/api/v1/send?user_id=10001&api_key=notifylk-sandbox-api-key"
+	dial := dialogPath + "esmsqk=" + dialogKey
 	bearer := "Bearer " + TextLKToken
-	const login, most, rest = "/dialogv2/api/v2/user/login", `{"msisdn":[{"mobile":"771234567"}],"message":"m"`, `,"sourceAddress":"D","payment_method":0`
+	const lenz = `{"user_id":"20002","api_key":"smslenz-sandbox-api-key"`
+	const login, most, rest = "/dialogv2" + dialogLogin, `{"msisdn":[{"mobile":"771234567"}],"message":"m"`, `,"sourceAddress":"D","payment_method":0`
 	for _, c := range []struct {
 		sample
 		status int
@@ -189,7 +190,7 @@ func TestRequests(t *testing.T) {
 		{sample{"POST", quick + "SEND_BULK_SAME", quicksendAuth, `{"senderID":"D","to":[],"msg":"m"}`}, 200, "Invalid number"},
 		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"0771234567","msg":"m","test":true}`}, 200, "Invalid request"},
 		{sample{"GET", notify + "&sender_id=D&to=94771234567&message=m&schedule=1", "", ""}, 200, "Invalid field"},
-		{sample{"POST", "/smslenz/send-sms", "", `{"user_id":"` + SMSLenzUserID + `","api_key":"` + SMSLenzAPIKey + `","sender_id":"D","contact":"+94771234567","message":"m","x":""}`}, 422, "Validation failed"},
+		{sample{"POST", "/smslenz/send-sms", "", lenz + `,"sender_id":"D","contact":"+94771234567","message":"m","x":""}`}, 422, "Validation failed"},
 		{sample{"GET", dial + "&list=0771234567&source_address=D&message=m&x=1", "", ""}, 200, "2002"},
 		{sample{"POST", "/hutch/api/sendsms", hutchToken, `{"campaignName":"SMS","mask":"D","numbers":"94771234567","content":"Hi","x":1}`}, 400, "Invalid request"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&From=D&Body=m&MaxPrice=1"}, 400, "Unknown parameter"},
@@ -225,11 +226,11 @@ func TestRequests(t *testing.T) {
 		{sample{"POST", sms, token, most + `,"transaction_id":1,"sourceAddress":"D"}`}, 400, `"errCode":107`},
 		{sample{"POST", sms, token, most + `,"transaction_id":1,"sourceAddress":"D","payment_method":1}`}, 400, `"errCode":101`},
 		{sample{"POST", sms, "", most + rest + `,"transaction_id":1}`}, 401, `"errCode":106`},
-		{sample{"POST", login, "", `{"username":"` + DialogUsername + `"}`}, 400, `"errCode":107`},
+		{sample{"POST", login, "", `{"username":"dialog-sandbox-user"}`}, 400, `"errCode":107`},
 		{sample{"POST", login, "", `{"username":"x","password":"y"}`}, 401, `"errCode":102`},
 		{sample{"GET", notify + "&sender_id=D&to=94771234567,94712345678&message=m", "", ""}, 200, "Invalid number"},
 		{sample{"GET", notify + "&sender_id=D&to=94771234567&to=94712345678&message=m", "", ""}, 200, "Invalid number"},
-		{sample{"POST", "/smslenz/send-sms", "", `{"user_id":"` + SMSLenzUserID + `","api_key":"` + SMSLenzAPIKey + `","sender_id":"D","contact":"+94771234567,+94712345678","message":"m"}`}, 422, "contact"},
+		{sample{"POST", "/smslenz/send-sms", "", lenz + `,"sender_id":"D","contact":"+94771234567,+94712345678","message":"m"}`}, 422, "contact"},
 		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"0771234567,0712345678","msg":"m"}`}, 200, "Invalid number"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "From=D&Body=m"}, 400, "21604"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=0771234567&From=D&Body=m"}, 400, "21211"},
@@ -245,13 +246,13 @@ func TestRequests(t *testing.T) {
 		{sample{"GET", twilioPath + "/Messages.json?DateSent%3E=2999-01-01T00:00:00Z&PageSize=1000", twilioAuth, ""}, 200, `{"messages":[],`},
 		{sample{"GET", twilioPath + "/Messages.json?PageSize=1001", twilioAuth, ""}, 400, "Unknown parameter"},
 		{sample{"GET", "/textlk/api/v3/sms/unknown", bearer, ""}, 404, "Not found"},
-		{sample{"GET", "/maxmind/geoip/v2.1/city/8.8.8.8", basicAuth(MaxMindAccountID, "wrong"), ""}, 401, "AUTHORIZATION_INVALID"},
+		{sample{"GET", "/maxmind/geoip/v2.1/city/8.8.8.8", basicAuth("100001", "wrong"), ""}, 401, "AUTHORIZATION_INVALID"},
 		{sample{"POST", quick + "CHECK_BALANCE", quicksendAuth, "{}"}, 200, `1250.50`},
 		{sample{"GET", strings.Replace(notify, "send", "status", 1), "", ""}, 200, `{"status":"success","data":{"active":true,"acc_balance":3500.00}}`},
 		{sample{"GET", "/textlk/api/v3/balance", bearer, ""}, 200, `"data":{"remaining_balance":"950","expired_on":"8th Sep 30, 4:44 PM"}`},
-		{sample{"GET", "/ultimatesms/balance", "Bearer " + UltimateSMSToken, ""}, 200, `"remaining_balance":"950"`},
-		{sample{"POST", "/smslenz/account-status", "", `{"user_id":"` + SMSLenzUserID + `","api_key":"` + SMSLenzAPIKey + `"}`}, 200, `"data":{"sms_credit_balance":"1450.00"}`},
-		{sample{"GET", "/dialog/api/v1/message-via-url/check/balance?esmsqk=" + DialogKey, "", ""}, 200, `1|4500.00`},
+		{sample{"GET", "/ultimatesms/balance", "Bearer 2000|ultimatesms-sandbox-token", ""}, 200, `"remaining_balance":"950"`},
+		{sample{"POST", "/smslenz/account-status", "", lenz + `}`}, 200, `"data":{"sms_credit_balance":"1450.00"}`},
+		{sample{"GET", "/dialog/api/v1/message-via-url/check/balance?esmsqk=" + dialogKey, "", ""}, 200, `1|4500.00`},
 		{sample{"GET", twilioPath + "/Balance.json", twilioAuth, ""}, 200, `"balance":"12.05","currency":"USD"}`},
 		{sample{"POST", quick + "SEND_BULK_SAME", quicksendAuth, `{"senderID":"Demo","to":["0771234567","0712345678"],"msg":"Hi","check_cost":true}`}, 200,
 			`"campaign_total_cost":1.28,"campaign_total_numbers":2`},
@@ -315,7 +316,7 @@ func TestLock(t *testing.T) {
 	})
 	s := start(t)
 	for _, want := range []string{`"errCode":115`, `"errCode":115`, `"errCode":115`, `"errCode":116`} {
-		_, body, err := s.send(t.Context(), sample{"POST", "/dialogv2/api/v2/user/login", "", `{"username":"` + DialogUsername + `","password":"x"}`})
+		_, body, err := s.send(t.Context(), sample{"POST", "/dialogv2" + dialogLogin, "", `{"username":"dialog-sandbox-user","password":"x"}`})
 		if err != nil || !strings.Contains(body, want) {
 			t.Errorf("%s %v, want %s", body, err, want)
 		}
@@ -380,13 +381,13 @@ func TestCalls(t *testing.T) {
 	for _, in := range []sample{
 		{"POST", quicksendPath + "SEND_BULK_DIFFERENT", quicksendAuth, `{"senderID":"D","msg_list":[{"to":"0771234567","msg":"a"},{"to":"0712345678","msg":"b"}]}`},
 		{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken, `{"recipient":"94771234567,94712345678","sender_id":"D","type":"plain","message":"m"}`},
-		{"GET", dialogPath + "esmsqk=" + DialogKey + "&list=771234567,0712345678&source_address=D&message=m", "", ""},
+		{"GET", dialogPath + "esmsqk=" + dialogKey + "&list=771234567,0712345678&source_address=D&message=m", "", ""},
 		{"GET", dialogPath + "esmsqk=someone-elses-key&list=0771234567,0712345678&source_address=D&message=m", "", ""},
 		{"POST", "/notifylk/api/v1/send", "", `{"user_id": "10001", "api_key": "someone-\"elses-key", "sender_id":"D","to":"94771234567","message":"m"}`},
 		{"POST", "/notifylk/api/v1/send", "", "user_id=10001&api_key=someone-elses-key&to=94771234567"},
 		{"POST", "/twilio/2010-04-01/Accounts/ACsomeone-elses-key/Messages.json", "Basic someone-elses-key", "To=%2B94771234567&From=D&Body=m"},
-		{"POST", "/dialogv2/api/v2/user/login", "", `{"username":"someone-elses-key","password":"` + DialogPassword + `"}`},
-		{"GET", "/textlk/nowhere?x=" + DialogPassword, "someone-elses-key", ""},
+		{"POST", "/dialogv2" + dialogLogin, "", `{"username":"someone-elses-key","password":"` + dialogPassword + `"}`},
+		{"GET", "/textlk/nowhere?x=" + dialogPassword, "someone-elses-key", ""},
 	} {
 		if _, _, err := s.send(t.Context(), in); err != nil {
 			t.Fatal(err)
@@ -409,7 +410,7 @@ func TestCalls(t *testing.T) {
 	if got, want := calls[0].Path, "/Client/api.php?FUN=SEND_BULK_DIFFERENT"; got != want || calls[0].Headers["Authorization"] != "Basic ***" {
 		t.Errorf("call 0: path %s, headers %v", got, calls[0].Headers)
 	}
-	for _, secret := range []string{"elses-key", QuickSendAPIKey, TextLKToken, DialogKey, `"` + DialogPassword, NotifyUserID, base64.StdEncoding.EncodeToString([]byte(QuickSendEmail))} {
+	for _, secret := range []string{"elses-key", QuickSendAPIKey, TextLKToken, dialogKey, `"` + dialogPassword, "10001", base64.StdEncoding.EncodeToString([]byte(QuickSendEmail))} {
 		if strings.Contains(body, secret) {
 			t.Errorf("the calls show %s: %s", secret, body)
 		}
@@ -426,7 +427,7 @@ func TestRules(t *testing.T) {
 	send := s.sends(t, true)
 	if err := s.SetRules(
 		Rule{To: "0771111111", Outcome: Truncated}, Rule{To: "+94772222222", Outcome: Closed},
-		Rule{Vendor: "twilio", Outcome: ErrorIn200}, Rule{Vendor: "quicksend", Operation: "send", Outcome: "without id"},
+		Rule{Vendor: "quicksend", Operation: "send", Outcome: "without id"},
 		Rule{Vendor: "dialogv2", Outcome: "100", Times: 1}, Rule{Vendor: "textlk", DelayMS: 80},
 	); err != nil {
 		t.Fatal(err)
@@ -443,7 +444,6 @@ func TestRules(t *testing.T) {
 		status         int
 		part           string
 	}{
-		{"twilio", "771234567", 200, `"code":21610`},
 		{"quicksend", "771234567", 200, `{"status":"success"}`},
 		{"dialogv2", "771234567", 401, `"errCode":100`},
 		{"dialogv2", "771234567", 200, `"success"`},
@@ -481,13 +481,8 @@ func TestCloseEndsHangingRequests(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("the request that hangs got a response")
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("still hanging")
+	if err := <-ended; err == nil {
+		t.Error("the request that hangs got a response")
 	}
 }
 
@@ -502,7 +497,8 @@ func TestAWS(t *testing.T) {
 			}),
 		})
 	}
-	own := client(AWSAccessKeyID, AWSSecretAccessKey)
+	key := Accounts["aws"]["access_key_id"]
+	own := client(key, Accounts["aws"]["secret_access_key"])
 	for _, c := range []struct {
 		client         *pinpointsmsvoicev2.Client
 		to, body, code string
@@ -516,7 +512,7 @@ func TestAWS(t *testing.T) {
 		{own, "0771234567", "Hi", "ValidationException", false},
 		{own, "+94771234567", strings.Repeat("x", 1601), "ValidationException", false},
 		{client("AKIAOTHER", "x"), "+94771234567", "Hi", "UnrecognizedClientException", false},
-		{client(AWSAccessKeyID, "x"), "+94771234567", "Hi", "InvalidSignatureException", false},
+		{client(key, "x"), "+94771234567", "Hi", "InvalidSignatureException", false},
 	} {
 		out, err := c.client.SendTextMessage(t.Context(), &pinpointsmsvoicev2.SendTextMessageInput{
 			DestinationPhoneNumber: &c.to, MessageBody: &c.body, OriginationIdentity: aws.String("Demo"),
@@ -534,7 +530,7 @@ func TestAWS(t *testing.T) {
 	if calls[0].Operation != "send" || calls[1].Operation != "check_cost" || calls[0].Headers["Authorization"] != "AWS4-HMAC-SHA256 ***" {
 		t.Errorf("calls = %+v", calls[:2])
 	}
-	if text, _ := json.Marshal(calls); bytes.Contains(text, []byte(AWSAccessKeyID)) {
+	if text, _ := json.Marshal(calls); bytes.Contains(text, []byte(key)) {
 		t.Error("the calls show the access key")
 	}
 }

@@ -50,20 +50,23 @@ var (
 	scopePattern = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([^/]+)/secretsmanager/aws4_request`)
 )
 
-// Server is a running endpoint. Its Close ends the server and its connections. The secrets are gone.
+// Server is a running endpoint with its secrets. Its Close ends the server and its connections.
 type Server struct {
 	*http.Server
 	URL string // the base address
 
-	store *store
+	mu      sync.Mutex
+	secrets map[string]*secret  // by name
+	rights  map[string][]string // KMS rights by access key
+	calls   map[string]func(*request) (any, error)
 }
 
 // Limit replaces the KMS rights of the identity that signs with an access key by rights such as "kms:Decrypt KEY_ARN". An
 // identity without a limit may use every key.
 func (s *Server) Limit(accessKeyID string, rights ...string) {
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	s.store.rights[accessKeyID] = append([]string{}, rights...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rights[accessKeyID] = append([]string{}, rights...)
 }
 
 // Start listens on a free port of 127.0.0.1.
@@ -72,10 +75,21 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secrets endpoint: %w", err)
 	}
-	store := newStore()
-	server := &http.Server{Handler: store, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(listener) }()
-	return &Server{server, "http://" + listener.Addr().String(), store}, nil
+	s := &Server{URL: "http://" + listener.Addr().String(), secrets: map[string]*secret{}, rights: map[string][]string{}}
+	s.calls = map[string]func(*request) (any, error){
+		"CreateSecret":             s.create,
+		"ListSecrets":              s.list,
+		"GetSecretValue":           on(s.live, (*secret).get),
+		"PutSecretValue":           on(s.live, (*secret).put),
+		"UpdateSecret":             on(s.live, (*secret).update),
+		"UpdateSecretVersionStage": on(s.live, (*secret).updateStage),
+		"ListSecretVersionIds":     on(s.find, (*secret).list), // has no InvalidRequestException (API reference)
+		"RestoreSecret":            on(s.find, (*secret).restore),
+		"DeleteSecret":             on(s.find, (*secret).delete),
+	}
+	s.Server = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.Serve(listener) }()
+	return s, nil
 }
 
 type version struct {
@@ -114,30 +128,6 @@ func (s *secret) move(id string) {
 	if before := s.stages[current]; before != id {
 		s.stages = map[string]string{current: id, previous: before}
 	}
-}
-
-// store holds the secrets by name and executes the calls.
-type store struct {
-	mu      sync.Mutex
-	secrets map[string]*secret
-	rights  map[string][]string // KMS rights by access key
-	calls   map[string]func(*request) (any, error)
-}
-
-func newStore() *store {
-	s := &store{secrets: map[string]*secret{}, rights: map[string][]string{}}
-	s.calls = map[string]func(*request) (any, error){
-		"CreateSecret":             s.create,
-		"ListSecrets":              s.list,
-		"GetSecretValue":           on(s.live, (*secret).get),
-		"PutSecretValue":           on(s.live, (*secret).put),
-		"UpdateSecret":             on(s.live, (*secret).update),
-		"UpdateSecretVersionStage": on(s.live, (*secret).updateStage),
-		"ListSecretVersionIds":     on(s.find, (*secret).list), // has no InvalidRequestException (API reference)
-		"RestoreSecret":            on(s.find, (*secret).restore),
-		"DeleteSecret":             on(s.find, (*secret).delete),
-	}
-	return s
 }
 
 // on returns a call that concerns the secret that find finds.
@@ -195,8 +185,8 @@ func (r *request) key(other string) string {
 // errKMS is the error for a caller without a right on the key (AWS re:Post, "secrets-manager-cross-account-key").
 var errKMS = fail("AccessDeniedException", "Access to KMS is not allowed")
 
-// ServeHTTP executes one call.
-func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve executes one call.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 	w.Header().Set("X-Amzn-Requestid", uuid.NewString())
 	out, err := s.call(r)
@@ -218,7 +208,7 @@ func exists(message string) error       { return fail("ResourceExistsException",
 func badParameter(message string) error { return fail("InvalidParameterException", message) }
 func badRequest(message string) error   { return fail("InvalidRequestException", message) }
 
-func (s *store) call(r *http.Request) (any, error) {
+func (s *Server) call(r *http.Request) (any, error) {
 	name, ok := strings.CutPrefix(r.Header.Get("X-Amz-Target"), "secretsmanager.")
 	call := s.calls[name]
 	if !ok || call == nil || r.Method != http.MethodPost {
@@ -245,7 +235,7 @@ func (s *store) call(r *http.Request) (any, error) {
 }
 
 // find returns the secret with a name, an ARN, or an ARN without its random end.
-func (s *store) find(id string) (*secret, error) {
+func (s *Server) find(id string) (*secret, error) {
 	if id == "" {
 		return nil, badParameter("You must provide a value for the SecretId parameter.")
 	}
@@ -258,7 +248,7 @@ func (s *store) find(id string) (*secret, error) {
 }
 
 // live is find without the secrets that are scheduled for deletion.
-func (s *store) live(id string) (*secret, error) {
+func (s *Server) live(id string) (*secret, error) {
 	found, err := s.find(id)
 	if err == nil && !found.deletion.IsZero() {
 		return nil, badRequest("You can't perform this operation on the secret because it was marked for deletion.")
@@ -266,7 +256,7 @@ func (s *store) live(id string) (*secret, error) {
 	return found, err
 }
 
-func (s *store) create(in *request) (any, error) {
+func (s *Server) create(in *request) (any, error) {
 	if !namePattern.MatchString(in.Name) {
 		return nil, badParameter("Invalid name. Must be a valid name containing alphanumeric characters, or any of the following: -/_+=.@!")
 	}
@@ -383,7 +373,7 @@ func (s *secret) list(in *request) (any, error) {
 }
 
 // list returns a page of the secrets whose names begin with one of the filter's values.
-func (s *store) list(in *request) (any, error) {
+func (s *Server) list(in *request) (any, error) {
 	if len(in.Filters) != 1 || in.Filters[0].Key != "name" || len(in.Filters[0].Values) == 0 {
 		return nil, badParameter("The local endpoint knows one filter, by name.")
 	}

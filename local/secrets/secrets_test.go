@@ -168,7 +168,7 @@ func TestVersions(t *testing.T) {
 		return err
 	}
 	_, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: name})
-	stored := server.store.secrets["name"]
+	stored := server.secrets["name"]
 	step := func(what string, failed error, code string, now, before, versions int) {
 		t.Helper()
 		got := [3]string{stored.stages[current], stored.stages[previous], fmt.Sprint(len(stored.versions))}

@@ -52,20 +52,14 @@ var laptop = map[string]string{
 	"ApiBurst":             "5000",
 }
 
-// laptopEnvironment holds the functions' variables that differ on a laptop in a way that the template does not permit.
-var laptopEnvironment = map[string]string{
-	"SETTLE_AFTER_SECONDS": "30", // 90 seconds are too long to watch a lease settle
-}
-
-// OnLaptop returns a function with a laptop's values of its variables.
+// OnLaptop returns a function with those values of its variables that differ on a laptop in a way that the template does
+// not permit.
 func OnLaptop(f template.Function) template.Function {
 	f.Environment = maps.Clone(f.Environment)
-	for name, value := range laptopEnvironment {
-		if _, has := f.Environment[name]; has {
-			f.Environment[name] = value
-		}
-	}
-	if f.Folder == "docs" { // the playground starts with the credentials of a demo project
+	switch f.Folder {
+	case "settle":
+		f.Environment["SETTLE_AFTER_SECONDS"] = "30" // 90 seconds are too long to watch a lease settle
+	case "docs": // the playground starts with the credentials of a demo project
 		credential := demo.CredentialOf("managed", project.Development)
 		f.Environment["DEMO_CLIENT_ID"], f.Environment["DEMO_CLIENT_SECRET"] = credential.ClientID, credential.ClientSecret
 	}
@@ -75,7 +69,7 @@ func OnLaptop(f template.Function) template.Function {
 // Addresses holds the URLs of a running stack and its parts, and the folder of its logs.
 type Addresses struct {
 	BaseURL     string `json:"base_url"` // the API's root, up to /api/v1
-	DocsURL     string `json:"docs_url"` // empty while no function serves the documentation
+	DocsURL     string `json:"docs_url"`
 	SandboxURL  string `json:"sandbox_url"`
 	DynamoDBURL string `json:"dynamodb_url"`
 	SecretsURL  string `json:"secrets_url"`
@@ -95,10 +89,10 @@ func (a Addresses) Overrides() map[string]string {
 	return overrides
 }
 
-// Options of Start. The zero value is a stack on a free port that leaves no demo file.
+// Options of Start.
 type Options struct {
 	Port        int               // of the gateway, on 127.0.0.1; 0: a free one
-	LogDir      string            // for the logs of functions and gateway; default .local/logs. Close removes its *.log files.
+	LogDir      string            // for the logs of functions and gateway; required. Close removes its *.log files.
 	DemoFile    string            // where the stack's addresses and credentials are written while it runs; empty: nowhere
 	Log         io.Writer         // for the engine's output and the schedules' errors; default stack.log in LogDir
 	Progress    func(string)      // receives a short text for each slow step
@@ -135,8 +129,7 @@ func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	if options.Progress == nil {
 		options.Progress = func(string) {}
 	}
-	s := &Stack{Addresses: Addresses{LogDir: options.LogDir}, Parameters: maps.Clone(laptop)}
-	maps.Copy(s.Parameters, options.Parameters)
+	s := &Stack{Addresses: Addresses{LogDir: options.LogDir}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -173,14 +166,8 @@ func (s *Stack) prepare(_ context.Context, options *Options) error {
 		}
 		listener.Close()
 	}
-	var err error
-	if s.LogDir == "" {
-		if s.LogDir, err = workdir.Local("logs"); err != nil {
-			return err
-		}
-	}
 	s.onClose(s.removeLogs)
-	err = errors.Join(os.MkdirAll(s.LogDir, 0o755), s.removeLogs())
+	err := errors.Join(os.MkdirAll(s.LogDir, 0o755), s.removeLogs())
 	if err == nil && options.Log == nil {
 		options.Log, err = s.openLog("stack.log")
 	}
@@ -209,7 +196,7 @@ func (s *Stack) removeLogs() error {
 
 // backends starts the functions' dependencies, builds the functions, and reads the template with the addresses.
 func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
-	if s.Template, err = template.Load(s.Parameters); err != nil {
+	if s.Template, err = template.Load(options.Parameters); err != nil {
 		return err
 	}
 	vault, err := secrets.Start()
@@ -361,19 +348,12 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	if err != nil {
 		return err
 	}
-	handler, err := gateway.New(s.Template, host, access)
-	if err != nil {
-		return err
-	}
-	server, err := gateway.Serve(address(options.Port), handler)
+	server, err := gateway.Start(address(options.Port), s.Template, host, access)
 	if err != nil {
 		return err
 	}
 	s.onClose(server.Close)
-	s.BaseURL = server.URL + "/api/v1"
-	if _, ok := s.Template.Function("docs"); ok {
-		s.DocsURL = server.URL + "/docs"
-	}
+	s.BaseURL, s.DocsURL = server.URL+"/api/v1", server.URL+"/docs"
 	s.onClose(schedule(ctx, host, s.Template.Functions, options.Log))
 	return nil
 }

@@ -286,8 +286,9 @@ func (r *resolver) fields(path string, n *yaml.Node) (fields map[string]yaml.Nod
 	return fields
 }
 
-// decode sets what the pointer points to: of a struct each field from the property that the field's tag names, of a map
-// the entries that are present. A value that is absent leaves the target as it is; decode notes a mistake as a problem.
+// decode sets what the pointer points to: of a struct each field from the property that the field's tag names, of a struct of
+// the SDK each field from the property of its name, of a map the entries that are present. A value that is absent leaves
+// the target as it is; decode notes a mistake as a problem.
 func (r *resolver) decode(path string, n *yaml.Node, into any) {
 	r.set(path, n, reflect.ValueOf(into).Elem())
 }
@@ -304,11 +305,19 @@ func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) (present b
 	}
 	switch into.Kind() {
 	case reflect.Struct:
+		sdk := strings.HasPrefix(into.Type().PkgPath(), "github.com/aws/")
 		for field, v := range into.Fields() {
-			if keys := field.Tag.Get("cfn"); keys != "" {
+			keys := field.Tag.Get("cfn")
+			if sdk && field.IsExported() {
+				keys = field.Name
+			}
+			if keys != "" {
 				r.set(path+"."+keys, r.at(path, n, keys), v)
 			}
 		}
+	case reflect.Pointer:
+		into.Set(reflect.New(into.Type().Elem()))
+		r.set(path, n, into.Elem())
 	case reflect.Map:
 		if into.IsNil() {
 			into.Set(reflect.MakeMap(into.Type()))

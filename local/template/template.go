@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"go.yaml.in/yaml/v3"
 
 	"svcapi/local/workdir"
@@ -83,11 +84,10 @@ type Schedule struct {
 
 // API is the AWS::Serverless::Api.
 type API struct {
-	LogicalID        string
-	Stage            string                     `cfn:"StageName"`
-	BinaryMediaTypes []string                   `cfn:"BinaryMediaTypes"`
-	Throttles        map[string]Throttle        // by method and path, such as GET /docs; "* /*" is that of all others
-	Responses        map[string]GatewayResponse `cfn:"GatewayResponses"` // by response type, DEFAULT_4XX for example
+	LogicalID string
+	Stage     string                     `cfn:"StageName"`
+	Throttles map[string]Throttle        // by method and path, such as GET /docs; "* /*" is that of all others
+	Responses map[string]GatewayResponse `cfn:"GatewayResponses"` // by response type, DEFAULT_4XX for example
 }
 
 // Throttle limits the requests of each route of a stage, over all clients. The zero value has no limit.
@@ -98,33 +98,20 @@ type Throttle struct {
 
 // GatewayResponse shapes a response that the gateway gives by itself.
 type GatewayResponse struct {
-	Status    int               `cfn:"StatusCode"`                 // 0: the response type's own
-	Headers   map[string]string `cfn:"ResponseParameters.Headers"` // 'static' in single quotes, or context.requestId
-	Templates map[string]string `cfn:"ResponseTemplates"`          // by media type
+	Status  int               `cfn:"StatusCode"`                         // 0: the response type's own
+	Headers map[string]string `cfn:"ResponseParameters.Headers"`         // 'static' in single quotes, or context.requestId
+	Body    string            `cfn:"ResponseTemplates.application/json"` // may contain $context.requestId
 }
 
-// Table is an AWS::DynamoDB::Table.
+// Table is an AWS::DynamoDB::Table: what CreateTable takes of its properties.
 type Table struct {
-	LogicalID  string
-	Name       string            // TableName, or a name generated from the stack's name
-	Attributes map[string]string // the types of key attributes, by name
-	Keys       []Key             `cfn:"KeySchema"`
-	Indexes    []Index           `cfn:"GlobalSecondaryIndexes"`
-	TTL        string            // the attribute that holds the time of expiry; empty: none
-}
+	LogicalID string
+	Name      string // TableName, or a name generated from the stack's name
+	TTL       string // the attribute that holds the time of expiry; empty: none
 
-// Key is one attribute of a key.
-type Key struct {
-	Attribute string `cfn:"AttributeName"`
-	Type      string `cfn:"KeyType"` // HASH or RANGE
-}
-
-// Index is a global secondary index.
-type Index struct {
-	Name       string   `cfn:"IndexName"`
-	Keys       []Key    `cfn:"KeySchema"`
-	Projection string   `cfn:"Projection.ProjectionType"`   // ALL, KEYS_ONLY or INCLUDE
-	Include    []string `cfn:"Projection.NonKeyAttributes"` // the attributes of INCLUDE
+	Attributes []types.AttributeDefinition  `cfn:"AttributeDefinitions"`
+	Keys       []types.KeySchemaElement     `cfn:"KeySchema"`
+	Indexes    []types.GlobalSecondaryIndex `cfn:"GlobalSecondaryIndexes"`
 }
 
 // integrationTimeout is API Gateway's default and longest.
@@ -294,8 +281,9 @@ func (r *resolver) api(id string, properties *yaml.Node) API {
 	a := API{LogicalID: id, Throttles: map[string]Throttle{}, Responses: map[string]GatewayResponse{}}
 	path := id + ".Properties"
 	r.decode(path, properties, &a)
-	for i, mediaType := range a.BinaryMediaTypes {
-		a.BinaryMediaTypes[i] = strings.ReplaceAll(mediaType, "~1", "/")
+	var binary []string
+	if r.decode(path+".BinaryMediaTypes", r.at(path, properties, "BinaryMediaTypes"), &binary); !slices.Equal(binary, []string{"*/*"}) {
+		r.problem(path+".BinaryMediaTypes", fmt.Errorf("the local stack plays */* alone, not %q", binary))
 	}
 	var settings []struct {
 		Path      string `cfn:"ResourcePath"`
@@ -321,22 +309,15 @@ func (r *resolver) api(id string, properties *yaml.Node) API {
 }
 
 func (r *resolver) table(id string, properties *yaml.Node) Table {
-	t := Table{LogicalID: id, Name: r.name(id), Attributes: map[string]string{}}
-	var more struct {
-		Attributes []struct {
-			Name string `cfn:"AttributeName"`
-			Type string `cfn:"AttributeType"`
-		} `cfn:"AttributeDefinitions"`
-		Expires string `cfn:"TimeToLiveSpecification.Enabled"`
-		TTL     string `cfn:"TimeToLiveSpecification.AttributeName"`
+	t := Table{LogicalID: id, Name: r.name(id)}
+	var expiry struct {
+		Enabled   string `cfn:"TimeToLiveSpecification.Enabled"`
+		Attribute string `cfn:"TimeToLiveSpecification.AttributeName"`
 	}
 	r.decode(id+".Properties", properties, &t)
-	r.decode(id+".Properties", properties, &more)
-	for _, attribute := range more.Attributes {
-		t.Attributes[attribute.Name] = attribute.Type
-	}
-	if more.Expires == "true" {
-		t.TTL = more.TTL
+	r.decode(id+".Properties", properties, &expiry)
+	if expiry.Enabled == "true" {
+		t.TTL = expiry.Attribute
 	}
 	return t
 }

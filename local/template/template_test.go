@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"svcapi/local/template"
 )
 
@@ -28,7 +31,7 @@ Resources:
     Type: AWS::Serverless::Api
     Properties:
       StageName: !Ref Stage
-      BinaryMediaTypes: ['*~1*']
+      BinaryMediaTypes: ['*/*']
       MethodSettings: [{ResourcePath: /*, HttpMethod: '*', ThrottlingRateLimit: 20, ThrottlingBurstLimit: 40}, {ResourcePath: /~1sms, HttpMethod: GET, MetricsEnabled: true}, {ResourcePath: /~1sms~1send, HttpMethod: POST, ThrottlingRateLimit: 1, ThrottlingBurstLimit: 2}]
       GatewayResponses:
         DEFAULT_5XX:
@@ -106,10 +109,9 @@ func TestParse(t *testing.T) {
 	want := &template.Template{
 		Parameters: map[string]string{"Stage": "dev", "Price": "7", "Endpoint": ""},
 		API: template.API{
-			LogicalID: "Api", Stage: "dev", BinaryMediaTypes: []string{"*/*"}, Throttles: map[string]template.Throttle{"* /*": {PerSecond: 20, Burst: 40}, "POST /sms/send": {PerSecond: 1, Burst: 2}},
+			LogicalID: "Api", Stage: "dev", Throttles: map[string]template.Throttle{"* /*": {PerSecond: 20, Burst: 40}, "POST /sms/send": {PerSecond: 1, Burst: 2}},
 			Responses: map[string]template.GatewayResponse{"DEFAULT_5XX": {
-				Status: 500, Headers: map[string]string{"X-ID": "context.requestId"},
-				Templates: map[string]string{"application/json": `{"id":"$context.requestId"}`},
+				Status: 500, Headers: map[string]string{"X-ID": "context.requestId"}, Body: `{"id":"$context.requestId"}`,
 			}},
 		},
 		Functions: []template.Function{{
@@ -137,10 +139,12 @@ func TestParse(t *testing.T) {
 			},
 		}},
 		Tables: []template.Table{{
-			LogicalID: "Wallets", Name: "svc-dev-wallets", Attributes: map[string]string{"pk": "S", "at": "N"},
-			Keys: []template.Key{{Attribute: "pk", Type: "HASH"}}, TTL: "expires",
-			Indexes: []template.Index{{
-				Name: "late", Keys: []template.Key{{Attribute: "at", Type: "HASH"}}, Projection: "INCLUDE", Include: []string{"x"},
+			LogicalID: "Wallets", Name: "svc-dev-wallets", TTL: "expires",
+			Attributes: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: "S"}, {AttributeName: aws.String("at"), AttributeType: "N"}},
+			Keys:       []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"}},
+			Indexes: []types.GlobalSecondaryIndex{{
+				IndexName: aws.String("late"), KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("at"), KeyType: "HASH"}},
+				Projection: &types.Projection{ProjectionType: "INCLUDE", NonKeyAttributes: []string{"x"}},
 			}},
 		}},
 	}
@@ -191,6 +195,7 @@ func TestMistakes(t *testing.T) {
 		{"list for a text", function("Handler: [a]"), "AFunction.Properties.Handler: a single value is wanted"},
 		{"text for a mapping", function("Environment: a"), "AFunction.Properties.Environment: a mapping is wanted"},
 		{"text for a list", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {BinaryMediaTypes: a}}}", "BinaryMediaTypes: a list is wanted"},
+		{"some media types", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {BinaryMediaTypes: [a/b]}}}", `plays */* alone, not ["a/b"]`},
 		{"throttle of one route", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {MethodSettings: [{ResourcePath: /~1sms, HttpMethod: '*', ThrottlingRateLimit: 1}]}}}",
 			"plays throttling of /* or of one method, not of all methods of /~1sms"},
 		{"circle", "Conditions: {A: !Not [!Condition A]}\n" + function("Timeout: !If [A, 1, 2]"), "in a circle"},

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -76,16 +75,12 @@ type alarm struct {
 // canaryAlarm returns the alarm of a function's version, as template.yaml declares the alarm.
 func canaryAlarm(t *testing.T, f template.Function, version string) (a alarm) {
 	t.Helper()
-	text, err := os.ReadFile(inRoot(t, "template.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var declared struct {
 		Resources map[string]struct {
 			Properties map[string]any `yaml:"Properties"`
 		} `yaml:"Resources"`
 	}
-	if err := yaml.Unmarshal(text, &declared); err != nil {
+	if err := yaml.Unmarshal([]byte(readFile(t, inRoot(t, "template.yaml"))), &declared); err != nil {
 		t.Fatal(err)
 	}
 	properties, err := json.Marshal(declared.Resources[strings.TrimSuffix(f.LogicalID, "Function")+"CanaryAlarm"].Properties)
@@ -130,18 +125,13 @@ func (a alarm) fires(t *testing.T, m metrics) bool {
 func deployed(t *testing.T, f template.Function, binary, version string, m metrics, payloads ...[]byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	host, err := lambda.NewHost(lambda.Options{
+	host, err := lambda.HostOf(lambda.Options{
 		LogDir: dir, Jail: fixture.stack.Jail, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"},
-	})
+	}, withVariable(f, "AWS_LAMBDA_FUNCTION_VERSION", version), binary)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer host.Close()
-	f.Environment = maps.Clone(f.Environment)
-	f.Environment["AWS_LAMBDA_FUNCTION_VERSION"] = version
-	if err := host.Add(f, binary); err != nil {
-		t.Fatal(err)
-	}
 	key := metricKey("AWS/Lambda", "Errors", map[string]string{"FunctionName": f.Name, "Resource": f.Name + ":live", "ExecutedVersion": version})
 	for _, payload := range payloads {
 		result, err := host.Invoke(t.Context(), f.LogicalID, payload)
@@ -153,12 +143,9 @@ func deployed(t *testing.T, f template.Function, binary, version string, m metri
 		}
 		m[key] = append(m[key], map[bool]float64{true: 1}[result.FunctionError != ""])
 	}
-	log, err := os.ReadFile(filepath.Join(dir, f.Folder+".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.read(string(log))
-	return string(log)
+	log := readFile(t, filepath.Join(dir, f.Folder+".log"))
+	m.read(log)
+	return log
 }
 
 // compiled returns the cases of events/cases.json, a function that makes an event of one, and the compiled functions.

@@ -7,13 +7,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
 	"github.com/google/uuid"
 )
 
@@ -162,7 +163,7 @@ func (r request) send(t *testing.T) *response {
 		t.Errorf("%s %s: %v", r.method, r.path, err)
 		return nil
 	}
-	if len(a.body) > 0 && strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
+	if len(a.body) > 0 && strings.HasPrefix(a.header.Get("Content-Type"), "application/json") && a.header.Get("Content-Encoding") == "" {
 		if err := json.Unmarshal(a.body, a); err != nil {
 			t.Errorf("%s %s: %d %s: %v", r.method, r.path, a.status, a.body, err)
 		}
@@ -189,32 +190,19 @@ func (a *response) check(t *testing.T, r request) {
 	if err := fixture.fits(r); a.status == http.StatusOK && err != nil {
 		wrong("the request is none that openapi.yaml describes:", r.body, err)
 	}
-	for name, h := range documented.Headers {
-		value := a.header.Get(name)
-		if value == "" && h.Value.Required {
-			wrong("lacks header", name)
-		}
-		if s := h.Value.Schema.Value; value != "" && s.Type.Is("integer") {
-			if n, err := strconv.Atoi(value); err != nil || s.Min != nil && float64(n) < *s.Min {
-				wrong("header", name, value)
-			}
-		}
+	only := openapi3.NewResponses(openapi3.WithStatus(a.status, &openapi3.ResponseRef{Value: documented}))
+	if err := openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: a.sent, Route: &routers.Route{Spec: fixture.spec, Operation: &openapi3.Operation{Responses: only}},
+		},
+		Status: a.status, Header: a.header, Body: io.NopCloser(bytes.NewReader(a.body)), Options: &openapi3filter.Options{MultiError: true},
+	}); err != nil {
+		wrong("not as documented:", err)
 	}
-	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
-	content := documented.Content[media]
-	if content == nil {
-		wrong("media type is not documented:", media)
-		return
-	}
-	var value any
-	if err := json.Unmarshal(a.body, &value); err != nil {
+	var envelope map[string]any
+	if err := json.Unmarshal(a.body, &envelope); err != nil {
 		wrong("body:", err)
-		return
 	}
-	if err := content.Schema.Value.VisitJSON(value, openapi3.VisitAsResponse(), openapi3.MultiErrors()); err != nil {
-		wrong("schema:", err)
-	}
-	envelope, _ := value.(map[string]any)
 	if result, ok := envelope["data"].(map[string]any); ok && r.path == "/sms/send" {
 		if missing := lacking(result); missing != "" {
 			wrong("provider_response lacks", missing)

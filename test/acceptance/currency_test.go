@@ -1,31 +1,19 @@
 package acceptance
 
 import (
-	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 )
 
 const currencies = "/utility/currency"
 
-// exchange connects the project to a source of rates, with the sandbox's account where the flags do not say otherwise.
-func (p *tenant) exchange(t *testing.T, vendor string, mode project.Mode, flags ...string) *tenant {
+// exchange connects the project to a source of rates.
+func (p *tenant) exchange(t *testing.T, mode project.Mode) *tenant {
 	t.Helper()
-	args := []string{"integration", "set", p.id, "currency", vendor, "--mode", string(mode)}
-	if fixture.stack != nil {
-		args = append(args, "--setting", "endpoint="+fixture.stack.SandboxURL+"/"+vendor)
-	}
-	secrets := []byte("{}")
-	if mode == project.BYOK && !slices.Contains(flags, "--incomplete") {
-		args = append(args, "--secrets", "-")
-		secrets, _ = json.Marshal(sandbox.Accounts[vendor])
-	}
-	svc[any](t, string(secrets), append(args, flags...)...)
+	p.connect(t, integration{kind: project.Currency, vendor: "openexchangerates", mode: mode})
 	return p
 }
 
@@ -34,7 +22,7 @@ func (p *tenant) exchange(t *testing.T, vendor string, mode project.Mode, flags 
 func TestOwnRates(t *testing.T) {
 	local(t)
 	t.Parallel()
-	p := plan{}.make(t).exchange(t, "openexchangerates", project.BYOK)
+	p := plan{}.make(t).exchange(t, project.BYOK)
 	a := request{method: "GET", path: currencies + "/pair/USD/LKR", as: p.dev}.do(t)
 	if a != nil && (!a.is(200, "") || !strings.Contains(string(a.body), `"rate":304.718462,`)) {
 		t.Errorf("%d %s", a.status, a.body)
@@ -49,7 +37,7 @@ func TestOwnRates(t *testing.T) {
 func TestRatesOfAWeekAgo(t *testing.T) {
 	local(t)
 	t.Parallel()
-	p := plan{}.make(t).exchange(t, "openexchangerates", project.Managed)
+	p := plan{}.make(t).exchange(t, project.Managed)
 	path := currencies + "/pair/USD/LKR?date=" + time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)
 	a := request{method: "GET", path: path, as: p.dev}.do(t)
 	if a != nil && (!a.is(200, "") || !strings.Contains(string(a.body), `"rate":302.5854328,`)) {

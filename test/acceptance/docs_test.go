@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
-	"net/http"
 	"os"
 	"regexp"
 	"strings"
@@ -15,38 +14,17 @@ import (
 	"svcapi"
 )
 
-// page is a response of the documentation.
-type page struct {
-	status int
-	header http.Header
-	body   []byte // as it was sent
-}
-
 // docsURL is the address of the documentation page.
 func docsURL() string { return strings.TrimSuffix(fixture.baseURL, "/api/v1") + "/docs" }
 
-func getPage(t *testing.T, method, url string, header map[string]string) page {
+// getPage requests a path below the page's root.
+func getPage(t *testing.T, path string, header map[string]string) *response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
+	a := request{method: "GET", base: strings.TrimSuffix(docsURL(), "docs"), path: path, header: header}.send(t)
+	if a == nil {
+		t.FailNow()
 	}
-	for name, value := range header {
-		r.Header.Set(name, value)
-	}
-	if header["Accept-Encoding"] == "" {
-		r.Header.Set("Accept-Encoding", "identity") // else Go asks for gzip and unpacks it
-	}
-	response, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return page{response.StatusCode, response.Header, body}
+	return a
 }
 
 var partsPattern = regexp.MustCompile(`(?:src|href)="(docs/[0-9a-f]{12}/[^"]+)"`)
@@ -59,7 +37,7 @@ func TestDocs(t *testing.T) {
 	if fixture.stack != nil && fixture.stack.DocsURL != docsURL() {
 		t.Errorf("the stack says that its documentation is at %s", fixture.stack.DocsURL)
 	}
-	index := getPage(t, "GET", docsURL(), nil)
+	index := getPage(t, "docs", nil)
 	if index.status != 200 || !strings.HasPrefix(index.header.Get("Content-Type"), "text/html") {
 		t.Fatalf("%d %v", index.status, index.header)
 	}
@@ -70,10 +48,9 @@ func TestDocs(t *testing.T) {
 	if len(paths) < 8 {
 		t.Errorf("the page names %v", paths)
 	}
-	root := strings.TrimSuffix(docsURL(), "docs")
 	for _, path := range paths {
-		plain := getPage(t, "GET", root+path, nil)
-		packed := getPage(t, "GET", root+path, map[string]string{"Accept-Encoding": "br, gzip;q=0.8"})
+		plain := getPage(t, path, map[string]string{"Accept-Encoding": "identity"}) // else Go asks for gzip and unpacks it
+		packed := getPage(t, path, map[string]string{"Accept-Encoding": "br, gzip;q=0.8"})
 		if plain.status != 200 || packed.status != 200 || plain.header.Get("Content-Encoding") != "" || packed.header.Get("Content-Encoding") != "gzip" {
 			t.Errorf("%s: %d %v, %d %v", path, plain.status, plain.header, packed.status, packed.header)
 			continue
@@ -99,7 +76,7 @@ func TestDocs(t *testing.T) {
 		if lasting != strings.HasPrefix(path, "docs/") && !strings.Contains(path, "openapi") {
 			t.Errorf("%s: Cache-Control: %s", path, plain.header.Get("Cache-Control"))
 		}
-		again := getPage(t, "GET", root+path, map[string]string{"If-None-Match": `"x", W/` + plain.header.Get("ETag")})
+		again := getPage(t, path, map[string]string{"Accept-Encoding": "identity", "If-None-Match": `"x", W/` + plain.header.Get("ETag")})
 		if again.status != 304 || len(again.body) != 0 {
 			t.Errorf("%s again: %d with %d bytes", path, again.status, len(again.body))
 		}

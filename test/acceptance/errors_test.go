@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi/local/demo"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 )
@@ -118,19 +119,19 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	twilio, dialog, hutch := byok("twilio", integration{}), byok("dialog", integration{}), byok("hutch", integration{})
-	unreachable := byok("textlk", integration{endpoint: closedEndpoint(t)})
+	unreachable := byok("textlk", integration{endpoint: demo.ClosedURL})
 	keyless := byok("notifylk", integration{endpoint: refusing.URL + "/notifylk"})
-	place := byok("ip-api", integration{kind: project.Location, endpoint: closedEndpoint(t)})
-	risk := byok("vpnapi", integration{kind: project.Security, endpoint: closedEndpoint(t)})
+	place := byok("ip-api", integration{kind: project.Location, endpoint: demo.ClosedURL})
+	risk := byok("vpnapi", integration{kind: project.Security, endpoint: demo.ClosedURL})
 	to := numberBlock(5)
 	for i, outcome := range []sandbox.Outcome{sandbox.Rejected, sandbox.CredentialsRefused, sandbox.Unparseable, sandbox.Closed, sandbox.Rejected} {
 		addRules(t, sandbox.Rule{To: to[i], Outcome: outcome})
 	}
 	p := plainProject(t)
-	built := plan{}.make(t).drawing(t, project.BYOK).printing(t, project.BYOK).exchange(t, "openexchangerates", project.Managed)
-	wrongKey := plan{}.make(t).exchange(t, "openexchangerates", project.BYOK)
+	built := plan{}.make(t).drawing(t, project.BYOK).printing(t, project.BYOK).exchange(t, project.Managed)
+	wrongKey := plan{}.make(t).exchange(t, project.BYOK)
 	svc[any](t, `{"app_id":"wrong"}`, "integration", "set", wrongKey.id, "currency", "openexchangerates", "--secrets", "-")
-	disabled := plan{}.make(t).exchange(t, "openexchangerates", project.Managed)
+	disabled := plan{}.make(t).exchange(t, project.Managed)
 	svc[any](t, "", "integration", "disable", disabled.id, "currency", "openexchangerates")
 	trial := plan{trial: []string{"0771234567"}, integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t)
 	managed, incomplete := demoProject("managed"), demoProject("incomplete")

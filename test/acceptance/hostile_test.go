@@ -146,12 +146,9 @@ func checkProcesses(t *testing.T) {
 		t.Fatalf("%v, %v", files, err)
 	}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := readFile(t, file)
 		for _, sign := range []string{"panic:", "goroutine ", "fatal error", "Runtime.ExitError", "Could not convert"} {
-			if at := bytes.Index(content, []byte(sign)); at >= 0 {
+			if at := strings.Index(content, sign); at >= 0 {
 				t.Errorf("%s: %.600s", filepath.Base(file), content[max(0, at-200):])
 			}
 		}

@@ -292,7 +292,7 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 			Recipients:   []project.RecipientLimit{{Messages: 4, Window: 12 * time.Hour}, {Messages: 9, Window: 24 * time.Hour}},
 			DailyCredits: 1_000_000_000, DailyUnits: 1_000_000_000,
 		},
-	})
+	}, model.Integrations...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,11 +301,6 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 	}), oneProcessStage)
 	for _, i := range model.Active(project.SMS, project.Development) {
 		if err = vault.Put(t.Context(), project.SMS, name, secret.Change{Environment: project.Development, Vendor: i.Vendor, After: sandbox.Accounts[i.Vendor]}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, i := range model.Integrations {
-		if err := store.PutIntegration(t.Context(), name, i); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -50,11 +50,17 @@ func (v *tab) settled(t *testing.T, playground string) string {
 	return v.eval(t, `selector => document.querySelector(selector + " .status").textContent`, playground)
 }
 
-// send presses Send and waits.
-func (v *tab) send(t *testing.T, playground string) string {
+// press presses Send.
+func (v *tab) press(t *testing.T, playground string) {
 	t.Helper()
 	v.eval(t, `selector => { document.querySelector(selector + " .status").textContent = ""; return "" }`, playground)
 	v.click(t, playground+" .send")
+}
+
+// send presses Send and waits.
+func (v *tab) send(t *testing.T, playground string) string {
+	t.Helper()
+	v.press(t, playground)
 	return v.settled(t, playground)
 }
 
@@ -125,8 +131,7 @@ func TestPlayground(t *testing.T) {
 		to := number()
 		p := v.operation(t, "sendSms")
 		v.body(t, p, single(to, "Hello [€]"))
-		v.eval(t, `selector => { document.querySelector(selector + " .status").textContent = ""; return "" }`, p)
-		v.click(t, p+" .send")
+		v.press(t, p)
 		v.until(t, "the question", `() => document.getElementById("confirmation").open`)
 		question := v.eval(t, `() => document.getElementById("confirmation").textContent`)
 		if !strings.Contains(question, "1: "+to) || !strings.Contains(question, "The sandbox of this machine") || !strings.Contains(question, "10,000 credits") {
@@ -136,8 +141,7 @@ func TestPlayground(t *testing.T) {
 		if got := v.settled(t, p); got != "Not sent." || len(sent(to)) != 0 {
 			t.Errorf("refused: %s, the vendor got %v", got, sent(to))
 		}
-		v.eval(t, `selector => { document.querySelector(selector + " .status").textContent = ""; return "" }`, p)
-		v.click(t, p+" .send")
+		v.press(t, p)
 		v.until(t, "the question", `() => document.getElementById("confirmation").open`)
 		v.click(t, "#confirmation [data-accept]")
 		if got := v.settled(t, p); got != "200 OK" || len(sent(to)) != 1 {

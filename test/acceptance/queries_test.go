@@ -1,9 +1,7 @@
 package acceptance
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -64,11 +62,7 @@ func TestQueries(t *testing.T) {
 	}
 	seen := 0
 	for _, page := range []string{"docs/runbook.md", "docs/operate.md", "template.yaml"} {
-		text, err := os.ReadFile(inRoot(t, page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, query := range insights.Queries(string(bytes.ReplaceAll(text, []byte("9ed060e6-..."), []byte(first.RequestID)))) {
+		for _, query := range insights.Queries(strings.ReplaceAll(readFile(t, inRoot(t, page)), "9ed060e6-...", first.RequestID)) {
 			seen++
 			i := slices.IndexFunc(cases, func(c wanted) bool { return strings.Contains(query, c.query) })
 			if i < 0 {

@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,11 +13,7 @@ import (
 func TestReadme(t *testing.T) {
 	local(t) // the commands send
 	t.Parallel()
-	text, err := os.ReadFile(inRoot(t, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n## Every operation\n")
+	_, section, _ := strings.Cut(readFile(t, inRoot(t, "README.md")), "\n## Every operation\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	script := `curl() { command curl --fail-with-body "$@"; }` + "\n"
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1) {
@@ -34,8 +29,8 @@ func TestReadme(t *testing.T) {
 	for name, start := range map[string]string{
 		"barcode.png": "\x89PNG", "qrcode.svg": "<svg", "receipt.pdf": "%PDF-", "report.pdf": "%PDF-", "large.pdf": "%PDF-",
 	} {
-		if data, err := os.ReadFile(filepath.Join(cmd.Dir, name)); err != nil || !strings.HasPrefix(string(data), start) {
-			t.Errorf("%s: %v, begins with %.20q", name, err, data)
+		if data := readFile(t, filepath.Join(cmd.Dir, name)); !strings.HasPrefix(data, start) {
+			t.Errorf("%s begins with %.20q", name, data)
 		}
 	}
 }

@@ -23,18 +23,6 @@ func newSandbox(t *testing.T) *sandbox.Server {
 	return s
 }
 
-// closedEndpoint is where the vendors of the demo project unreachable are: connections are refused.
-func closedEndpoint(t *testing.T) string {
-	t.Helper()
-	for _, i := range svc[[]struct{ Settings map[string]string }](t, "", "integration", "list", "unreachable") {
-		if at := i.Settings["endpoint"]; at != "" {
-			return at
-		}
-	}
-	t.Fatal("the demo project unreachable has no endpoints")
-	return ""
-}
-
 // TestSendForReal sends one message as a client would: on a deployed stack, with ACCEPT_SENDS=1, through the vendor
 // ACCEPT_VENDOR, Managed, to the number ACCEPT_TO.
 func TestSendForReal(t *testing.T) {

@@ -1,10 +1,8 @@
 package acceptance
 
 import (
-	"bytes"
 	"encoding/json"
 	"image/png"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -38,18 +36,12 @@ func TestFirstRequest(t *testing.T) {
 	if err := shell.Run(); err != nil {
 		t.Fatal(err)
 	}
-	picture, err := os.ReadFile(filepath.Join(shell.Dir, "barcode.png"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := png.Decode(bytes.NewReader(picture)); err != nil {
+	picture := readFile(t, filepath.Join(shell.Dir, "barcode.png"))
+	if _, err := png.Decode(strings.NewReader(picture)); err != nil {
 		t.Fatalf("%v: %.200s", err, picture)
 	}
-	headers, err := os.ReadFile(filepath.Join(shell.Dir, "headers"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := regexp.MustCompile(`(?i)x-svc-request-id: (\S+)`).FindSubmatch(headers)
+	headers := readFile(t, filepath.Join(shell.Dir, "headers"))
+	id := regexp.MustCompile(`(?i)x-svc-request-id: (\S+)`).FindStringSubmatch(headers)
 	if id == nil {
 		t.Fatalf("no request ID: %s", headers)
 	}
@@ -57,9 +49,9 @@ func TestFirstRequest(t *testing.T) {
 		Function string          `json:"function"`
 		Line     json.RawMessage `json:"line"`
 	}
-	found := svc[[]logged](t, "", "logs", string(id[1]))
+	found := svc[[]logged](t, "", "logs", id[1])
 	for _, function := range []string{"barcode", "gateway"} {
-		if !slices.ContainsFunc(found, func(l logged) bool { return l.Function == function && bytes.Contains(l.Line, id[1]) }) {
+		if !slices.ContainsFunc(found, func(l logged) bool { return l.Function == function && strings.Contains(string(l.Line), id[1]) }) {
 			t.Errorf("no line of %s: %+v", function, found)
 		}
 	}

@@ -49,14 +49,6 @@ const (
 // together, which makes a run fast.
 const Tick = time.Millisecond
 
-// Options of New. The zero value is valid.
-type Options struct {
-	// Seed of the latencies.
-	Seed uint64
-	// Latency of one call; default 2 to 50 ms, as typicalLatency returns.
-	Latency func(*rand.Rand) time.Duration
-}
-
 // typicalLatency returns the time of a call: 2 ms and more, 4 ms on average, 1 in 100 more than 11 ms, at most 50 ms.
 func typicalLatency(r *rand.Rand) time.Duration {
 	return min(2*time.Millisecond+time.Duration(r.ExpFloat64()*float64(2*time.Millisecond)), 50*time.Millisecond)
@@ -96,14 +88,11 @@ type Model struct {
 	err    error
 }
 
-// New makes a model over the tables that an engine holds now.
-func New(ctx context.Context, client *dynamodb.Client, url string, tables []string, o Options) (*Model, error) {
+// New makes a model over the tables that an engine holds now. The seed gives the latencies.
+func New(ctx context.Context, client *dynamodb.Client, url string, tables []string, seed uint64) (*Model, error) {
 	m := &Model{
-		schemas: map[string]schema{}, latency: o.Latency,
-		random: rand.New(rand.NewPCG(o.Seed, 0)), loads: map[Key]*Load{}, costs: map[string]float64{},
-	}
-	if m.latency == nil {
-		m.latency = typicalLatency
+		schemas: map[string]schema{}, latency: typicalLatency,
+		random: rand.New(rand.NewPCG(seed, 0)), loads: map[Key]*Load{}, costs: map[string]float64{},
 	}
 	for _, table := range tables {
 		out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
@@ -117,8 +106,9 @@ func New(ctx context.Context, client *dynamodb.Client, url string, tables []stri
 		}
 		m.schemas[table] = s
 	}
-	m.engine = connect(url)
-	return m, nil
+	var err error
+	m.engine, err = connect(url)
+	return m, err
 }
 
 // Close ends the connections to the engine.

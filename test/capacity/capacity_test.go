@@ -29,18 +29,15 @@ type bench struct {
 	tables     enginetest.Tables
 }
 
-func build(t *testing.T, o Options) *bench {
+func build(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{}
 	b.direct, b.tables = enginetest.Client(t)
-	if o.Latency == nil {
-		o.Latency = func(*rand.Rand) time.Duration { return latency }
-	}
 	var err error
-	url := enginetest.URL(t)
-	if b.Model, err = New(t.Context(), b.direct, url, []string{b.tables.Wallets, b.tables.Ledger}, o); err != nil {
+	if b.Model, err = New(t.Context(), b.direct, enginetest.URL(t), []string{b.tables.Wallets, b.tables.Ledger}, 1); err != nil {
 		t.Fatal(err)
 	}
+	b.latency = func(*rand.Rand) time.Duration { return latency }
 	t.Cleanup(func() {
 		b.Close()
 		if err := b.Err(); err != nil {
@@ -99,7 +96,7 @@ func TestLimit(t *testing.T) {
 		{"two items under one partition key share", 2500, []string{"a#1", "a#2"}, "", 400, 1, 334, 0, 66},
 	} {
 		t.Run(c.about, func(t *testing.T) {
-			b := build(t, Options{})
+			b := build(t)
 			key := func(i int) dynamo.Item {
 				pk, sk, _ := strings.Cut(c.items[i%len(c.items)], "#")
 				return dynamo.Item{"pk": dynamo.Text(pk), "sk": dynamo.Text(sk + "-")}
@@ -152,7 +149,7 @@ func TestLimit(t *testing.T) {
 
 // A call takes its latency in virtual time, to the nanosecond, however long the engine takes.
 func TestVirtualTime(t *testing.T) {
-	b := build(t, Options{})
+	b := build(t)
 	synctest.Test(t, func(t *testing.T) {
 		onTheSecond()
 		for range 20 {
@@ -185,7 +182,7 @@ func (b *bench) put(ctx context.Context, pk string, bytes int) error {
 
 // What calls cost, and which keys.
 func TestUnits(t *testing.T) {
-	b := build(t, Options{})
+	b := build(t)
 	pk := func(s string) dynamo.Item { return dynamo.Item{"pk": dynamo.Text(s)} }
 	entry := dynamo.Item{"pk": dynamo.Text("e"), "sk": dynamo.Text("1"), "pad": dynamo.Text(strings.Repeat("x", 1500))}
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +245,7 @@ func TestUnits(t *testing.T) {
 
 // A write of an index makes the results void, because the model does not know what the index gives.
 func TestIndex(t *testing.T) {
-	b := build(t, Options{})
+	b := build(t)
 	synctest.Test(t, func(t *testing.T) {
 		_, err := b.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &b.tables.Ledger, Item: dynamo.Item{
 			"pk": dynamo.Text("f"), "sk": dynamo.Text("1"), "uncertain": dynamo.Text("acme"),

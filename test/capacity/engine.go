@@ -1,62 +1,43 @@
 package capacity
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
-	"time"
+	"strings"
 )
 
 // connections is how many calls are in the engine at once.
 const connections = 16
 
-// engine calls DynamoDB Local from goroutines outside the bubble, over channels made outside the bubble. A goroutine that
-// waits for such a channel is not durably blocked, so virtual time pauses until the engine has responded.
+// engine calls DynamoDB Local. A goroutine of the bubble that waits for the network is not durably blocked, so virtual time
+// pauses until the engine has responded. An http.Transport would leave goroutines that wait for the network between calls.
 type engine struct {
-	client *http.Client
-	url    string
-	free   chan *connection
+	url  string
+	free chan *connection
 }
 
 type connection struct {
-	calls     chan *http.Request
-	responses chan response
+	net.Conn
+	responses *bufio.Reader
 }
 
-type response struct {
-	status int
-	body   []byte
-	err    error
-}
-
-func connect(url string) *engine {
-	e := &engine{
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}, Timeout: time.Minute},
-		url:    url, free: make(chan *connection, connections),
-	}
+func connect(url string) (*engine, error) {
+	e := &engine{url: url, free: make(chan *connection, connections)}
 	for range connections {
-		c := &connection{calls: make(chan *http.Request), responses: make(chan response)}
-		go e.serve(c)
-		e.free <- c
-	}
-	return e
-}
-
-func (e *engine) serve(c *connection) {
-	for r := range c.calls {
-		out, err := e.client.Do(r)
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {
-			c.responses <- response{err: err}
-			continue
+			return nil, err
 		}
-		body, err := io.ReadAll(out.Body)
-		out.Body.Close()
-		c.responses <- response{out.StatusCode, body, err}
+		e.free <- &connection{conn, bufio.NewReader(conn)}
 	}
+	return e, nil
 }
 
-// send makes a call from inside the bubble. The request has no context of the bubble: a call that has arrived takes effect.
+// send makes a call. The request has no context of the bubble: a call that has arrived takes effect.
 func (e *engine) send(header http.Header, body []byte) (int, []byte, error) {
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, e.url, bytes.NewReader(body))
 	if err != nil {
@@ -66,15 +47,21 @@ func (e *engine) send(header http.Header, body []byte) (int, []byte, error) {
 		r.Header.Set(name, header.Get(name))
 	}
 	c := <-e.free
-	c.calls <- r
-	a := <-c.responses
-	e.free <- c
-	return a.status, a.body, a.err
+	defer func() { e.free <- c }()
+	if err := r.Write(c); err != nil {
+		return 0, nil, err
+	}
+	out, err := http.ReadResponse(c.responses, r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer out.Body.Close()
+	response, err := io.ReadAll(out.Body)
+	return out.StatusCode, response, err
 }
 
 func (e *engine) close() {
 	for range connections {
-		close((<-e.free).calls)
+		(<-e.free).Close()
 	}
-	e.client.CloseIdleConnections()
 }

@@ -149,7 +149,7 @@ func empty(client *dynamodb.Client, table template.Table, name string) bool {
 	for _, item := range page.Items {
 		key := map[string]types.AttributeValue{}
 		for _, k := range table.Keys {
-			key[k.Attribute] = item[k.Attribute]
+			key[*k.AttributeName] = item[*k.AttributeName]
 		}
 		if _, err := client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &name, Key: key}); err != nil {
 			return false

@@ -180,7 +180,6 @@ type Proxy struct {
 	decide    func(*Request) Fault
 	server    *http.Server
 	transport *http.Transport
-	passed    atomic.Int64
 }
 
 // Start serves until Close. The proxy calls decide for each request, concurrently, and waits for its return.
@@ -223,9 +222,6 @@ func Start(target string, decide func(*Request) Fault) (*Proxy, error) {
 // URL returns the endpoint for a client of that name.
 func (p *Proxy) URL(client string) string { return p.url + "/" + url.PathEscape(client) }
 
-// Passed returns the number of requests that reached the service, without late copies.
-func (p *Proxy) Passed() int64 { return p.passed.Load() }
-
 // Close ends the proxy and every connection.
 func (p *Proxy) Close() {
 	_ = p.server.Close()
@@ -253,30 +249,25 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	}
 
 	fault := p.decide(r)
-	_, refuses := refusals[fault]
-	switch {
-	case fault == DropRequest:
-		panic(http.ErrAbortHandler)
-	case refuses && !fault.Arrives():
-		r.refuse(w, fault)
-		conn.responded(r)
-		return
-	}
-	// Detached: a request that has arrived takes effect, whether or not its client still waits.
-	response, err := r.send(context.WithoutCancel(in.Context()))
-	if err != nil {
+	if fault == DropRequest {
 		panic(http.ErrAbortHandler)
 	}
-	defer response.Body.Close()
-	p.passed.Add(1)
-	content, err := io.ReadAll(response.Body)
-	if err != nil || fault == DropResponse {
-		panic(http.ErrAbortHandler)
+	var response *http.Response
+	var content []byte
+	if fault.Arrives() {
+		// Detached: a request that has arrived takes effect, whether or not its client still waits.
+		if response, err = r.send(context.WithoutCancel(in.Context())); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer response.Body.Close()
+		if content, err = io.ReadAll(response.Body); err != nil || fault == DropResponse {
+			panic(http.ErrAbortHandler)
+		}
+		if in.Context().Err() != nil {
+			r.gone.Store(true)
+		}
 	}
-	if in.Context().Err() != nil {
-		r.gone.Store(true)
-	}
-	if refuses {
+	if _, refuses := refusals[fault]; refuses {
 		r.refuse(w, fault)
 		conn.responded(r)
 		return

@@ -3,6 +3,7 @@ package leaks
 import (
 	"encoding/base64"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ func TestProve(t *testing.T) {
 	const vendor, client = "made/up+vendor key", "svcs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 	planted := []string{
 		`{"error":"` + client + `"}`, client[:len(client)*4/5], "for " + base64.StdEncoding.EncodeToString([]byte("id:"+client)),
+		"for " + base64.StdEncoding.EncodeToString([]byte("id:"+vendor)), url.QueryEscape(vendor), url.PathEscape(vendor),
 		"https://user:made-up@vendor.example/", "authorization: Bearer 0123456789abcdef0123", "x-api-key: svc_made-up_aaaaaaaa", Private,
 	}
 	for _, f := range forms(vendor) {

@@ -44,20 +44,13 @@ type Server struct {
 
 // Serve serves the function with as many processes as options say, without the stage's throttle.
 func (h *Hello) Serve(options lambda.Options) (*Server, error) {
-	host, err := lambda.NewHost(options)
+	host, err := lambda.HostOf(options, h.Function, h.Binary)
 	if err != nil {
 		return nil, err
 	}
 	api := *h.template
 	api.Functions, api.API.Throttles = []template.Function{h.Function}, nil
-	handler, err := gateway.New(&api, host, io.Discard)
-	if err == nil {
-		err = host.Add(h.Function, h.Binary)
-	}
-	var server *gateway.Server
-	if err == nil {
-		server, err = gateway.Serve("127.0.0.1:0", handler)
-	}
+	server, err := gateway.Start("127.0.0.1:0", &api, host, io.Discard)
 	if err != nil {
 		host.Close()
 		return nil, err

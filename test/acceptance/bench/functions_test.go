@@ -140,16 +140,13 @@ func verdict(good bool) string {
 
 // start starts a process of a function and returns the time until its first request for an event.
 func (b *bench) start(ctx context.Context, f template.Function) (time.Duration, error) {
-	host, err := lambda.NewHost(lambda.Options{
+	host, err := lambda.HostOf(lambda.Options{
 		LogDir: b.dir, Jail: b.stack.Jail, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"},
-	})
+	}, f, b.paths[f.LogicalID])
 	if err != nil {
 		return 0, err
 	}
 	defer host.Close()
-	if err := host.Add(f, b.paths[f.LogicalID]); err != nil {
-		return 0, err
-	}
 	result, err := host.Invoke(ctx, f.LogicalID, []byte(`{"httpMethod":"GET","path":"/"}`))
 	if err == nil && result.FunctionError != "" {
 		err = fmt.Errorf("%s: %s", f.LogicalID, result.Payload)

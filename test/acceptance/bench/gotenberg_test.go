@@ -120,11 +120,7 @@ func compareGotenberg(ctx context.Context, dir string, out io.Writer) (err error
 			ratios = append(ratios, fmt.Sprintf("%.2f", ratio(quantile(times[0], 0.5), quantile(times[1], 0.5))))
 		}
 		whole := ratio(quantile(all[0], 0.5), quantile(all[1], 0.5))
-		verdict := ""
-		if whole > d.goal {
-			verdict = " (over the goal)"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f%s\t%s\t%.2f\t\n", d.name, ms(quantile(all[0], 0.5)), ms(quantile(all[1], 0.5)), whole, verdict, ratios, d.goal)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f%s\t%s\t%.2f\t\n", d.name, ms(quantile(all[0], 0.5)), ms(quantile(all[1], 0.5)), whole, verdict(whole <= d.goal), ratios, d.goal)
 		if err := t.Flush(); err != nil { // a later document may fail
 			return err
 		}

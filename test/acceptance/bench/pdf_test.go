@@ -92,14 +92,12 @@ func (b *bench) pdf(ctx context.Context, out io.Writer) error {
 // startPDF starts a process of the function pdfrender. It calls started when the process is there, and ready when it has asked
 // for an event.
 func (b *bench) startPDF(ctx context.Context, f template.Function, environment map[string]string, event []byte, started, ready func([]int) error) (t pdfTimes, err error) {
-	host, err := lambda.NewHost(lambda.Options{LogDir: b.dir, Jail: b.stack.Jail, Concurrency: 1, Environment: environment})
+	options := lambda.Options{LogDir: b.dir, Jail: b.stack.Jail, Concurrency: 1, Environment: environment}
+	host, err := lambda.HostOf(options, f, b.paths[f.LogicalID])
 	if err != nil {
 		return t, err
 	}
 	defer host.Close()
-	if err := host.Add(f, b.paths[f.LogicalID]); err != nil {
-		return t, err
-	}
 	render := func() (time.Duration, error) {
 		began := time.Now()
 		result, err := host.Invoke(ctx, f.LogicalID, event)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -42,8 +41,6 @@ type work struct {
 func barcode(takes time.Duration) work { return work{project.Barcode, credit.Barcode, false, takes} }
 func sms(takes time.Duration) work     { return work{project.SMS, credit.SMS, true, takes} }
 
-func (w work) String() string { return fmt.Sprintf("%s %s", w.price, w.takes) }
-
 const path = "/work"
 
 func (w work) route() api.Route {
@@ -74,7 +71,6 @@ type offer struct {
 type table string
 
 const (
-	record  table = "record"  // Projects
 	wallet  table = "wallet"  // Wallets
 	ledger  table = "ledger"  // Ledger
 	counter table = "counter" // Transient
@@ -186,7 +182,7 @@ func run(t *testing.T, o offer) *outcome {
 	t.Helper()
 	s := build(t, o)
 	tables := []string{s.tables.Projects, s.tables.Wallets, s.tables.Ledger, s.tables.Transient}
-	model, err := capacity.New(t.Context(), s.db, enginetest.URL(t), tables, capacity.Options{Seed: o.seed})
+	model, err := capacity.New(t.Context(), s.db, enginetest.URL(t), tables, o.seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +203,7 @@ func run(t *testing.T, o offer) *outcome {
 
 // names returns the names of the tables by role.
 func (s *fixture) names() map[table]string {
-	return map[table]string{record: s.tables.Projects, wallet: s.tables.Wallets, ledger: s.tables.Ledger, counter: s.tables.Transient}
+	return map[table]string{wallet: s.tables.Wallets, ledger: s.tables.Ledger, counter: s.tables.Transient}
 }
 
 // play makes the requests, and returns them with the loads of the measured span.

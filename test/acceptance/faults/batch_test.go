@@ -143,7 +143,7 @@ func (b *batch) each(do func(*schedule)) {
 // an undisturbed settler and an undisturbed resolver. No message reaches its vendor any more when absence begins to be proof.
 func (b *batch) aftermath() error {
 	ripen()
-	b.each(func(sched *schedule) { sched.deliverSome(0.3) })
+	b.each(func(sched *schedule) { sched.deliverLate(0.3, other) })
 	var group errgroup.Group // two settlers at once
 	for range 2 {
 		group.Go(func() error { return b.settle(atOnce, true) })
@@ -153,7 +153,7 @@ func (b *batch) aftermath() error {
 	}
 	b.each(func(sched *schedule) {
 		sched.askAgain()
-		sched.deliverSends()
+		sched.deliverLate(0, vendor)
 	})
 	ripen()
 	for range 2 { // at once, and at once with the operators
@@ -161,7 +161,7 @@ func (b *batch) aftermath() error {
 	}
 	b.each(func(sched *schedule) {
 		sched.operate()
-		sched.deliverSome(0.5)
+		sched.deliverLate(0.5, other)
 	})
 	if err := group.Wait(); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (b *batch) aftermath() error {
 	if err := b.settle(atOnce, true); err != nil {
 		return err
 	}
-	b.each(func(sched *schedule) { sched.deliverSome(1) })
+	b.each(func(sched *schedule) { sched.deliverLate(1, other) })
 	b.pool.close()
 	ripen()
 	// A busy machine may be too slow for some call of the settler: the next run is the remedy, as in AWS.
@@ -300,12 +300,6 @@ func (sched *schedule) visit(s step, r *faultproxy.Request) (fault faultproxy.Fa
 	}
 	return fault, killed
 }
-
-// deliverSends delivers the late copies of all sends.
-func (sched *schedule) deliverSends() { sched.deliverLate(0, vendor) }
-
-// deliverSome delivers a share of the remaining late copies.
-func (sched *schedule) deliverSome(share float64) { sched.deliverLate(share, other) }
 
 // deliverLate delivers a share of the remaining late copies, and all of a step.
 func (sched *schedule) deliverLate(share float64, of step) {

@@ -9,16 +9,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"svcapi/local/build"
@@ -68,7 +65,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (r *fixture) start(t *testing.T) (err error) {
 	ctx := context.Background()
-	model, err := r.template(nil)
+	model, err := template.Load(nil)
 	if err != nil {
 		return err
 	}
@@ -114,7 +111,8 @@ func (r *fixture) startRenderer(t *testing.T, model *template.Template) error {
 	if !known {
 		return errors.New("no function " + rendererID)
 	}
-	host, err := lambda.NewHost(lambda.Options{LogDir: filepath.Join(r.dir, "renderer"), Jail: r.jail, Concurrency: 2, Environment: r.browser})
+	options := lambda.Options{LogDir: filepath.Join(r.dir, "renderer"), Jail: r.jail, Concurrency: 2, Environment: r.browser}
+	host, err := lambda.HostOf(options, f, r.binaries[f.LogicalID])
 	if err != nil {
 		return err
 	}
@@ -122,11 +120,7 @@ func (r *fixture) startRenderer(t *testing.T, model *template.Template) error {
 	server := httptest.NewServer(host.API())
 	t.Cleanup(server.Close)
 	r.lambda = server.URL
-	return host.Add(f, r.binaries[f.LogicalID])
-}
-
-func (r *fixture) template(parameters map[string]string) (*template.Template, error) {
-	return template.Load(parameters)
+	return nil
 }
 
 // decide returns the decision of the request's actor. A client that is no longer known is dead.
@@ -150,17 +144,16 @@ type stage struct {
 	projects *project.Store
 	credits  *credit.Store
 	logs     string
-	copies   map[string][]map[string]types.AttributeValue // items of the models
 }
 
 func (r *fixture) newStage() (*stage, error) {
-	s := &stage{fixture: r, name: r.name("faults"), copies: map[string][]map[string]types.AttributeValue{}}
+	s := &stage{fixture: r, name: r.name("faults")}
 	parameters := stack.Addresses{
 		DynamoDBURL: r.tables.URL("unknown"), SecretsURL: r.vault.URL, SandboxURL: r.sandbox.URL, LambdaURL: r.lambda,
 	}.Overrides()
 	maps.Copy(parameters, map[string]string{"Stage": s.name, "VendorTimeoutSeconds": "2"})
 	var err error
-	if s.model, err = r.template(parameters); err != nil {
+	if s.model, err = template.Load(parameters); err != nil {
 		return nil, err
 	}
 	if s.prices, err = credit.ReadPrices(credit.FromParameters(s.model.Parameters)); err != nil {
@@ -172,7 +165,7 @@ func (r *fixture) newStage() (*stage, error) {
 	s.projects = project.NewStore(r.direct, s.table("projects"))
 	s.credits = credit.NewStore(r.direct, credit.NamedTables(s.table))
 	s.logs = filepath.Join(r.dir, s.name)
-	return s, errors.Join(s.accounts(secret.Managed), s.models())
+	return s, s.accounts(secret.Managed)
 }
 
 func (s *stage) table(name string) string { return "svc-" + s.name + "-" + name }
@@ -199,7 +192,7 @@ var accounts = []struct {
 }{
 	{project.SMS, "quicksend"},
 	{project.SMS, "twilio"},
-	{project.SMS, "dialogv2"}, // of the model dialog alone, and its only one
+	{project.SMS, "dialogv2"}, // of the plans with dialog alone, and their only one
 	{project.Security, "ipgeolocation"},
 	{project.Security, "proxycheck"},
 	{project.Location, "ip-api"},
@@ -207,128 +200,62 @@ var accounts = []struct {
 }
 
 func (s *stage) drop() error {
-	var errs []error
+	names := map[string]string{}
 	for _, t := range s.model.Tables {
-		_, err := s.fixture.direct.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &t.Name})
-		errs = append(errs, err)
+		names[t.LogicalID] = t.Name
 	}
-	return errors.Join(append(errs, os.RemoveAll(s.logs))...)
-}
-
-// The projects that those of schedules are copied from: the vendors are reachable, the first of each chain is not, SMS go
-// through dialogv2, or the project has its own accounts and pays nothing.
-const (
-	open   = "model-open"
-	closed = "model-closed"
-	dialog = "model-dialog"
-	byok   = "model-byok"
-)
-
-// models creates the projects that the schedules' projects are copied from, as an operator does.
-func (s *stage) models() error {
-	ctx := context.Background()
-	for _, id := range []string{open, closed, dialog, byok} {
-		if _, err := s.projects.CreateProject(ctx, project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1, Window: time.Hour}}); err != nil {
-			return err
-		}
-		err := errors.Join(s.projects.AddCredential(ctx, id, project.Credential{
-			ClientID: clientID(id), Environment: project.Development, Active: true,
-			Secrets: []project.SecretDigest{{Digest: project.DigestSecret(clientSecret), Created: time.Now().UTC()}},
-		}), s.integrate(id, project.Barcode, "builtin", 1, nil), s.integrate(id, project.PDF, "builtin", 1, nil))
-		seen := map[project.Kind]bool{}
-		for i, v := range accounts {
-			if v.kind == project.SMS && (v.vendor == "dialogv2") != (id == dialog) {
-				continue
-			}
-			settings := map[string]string{"endpoint": s.fixture.vendors.URL(id) + "/" + v.vendor}
-			if id == closed && !seen[v.kind] {
-				settings["endpoint"] = demo.ClosedURL
-			}
-			seen[v.kind] = true
-			if v.kind == project.SMS {
-				settings["sender_id"] = "SVCTest"
-			}
-			err = errors.Join(err, s.integrate(id, v.kind, v.vendor, i, settings))
-		}
-		if err != nil {
-			return err
-		}
-		out, err := s.fixture.direct.Query(ctx, &dynamodb.QueryInput{
-			TableName: aws.String(s.table("projects")), KeyConditionExpression: aws.String("pk = :p"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":p": &types.AttributeValueMemberS{Value: id}},
-		})
-		if err != nil {
-			return err
-		}
-		s.copies[id] = out.Items
-	}
-	return nil
-}
-
-// renamed returns an attribute with another project's name in its texts.
-func renamed(v types.AttributeValue, from, to string) types.AttributeValue {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return &types.AttributeValueMemberS{Value: strings.ReplaceAll(v.Value, from, to)}
-	case *types.AttributeValueMemberM:
-		m := map[string]types.AttributeValue{}
-		for name, inner := range v.Value {
-			m[name] = renamed(inner, from, to)
-		}
-		return &types.AttributeValueMemberM{Value: m}
-	}
-	return v
+	return errors.Join(engine.DropTables(context.Background(), s.fixture.direct, names), os.RemoveAll(s.logs))
 }
 
 // create writes a schedule's project to the tables.
 func (s *stage) create(id string, p *plan) error {
-	ctx := context.Background()
-	model := open
-	switch {
-	case p.byok:
-		model = byok
+	ctx, mode, limits := context.Background(), project.Managed, project.Limits{DailyCredits: p.daily, DailyUnits: p.daily}
+	if p.perNumber > 0 {
+		limits.Recipients = []project.RecipientLimit{{Messages: p.perNumber, Window: 24 * time.Hour}}
+	}
+	if p.byok {
+		mode = project.BYOK
 		if err := s.accounts(id); err != nil {
 			return err
 		}
-	case p.dialog:
-		model = dialog
-	case p.closed:
-		model = closed
 	}
-	var puts []types.WriteRequest
-	for _, item := range s.copies[model] {
-		puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{
-			Item: renamed(&types.AttributeValueMemberM{Value: item}, model, id).(*types.AttributeValueMemberM).Value,
-		}})
+	var integrations []project.Integration
+	add := func(kind project.Kind, vendor string, settings map[string]string) {
+		integrations = append(integrations, project.Integration{
+			Kind: kind, Environment: project.Development, Vendor: vendor, Mode: mode, Active: true, Priority: len(integrations), Settings: settings,
+		})
 	}
-	_, err := s.fixture.direct.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table("projects"): puts}})
-	if err != nil {
-		return err
-	}
-	if _, err := s.projects.Update(ctx, id, func(r *project.Project) {
-		r.Limit = project.RateLimit{Requests: p.limit, Window: time.Hour}
-		if p.perNumber > 0 {
-			r.Limits.Recipients = []project.RecipientLimit{{Messages: p.perNumber, Window: 24 * time.Hour}}
+	add(project.Barcode, "builtin", nil)
+	add(project.PDF, "builtin", nil)
+	seen := map[project.Kind]bool{}
+	for _, v := range accounts {
+		if v.kind == project.SMS && (v.vendor == "dialogv2") != p.dialog {
+			continue
 		}
-		r.Limits.DailyCredits, r.Limits.DailyUnits = p.daily, p.daily
-	}); err != nil {
-		return err
+		settings := map[string]string{"endpoint": s.fixture.vendors.URL(id) + "/" + v.vendor}
+		if p.closed && !p.byok && !p.dialog && !seen[v.kind] {
+			settings["endpoint"] = demo.ClosedURL
+		}
+		seen[v.kind] = true
+		if v.kind == project.SMS {
+			settings["sender_id"] = "SVCTest"
+		}
+		add(v.kind, v.vendor, settings)
 	}
-	if err := s.credits.CreateWallet(ctx, id); err != nil || p.credits == 0 {
+	_, err := s.projects.CreateProject(ctx, project.Project{
+		ID: id, Name: id, Limit: project.RateLimit{Requests: p.limit, Window: time.Hour}, Limits: limits,
+	}, integrations...)
+	if err == nil {
+		err = s.projects.AddCredential(ctx, id, project.Credential{
+			ClientID: clientID(id), Environment: project.Development, Active: true,
+			Secrets: []project.SecretDigest{{Digest: project.DigestSecret(clientSecret), Created: time.Now().UTC()}},
+		})
+	}
+	if err = errors.Join(err, s.credits.CreateWallet(ctx, id)); err != nil || p.credits == 0 {
 		return err
 	}
 	return s.credits.Grant(ctx, credit.Movement{
 		Project: id, ID: credit.NewKey(time.Now(), "first"), Credits: p.credits, Reason: "test", Actor: "test",
-	})
-}
-
-func (s *stage) integrate(id string, kind project.Kind, vendor string, priority int, settings map[string]string) error {
-	mode := project.Managed
-	if id == byok {
-		mode = project.BYOK
-	}
-	return s.projects.PutIntegration(context.Background(), id, project.Integration{
-		Kind: kind, Environment: project.Development, Vendor: vendor, Mode: mode, Active: true, Priority: priority, Settings: settings,
 	})
 }
 
@@ -362,10 +289,8 @@ func (s *stage) newInstance(function string, environment map[string]string, deci
 	}
 	extra := map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": s.fixture.tables.URL(i.name)}
 	var err error
-	if i.host, err = lambda.NewHost(lambda.Options{LogDir: s.logs, Jail: s.fixture.jail, Concurrency: 1, Environment: extra}); err != nil {
-		return nil, err
-	}
-	if err := i.host.Add(f, s.fixture.binaries[f.LogicalID]); err != nil {
+	options := lambda.Options{LogDir: s.logs, Jail: s.fixture.jail, Concurrency: 1, Environment: extra}
+	if i.host, err = lambda.HostOf(options, f, s.fixture.binaries[f.LogicalID]); err != nil {
 		return nil, err
 	}
 	if i.api, err = gateway.New(s.model, i.host, io.Discard); err != nil {

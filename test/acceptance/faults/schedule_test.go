@@ -471,20 +471,18 @@ func (sched *schedule) fault(p *arrival) faultproxy.Fault {
 		}
 		x = (x - 0.75) * 4
 	}
-	bands := []struct {
+	type band struct {
 		fault faultproxy.Fault
 		share float64
-	}{
+	}
+	bands := []band{
 		{faultproxy.DropRequest, sched.loss}, {faultproxy.DropResponse, 0.6 * sched.loss}, {faultproxy.CutResponse, 0.2 * sched.loss},
 		{sched.shape(p), sched.refusal / 2}, {faultproxy.Fail, sched.refusal / 4}, {faultproxy.FailApplied, sched.refusal / 4},
 	}
 	if p.step == vendor || p.step == question {
 		bands = bands[:0]
 		for _, f := range []faultproxy.Fault{faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.Fail, faultproxy.FailApplied} {
-			bands = append(bands, struct {
-				fault faultproxy.Fault
-				share float64
-			}{f, sched.outage / 5})
+			bands = append(bands, band{f, sched.outage / 5})
 		}
 	}
 	for _, b := range bands {
