@@ -30,12 +30,12 @@ func flag(v jsontext.Value) string {
 	return "1"
 }
 
-// members decodes a JSON object and returns its members with the text of its status. The status of malformed JSON is "".
+// members decodes a JSON object and returns its members with the text of its status, and none for malformed JSON.
 func members(body []byte) (values map[string]jsontext.Value, status string) {
-	if json.Unmarshal(body, &values) == nil {
-		status = text(values["status"])
+	if json.Unmarshal(body, &values) != nil {
+		return nil, ""
 	}
-	return values, status
+	return values, text(values["status"])
 }
 
 // each applies a format to several numbers.
