@@ -84,11 +84,11 @@ func (s *syncer) run(ctx context.Context) (burner.Outcome, error) {
 
 // fetch returns the difference of the lists to the compiled table, or why it is not used. The packed difference is that in use.
 func (s *syncer) fetch(ctx context.Context, packed []byte) (next burner.Difference, err error) {
-	sources, _, err := lists.Sources()
+	sources, err := lists.Sources()
 	if err != nil {
 		return next, err
 	}
-	joined := map[string]bool{}
+	var all []string
 	next.Sources = map[string]int{}
 	for _, source := range sources {
 		for _, newest := range source.Newest {
@@ -98,17 +98,12 @@ func (s *syncer) fetch(ctx context.Context, packed []byte) (next burner.Differen
 				return next, fmt.Errorf("%s: %w", address, err)
 			}
 			next.Sources[address] = len(domains)
-			for _, d := range domains {
-				joined[d] = true
-			}
+			all = append(all, domains...)
 		}
 	}
-	kept, counts, err := lists.Keep(joined)
-	if err != nil {
-		return next, err
-	}
-	if counts.Malformed > len(joined)/100 {
-		return next, fmt.Errorf("%d of %d texts are no domains", counts.Malformed, len(joined))
+	kept, counts := lists.Keep(all)
+	if counts.Malformed > counts.Joined/100 {
+		return next, fmt.Errorf("%d of %d texts are no domains", counts.Malformed, counts.Joined)
 	}
 	added, removed := compare(kept)
 	addedBefore, removedBefore, _ := disposable.Unpack(packed) // one that cannot be read is replaced, as none
