@@ -74,7 +74,9 @@ func (g *group) routes() []api.Route {
 	route := func(name, path string, decode func(*api.Input) (rateRequest, error), data resultData) api.Route {
 		return &api.Operation[rateRequest]{
 			Name: name, Method: "GET", Path: "/api/v1/utility/currency" + path, Kind: project.Currency, Decode: decode,
-			Prepare: func(ctx context.Context, call *api.Call, r rateRequest) (*api.Job, error) { return g.job(ctx, call, r, data) },
+			Prepare: func(ctx context.Context, call *api.Call, r rateRequest) (*api.Job, error) {
+				return g.job(ctx, call, r, data)
+			},
 		}
 	}
 	return []api.Route{
