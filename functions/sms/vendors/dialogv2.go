@@ -85,18 +85,6 @@ func transaction(key string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])%maxTransaction + 1
 }
 
-type dialogMobile struct {
-	Mobile string `json:"mobile"`
-}
-
-type dialogSend struct {
-	Recipients    []dialogMobile `json:"msisdn"`
-	Message       string         `json:"message"`
-	Source        string         `json:"sourceAddress"`
-	TransactionID uint64         `json:"transaction_id"`
-	PaymentMethod int            `json:"payment_method"` // 0: wallet
-}
-
 // post returns the members of a successful response.
 func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
 	response, err := a.call(ctx, a.Endpoint+path, bearer(token), body, send)
@@ -133,8 +121,8 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 }
 
 // logIn returns a new token and its life.
-func (a *dialogV2Adapter) logIn(ctx context.Context, l login) (string, time.Duration, error) {
-	response, err := a.post(ctx, "/api/v2/user/login", "", l, false)
+func (a *dialogV2Adapter) logIn(ctx context.Context, login any) (string, time.Duration, error) {
+	response, err := a.post(ctx, "/api/v2/user/login", "", login, false)
 	if err != nil {
 		return "", 0, err
 	}
@@ -148,9 +136,13 @@ func (a *dialogV2Adapter) logIn(ctx context.Context, l login) (string, time.Dura
 
 // Send implements Adapter. The vendor reports the removed recipients, and refuses a call that leaves none.
 func (a *dialogV2Adapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	request := dialogSend{Message: m.Text, Source: a.Settings["sender_id"], TransactionID: transaction(m.Key)}
+	var recipients []map[string]string
 	for _, number := range each(m.To, bare) {
-		request.Recipients = append(request.Recipients, dialogMobile{number})
+		recipients = append(recipients, map[string]string{"mobile": number})
+	}
+	request := map[string]any{
+		"msisdn": recipients, "message": m.Text, "sourceAddress": a.Settings["sender_id"],
+		"transaction_id": transaction(m.Key), "payment_method": 0, // of the wallet
 	}
 	return a.withToken(ctx, a.logIn, func(token string) (Receipt, error) {
 		response, err := a.post(ctx, "/api/v2/sms", token, request, true)

@@ -37,13 +37,6 @@ const hutchTokenLife = time.Hour
 
 type hutchAdapter struct{ session }
 
-type hutchSend struct {
-	Campaign string `json:"campaignName"`
-	Mask     string `json:"mask"`
-	Numbers  string `json:"numbers"` // separated by commas
-	Content  string `json:"content"`
-}
-
 // post returns the members of a response with the HTTP status of success.
 func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
 	header := bearer(token)
@@ -67,8 +60,8 @@ func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, s
 }
 
 // logIn returns a new token and its life.
-func (a *hutchAdapter) logIn(ctx context.Context, l login) (string, time.Duration, error) {
-	response, err := a.post(ctx, "/api/login", "", l, false)
+func (a *hutchAdapter) logIn(ctx context.Context, login any) (string, time.Duration, error) {
+	response, err := a.post(ctx, "/api/login", "", login, false)
 	if err != nil {
 		return "", 0, err
 	}
@@ -85,8 +78,10 @@ func (a *hutchAdapter) logIn(ctx context.Context, l login) (string, time.Duratio
 
 // Send implements Adapter. A response without serverRef does not show that the vendor has accepted the message.
 func (a *hutchAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	settings := a.Settings
-	request := hutchSend{cmp.Or(settings["campaign_name"], "SMS"), settings["sender_id"], strings.Join(each(m.To, international), ","), m.Text}
+	request := map[string]string{
+		"campaignName": cmp.Or(a.Settings["campaign_name"], "SMS"), "mask": a.Settings["sender_id"],
+		"numbers": strings.Join(each(m.To, international), ","), "content": m.Text,
+	}
 	return a.withToken(ctx, a.logIn, func(token string) (Receipt, error) {
 		response, err := a.post(ctx, "/api/sendsms", token, request, true)
 		if err != nil {

@@ -50,40 +50,26 @@ func (a *quickSendAdapter) request(ctx context.Context, function string, body an
 	return response, a.byWords(response)
 }
 
-// quickSendRequest is the union of the calls' bodies.
-type quickSendRequest struct {
-	SenderID  string             `json:"senderID"`
-	To        any                `json:"to,omitzero"` // a number, or a list of numbers
-	Message   string             `json:"msg,omitzero"`
-	CheckCost bool               `json:"check_cost,omitzero"`
-	Messages  []quickSendMessage `json:"msg_list,omitzero"`
-}
-
-type quickSendMessage struct {
-	To      string `json:"to"`
-	Message string `json:"msg"`
-}
-
 // Send implements Adapter.
 func (a *quickSendAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	if len(m.To) == 1 {
-		return a.send(ctx, "SEND_SINGLE", quickSendRequest{To: local(m.To[0]), Message: m.Text})
+		return a.send(ctx, "SEND_SINGLE", map[string]any{"to": local(m.To[0]), "msg": m.Text})
 	}
-	return a.send(ctx, "SEND_BULK_SAME", quickSendRequest{To: each(m.To, local), Message: m.Text})
+	return a.send(ctx, "SEND_BULK_SAME", map[string]any{"to": each(m.To, local), "msg": m.Text})
 }
 
 // SendDifferent implements DifferentSender.
 func (a *quickSendAdapter) SendDifferent(ctx context.Context, messages []Message) (Receipt, error) {
-	list := make([]quickSendMessage, len(messages))
-	for i, m := range messages {
-		list[i] = quickSendMessage{local(m.To[0]), m.Text}
+	var list []map[string]string
+	for _, m := range messages {
+		list = append(list, map[string]string{"to": local(m.To[0]), "msg": m.Text})
 	}
-	return a.send(ctx, "SEND_BULK_DIFFERENT", quickSendRequest{Messages: list})
+	return a.send(ctx, "SEND_BULK_DIFFERENT", map[string]any{"msg_list": list})
 }
 
 // send makes a call that sends. The vendor is known to accept without an ID and not to send: that is unusable.
-func (a *quickSendAdapter) send(ctx context.Context, function string, request quickSendRequest) (Receipt, error) {
-	request.SenderID = a.Settings["sender_id"]
+func (a *quickSendAdapter) send(ctx context.Context, function string, request map[string]any) (Receipt, error) {
+	request["senderID"] = a.Settings["sender_id"]
 	values, err := a.read(a.request(ctx, function, request, true))
 	if err != nil {
 		return Receipt{}, err
@@ -123,25 +109,20 @@ func (a *quickSendAdapter) read(response *upstream.Response, err error) (map[str
 
 // CheckCost implements CostChecker. The vendor does not document the types of the values, so all are read as text.
 func (a *quickSendAdapter) CheckCost(ctx context.Context, to []string, message string) (Campaign, error) {
-	request := quickSendRequest{SenderID: a.Settings["sender_id"], To: each(to, local), Message: message, CheckCost: true}
+	request := map[string]any{"senderID": a.Settings["sender_id"], "to": each(to, local), "msg": message, "check_cost": true}
 	response, err := a.request(ctx, "SEND_BULK_SAME", request, true)
 	values, err := a.read(response, err)
 	if err != nil {
 		return Campaign{}, err
 	}
-	var data map[string]jsontext.Value
-	var parts []map[string]jsontext.Value
-	if json.Unmarshal(values["campaign_data"], &data) != nil || json.Unmarshal(data["sms_msg_data"], &parts) != nil {
+	var campaign Campaign
+	asText := json.UnmarshalFunc(func(value []byte, s *string) error { *s = text(value); return nil })
+	err = json.Unmarshal(values["campaign_data"], &campaign, json.WithUnmarshalers(asText))
+	if err != nil || campaign.Parts == nil {
 		return Campaign{}, a.fail(upstream.Unusable, string(response.Body))
 	}
-	campaign := Campaign{
-		Method: text(data["campaign_method"]), Type: text(data["campaign_type"]), Sender: text(data["sender_id"]),
-		Cost: text(data["campaign_total_cost"]), Numbers: text(data["campaign_total_numbers"]), Parts: []CampaignMessage{},
-	}
-	for _, p := range parts {
-		campaign.Parts = append(campaign.Parts, CampaignMessage{
-			Message: text(p["msg"]), Unicode: flag(p["unicode"]), Size: text(p["msg_size"]), PerSMS: text(p["per_sms_cost"]), Cost: text(p["msg_cost"]),
-		})
+	for i, p := range campaign.Parts {
+		campaign.Parts[i].Unicode = flag(p.Unicode)
 	}
 	return campaign, nil
 }

@@ -25,19 +25,10 @@ func smsLenz() Vendor {
 
 type smsLenzAdapter struct{ caller }
 
-// smsLenzRequest is the union of the calls' bodies. Each call has the account in the body.
-type smsLenzRequest struct {
-	UserID   string   `json:"user_id"`
-	APIKey   string   `json:"api_key"`
-	SenderID string   `json:"sender_id,omitzero"`
-	Contact  string   `json:"contact,omitzero"`
-	Contacts []string `json:"contacts,omitzero"`
-	Message  string   `json:"message,omitzero"`
-}
-
-// post returns the data of a successful response. The fields are known from clients only: each may be missing.
-func (a *smsLenzAdapter) post(ctx context.Context, path string, request smsLenzRequest, send bool) (map[string]jsontext.Value, error) {
-	request.UserID, request.APIKey = a.Secrets["user_id"], a.Secrets["api_key"]
+// post adds the account to the body, and returns the data of a successful response. The fields are known from clients only:
+// each may be missing.
+func (a *smsLenzAdapter) post(ctx context.Context, path string, request map[string]any, send bool) (map[string]jsontext.Value, error) {
+	request["user_id"], request["api_key"] = a.Secrets["user_id"], a.Secrets["api_key"]
 	values, err := a.read(a.call(ctx, a.Endpoint+path, http.Header{"Accept": {"application/json"}}, request, send))
 	data, _ := members(values["data"])
 	return data, err
@@ -45,9 +36,11 @@ func (a *smsLenzAdapter) post(ctx context.Context, path string, request smsLenzR
 
 // Send implements Adapter.
 func (a *smsLenzAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	path, request := "/send-sms", smsLenzRequest{SenderID: a.Settings["sender_id"], Contact: m.To[0], Message: m.Text}
-	if len(m.To) > 1 {
-		path, request.Contact, request.Contacts = "/send-bulk-sms", "", m.To
+	path, request := "/send-sms", map[string]any{"sender_id": a.Settings["sender_id"], "message": m.Text}
+	if len(m.To) == 1 {
+		request["contact"] = m.To[0]
+	} else {
+		path, request["contacts"] = "/send-bulk-sms", m.To
 	}
 	data, err := a.post(ctx, path, request, true)
 	if err != nil {
@@ -58,6 +51,6 @@ func (a *smsLenzAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 
 // Balance implements Balancer.
 func (a *smsLenzAdapter) Balance(ctx context.Context) (string, error) {
-	data, err := a.post(ctx, "/account-status", smsLenzRequest{}, false)
+	data, err := a.post(ctx, "/account-status", map[string]any{}, false)
 	return a.balance(text(data["sms_credit_balance"]), err)
 }

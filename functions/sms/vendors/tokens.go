@@ -48,14 +48,8 @@ var loginClasses = map[upstream.Class]upstream.Class{
 	tokenRefused:                upstream.CredentialsRefused,
 }
 
-// login is the body of a login.
-type login struct {
-	Username string `json:"username"`
-	Password string `json:"password"`
-}
-
-// logIn returns a new token of a vendor and its life.
-type logIn func(context.Context, login) (token string, life time.Duration, err error)
+// logIn returns a new token of a vendor and its life. The body has the user and the password.
+type logIn func(ctx context.Context, body any) (token string, life time.Duration, err error)
 
 // session is an account at a vendor with a login by user and password.
 type session struct {
@@ -65,13 +59,13 @@ type session struct {
 
 // token returns a cached or a new token, and its key in the cache. The error of a refused login is cached, too.
 func (s session) token(ctx context.Context, logIn logIn) (key, token string, err error) {
-	l := login{s.Secrets["username"], s.Secrets["password"]}
-	key = s.Endpoint + " " + l.Username + " " + l.Password
+	user, password := s.Secrets["username"], s.Secrets["password"]
+	key = s.Endpoint + " " + user + " " + password
 	result, _, _ := s.tokens.running.Do(key, func() (any, error) {
 		if known, ok := s.tokens.results.Get(key); ok {
 			return known, nil
 		}
-		token, life, err := logIn(ctx, l)
+		token, life, err := logIn(ctx, map[string]string{"username": user, "password": password})
 		if failed, ok := errors.AsType[*upstream.Error](err); ok {
 			failed.Class = cmp.Or(loginClasses[failed.Class], upstream.AccountRefused)
 			failed.Detail, failed.ByWords = "login: "+failed.Detail, false

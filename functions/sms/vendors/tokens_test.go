@@ -78,7 +78,7 @@ func TestTokenFreeze(t *testing.T) {
 	frozen := clocktest.New()
 	s, logins := session{tokens: newTokens()}, 0
 	s.tokens.results.Clock = cache.ClockOf(frozen.Now)
-	logIn := func(context.Context, login) (string, time.Duration, error) { logins++; return "token", time.Hour, nil }
+	logIn := func(context.Context, any) (string, time.Duration, error) { logins++; return "token", time.Hour, nil }
 	for _, step := range []struct {
 		frozen time.Duration
 		logins int
@@ -95,7 +95,7 @@ func TestRefusedLogin(t *testing.T) {
 	s, logins := session{tokens: newTokens()}, atomic.Int32{}
 	frozen := clocktest.New()
 	s.tokens.results.Clock = cache.ClockOf(frozen.Now)
-	logIn := func(context.Context, login) (string, time.Duration, error) {
+	logIn := func(context.Context, any) (string, time.Duration, error) {
 		logins.Add(1)
 		return "", 0, &upstream.Error{Class: upstream.CredentialsRefused, Vendor: "dialogv2", Code: "116"}
 	}

@@ -34,14 +34,6 @@ func twilio() Vendor {
 
 type twilioAdapter struct{ caller }
 
-// twilioMessage is a message of a list.
-type twilioMessage struct {
-	To      string `json:"to"`
-	Body    string `json:"body"`
-	Status  string `json:"status"`
-	Created string `json:"date_created"` // RFC 2822
-}
-
 // twilioCodes are the codes about the account (twilio.com/docs/errors). All others are about the message, such as
 // 21211 (the number), 21608 (not verified on trial), 21610 (opted out), 21612 and 21614 (no route, no mobile).
 var twilioCodes = map[string]upstream.Class{
@@ -125,13 +117,13 @@ func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) 
 	from, to := s.Ended.Add(-time.Minute).UTC(), s.Ended.Add(10*time.Minute).UTC()
 	query := url.Values{"PageSize": {"1000"}, "DateSent>": {from.Format(time.RFC3339)}, "DateSent<": {to.Format(time.RFC3339)}}
 	list, err := a.request(ctx, "/Messages.json?"+query.Encode(), nil)
-	var found []twilioMessage
+	var found []map[string]jsontext.Value
 	if err == nil && json.Unmarshal(list["messages"], &found) != nil {
 		err = a.fail(upstream.Unusable, "response without messages")
 	}
-	found = slices.DeleteFunc(found, func(m twilioMessage) bool {
-		created, err := time.Parse(time.RFC1123Z, m.Created)
-		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) || !s.IsTo(m.To, m.Body)
+	found = slices.DeleteFunc(found, func(m map[string]jsontext.Value) bool {
+		created, err := time.Parse(time.RFC1123Z, text(m["date_created"])) // RFC 2822
+		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) || !s.IsTo(text(m["to"]), text(m["body"]))
 	})
 	switch {
 	case err != nil:
@@ -139,7 +131,7 @@ func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) 
 	case len(found) != 1 || text(list["next_page_uri"]) != "":
 		return Status{State: StateUnknown, Reason: ReasonInconclusive}, nil
 	}
-	state, err := a.status(twilioStates, found[0].Status, nil)
+	state, err := a.status(twilioStates, text(found[0]["status"]), nil)
 	state.searched = true
 	return state, err
 }

@@ -44,13 +44,6 @@ func ultimateVendor(path string, spec upstream.Spec) Vendor {
 
 type ultimateAdapter struct{ caller }
 
-type ultimateSend struct {
-	Recipient string `json:"recipient"`
-	SenderID  string `json:"sender_id"`
-	Type      string `json:"type"`
-	Message   string `json:"message"`
-}
-
 // request makes a call to a path with a body, or without one.
 func (a *ultimateAdapter) request(ctx context.Context, path string, body any, send bool) (*upstream.Response, error) {
 	header := bearer(a.Secrets["api_token"])
@@ -71,8 +64,9 @@ func (a *ultimateAdapter) Send(ctx context.Context, m Message) (Receipt, error) 
 	if m.Unicode {
 		kind = "unicode"
 	}
-	body := ultimateSend{strings.Join(each(m.To, international), ","), a.Settings["sender_id"], kind, m.Text}
-	data, err := a.data(a.request(ctx, "/sms/send", body, true))
+	data, err := a.data(a.request(ctx, "/sms/send", map[string]string{
+		"recipient": strings.Join(each(m.To, international), ","), "sender_id": a.Settings["sender_id"], "type": kind, "message": m.Text,
+	}, true))
 	if err != nil {
 		return Receipt{}, err
 	}

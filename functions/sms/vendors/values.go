@@ -21,9 +21,9 @@ func text(v jsontext.Value) string {
 	return ""
 }
 
-// flag returns a boolean in any form of the vendors as "0" or "1".
-func flag(v jsontext.Value) string {
-	switch strings.ToLower(text(v)) {
+// flag returns the text of a boolean in any form of the vendors as "0" or "1".
+func flag(text string) string {
+	switch strings.ToLower(text) {
 	case "", "0", "false", "no":
 		return "0"
 	}

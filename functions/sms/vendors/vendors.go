@@ -186,7 +186,7 @@ func (c caller) call(ctx context.Context, address string, header http.Header, bo
 		r.Body = []byte(body.Encode())
 		header.Set("Content-Type", "application/x-www-form-urlencoded")
 	default:
-		content, err := json.Marshal(body)
+		content, err := json.Marshal(body, json.Deterministic(true))
 		if err != nil {
 			return nil, c.fail(upstream.NotSent, err.Error())
 		}
