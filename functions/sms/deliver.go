@@ -180,7 +180,7 @@ func (s *sender) goesOn(p *recipient) bool {
 func (s *sender) batches(ctx, begin context.Context, left []*recipient, size, atOnce int) iter.Seq[[]*recipient] {
 	return func(yield func([]*recipient) bool) {
 		for next := range slices.Chunk(left, max(size, atOnce)) {
-			if begin.Err() == nil && s.hasTimeForSend(ctx) { // otherwise no send begins any more
+			if begin.Err() == nil && s.hasTime(ctx, 0, 1) { // otherwise no send begins any more
 				next = s.counted(ctx, next)
 			}
 			for batch := range slices.Chunk(next, size) {
@@ -232,12 +232,8 @@ func (d *delivery) batchSize(vendor *vendors.Vendor, account upstream.Account) i
 	return 1
 }
 
-// hasTimeForSend reports whether a send that begins now can end in time: the slowest response so far must fit twice. A
-// send that the deadline interrupts would be uncertain.
-func (d *delivery) hasTimeForSend(ctx context.Context) bool { return d.hasTime(ctx, 0, 1) }
-
-// hasTime reports whether a number of sends can end in time, one after the other, when the first one begins after a
-// pause.
+// hasTime reports whether a number of sends can end in time, one after the other, when the first one begins after a pause:
+// the slowest response so far must fit twice. A send that the deadline interrupts would be uncertain.
 func (d *delivery) hasTime(ctx context.Context, pause time.Duration, sends int) bool {
 	deadline, ok := ctx.Deadline()
 	needed := min(d.timeout, max(leastTime, 2*time.Duration(d.slowest.Load())))
@@ -273,7 +269,7 @@ func (s *sender) ready(ctx, begin context.Context) error {
 // paced waits until the vendor's pace permits a send. The returned error is the reason why no send may begin.
 func (s *sender) paced(ctx, begin context.Context) error {
 	err := s.limiter.Wait(begin)
-	if err == nil && !s.hasTimeForSend(ctx) {
+	if err == nil && !s.hasTime(ctx, 0, 1) {
 		err = errNoTime
 		s.stop(err)
 	}
