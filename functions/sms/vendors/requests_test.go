@@ -46,7 +46,8 @@ func TestRequests(t *testing.T) {
 			body, _ := io.ReadAll(r.Body)
 			authorization := r.Header.Get("Authorization")
 			if scope, _, signed := strings.Cut(authorization, ", SignedHeaders"); signed { // without the day
-				authorization = scope[:strings.Index(scope, "/")] + scope[strings.Index(scope, "/")+len("/20260102"):]
+				key, rest, _ := strings.Cut(scope, "/")
+				authorization = key + rest[len("20260102"):]
 			}
 			header := []string{authorization, r.Header.Get("Content-Type"), r.Header.Get("X-Api-Version") + r.Header.Get("X-Amz-Target")}
 			got = []string{r.Method, r.URL.String(), strings.TrimRight(strings.Join(header, " "), " "), string(body)}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -211,7 +212,7 @@ func basic(user, password string) http.Header {
 }
 
 func (c caller) fail(class upstream.Class, detail string) *upstream.Error {
-	e, _ := upstream.Failure(class, c.Integration.Vendor, detail, c.Redact()).(*upstream.Error)
+	e, _ := errors.AsType[*upstream.Error](upstream.Failure(class, c.Integration.Vendor, detail, c.Redact()))
 	return e
 }
 
