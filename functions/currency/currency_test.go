@@ -190,7 +190,7 @@ type response struct {
 
 func (w *fixture) get(handler http.Handler, id, path string) *response {
 	w.t.Helper()
-	r := httptest.NewRequest(http.MethodGet, "/api/v1/utility/currency"+path, http.NoBody)
+	r := httptest.NewRequest(http.MethodGet, currencyPath+path, http.NoBody)
 	r.Header.Set("X-API-KEY", w.access[id][0])
 	r.Header.Set("X-API-SECRET", w.access[id][1])
 	out := httptest.NewRecorder()

@@ -68,23 +68,34 @@ type codesResult struct {
 	Codes []rates.Code `json:"codes"`
 }
 
+const currencyPath = "/api/v1/utility/currency"
+
 // routes returns the operations openapi.yaml#getLatestRates, openapi.yaml#getPairRate, openapi.yaml#convertPairRate and
 // openapi.yaml#listCurrencyCodes.
 func (g *group) routes() []api.Route {
-	route := func(name, path string, decode func(*api.Input) (rateRequest, error), data resultData) api.Route {
-		return &api.Operation[rateRequest]{
-			Name: name, Method: "GET", Path: "/api/v1/utility/currency" + path, Kind: project.Currency, Decode: decode,
-			Prepare: func(ctx context.Context, call *api.Call, r rateRequest) (*api.Job, error) {
-				return g.job(ctx, call, r, data)
-			},
-		}
-	}
 	return []api.Route{
-		route("currency_latest", "/latest/{base}", decodeLatest, latest),
-		route("currency_pair", "/pair/{base}/{target}", decodePair, pair),
-		route("currency_convert", "/pair/{base}/{target}/{amount}", decodeConversion, convert),
-		route("currency_codes", "/codes", func(*api.Input) (rateRequest, error) { return rateRequest{}, nil }, codes),
+		&api.Operation[rateRequest]{
+			Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
+			Decode: decodeLatest, Prepare: g.prepare(latest),
+		},
+		&api.Operation[rateRequest]{
+			Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
+			Decode: decodePair, Prepare: g.prepare(pair),
+		},
+		&api.Operation[rateRequest]{
+			Name: "currency_convert", Method: "GET", Path: currencyPath + "/pair/{base}/{target}/{amount}", Kind: project.Currency,
+			Decode: decodeConversion, Prepare: g.prepare(convert),
+		},
+		&api.Operation[rateRequest]{
+			Name: "currency_codes", Method: "GET", Path: currencyPath + "/codes", Kind: project.Currency,
+			Decode: func(*api.Input) (rateRequest, error) { return rateRequest{}, nil }, Prepare: g.prepare(codes),
+		},
 	}
+}
+
+// prepare returns the function that prepares an operation, whose response has the data.
+func (g *group) prepare(data resultData) func(context.Context, *api.Call, rateRequest) (*api.Job, error) {
+	return func(ctx context.Context, call *api.Call, r rateRequest) (*api.Job, error) { return g.job(ctx, call, r, data) }
 }
 
 func latest(r rateRequest, set *rates.Set, _ time.Time) (any, error) {
