@@ -95,7 +95,9 @@ func (g *group) routes() []api.Route {
 
 // prepare returns the function that prepares an operation, whose response has the data.
 func (g *group) prepare(data resultData) func(context.Context, *api.Call, rateRequest) (*api.Job, error) {
-	return func(ctx context.Context, call *api.Call, r rateRequest) (*api.Job, error) { return g.job(ctx, call, r, data) }
+	return func(ctx context.Context, call *api.Call, r rateRequest) (*api.Job, error) {
+		return g.job(ctx, call, r, data)
+	}
 }
 
 func latest(r rateRequest, set *rates.Set, _ time.Time) (any, error) {
