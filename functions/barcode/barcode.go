@@ -63,7 +63,6 @@ func (r *barcodeRequest) picture() (*draw.Picture, error) {
 			return nil, api.ErrInternal.WithCause(err)
 		}
 	}
-	picture.DPI = r.dpi
-	picture.Foreground, err = draw.ParseColor(r.color)
-	return picture, err
+	picture.DPI, picture.Foreground = r.dpi, draw.ParseColor(r.color)
+	return picture, nil
 }

@@ -60,10 +60,6 @@ func (r *qrRequest) picture() (*draw.Picture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("QR code: %w", err)
 	}
-	picture.DPI = r.dpi
-	if picture.Foreground, err = draw.ParseColor(r.color); err != nil {
-		return nil, err
-	}
-	picture.Background, err = draw.ParseColor(r.background)
-	return picture, err
+	picture.DPI, picture.Foreground, picture.Background = r.dpi, draw.ParseColor(r.color), draw.ParseColor(r.background)
+	return picture, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"svcapi/shared/api"
@@ -27,34 +26,32 @@ type group struct {
 	clock    cache.Clock
 	cached   *cache.Map[string, rates.ProjectRates] // rates of projects with their own key, by project and environment
 	past     *cache.Map[time.Time, *rates.Set]      // sets of the service that were in use on earlier days in UTC
-
-	mu      sync.Mutex
-	current *rates.Set // in use; nil: none so far
-	read    time.Time  // when current was read; zero: never
+	current  *cache.Expiring[struct{}, *rates.Set]  // the set in use
 }
 
 func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, clock cache.Clock) *group {
+	current := cache.NewExpiring[struct{}, *rates.Set](1)
+	current.Clock = clock
 	return &group{
-		store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, clock: clock,
+		current: current, store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, clock: clock,
 		cached: cache.New[string, rates.ProjectRates](maxCachedProjects), past: cache.New[time.Time, *rates.Set](maxCachedDays),
 	}
 }
 
 // resultData returns the data of a response from the set that the project uses. An error is an *api.Error.
-type resultData func(set *rates.Set, now time.Time) (any, error)
+type resultData func(r rateRequest, set *rates.Set, now time.Time) (any, error)
 
 // job returns the job of an operation, which is free. The set that the project uses is read beside the count of the request.
-// A zero day, in UTC, means the set in use.
-func (g *group) job(ctx context.Context, call *api.Call, day time.Time, data resultData) (*api.Job, error) {
+func (g *group) job(ctx context.Context, call *api.Call, r rateRequest, data resultData) (*api.Job, error) {
 	if call.Mode == project.BYOK {
-		return g.projectJob(ctx, call, day, data)
+		return g.projectJob(ctx, call, r, data)
 	}
 	var set *rates.Set
 	var first time.Time
 	return &api.Job{
 		Prefetch: func(ctx context.Context) (err error) {
-			if set, err = g.inUse(ctx); err == nil && set != nil && !day.IsZero() && !day.Equal(g.today()) {
-				set, first, err = g.usedOn(ctx, day)
+			if set, err = g.inUse(ctx); err == nil && set != nil && !r.day.IsZero() && !r.day.Equal(g.today()) {
+				set, first, err = g.usedOn(ctx, r.day)
 			}
 			return err
 		},
@@ -65,7 +62,7 @@ func (g *group) job(ctx context.Context, call *api.Call, day time.Time, data res
 			case set == nil:
 				return nil, call.NoIntegration(errors.New("no rates are stored yet"))
 			}
-			return g.result(set, day, data)
+			return g.result(set, r, data)
 		},
 	}, nil
 }
@@ -98,12 +95,12 @@ func (g *group) usedOn(ctx context.Context, day time.Time) (*rates.Set, time.Tim
 }
 
 // result returns the data from a set, where the central bank's values are those of the day's end.
-func (g *group) result(set *rates.Set, day time.Time, data resultData) (*api.Result, error) {
+func (g *group) result(set *rates.Set, r rateRequest, data resultData) (*api.Result, error) {
 	at := g.clock.Now()
-	if !day.IsZero() && day.Before(g.today()) {
-		at = day.AddDate(0, 0, 1).Add(-time.Nanosecond)
+	if !r.day.IsZero() && r.day.Before(g.today()) {
+		at = r.day.AddDate(0, 0, 1).Add(-time.Nanosecond)
 	}
-	content, err := data(set, at)
+	content, err := data(r, set, at)
 	if err != nil {
 		return nil, err
 	}
@@ -112,23 +109,14 @@ func (g *group) result(set *rates.Set, day time.Time, data resultData) (*api.Res
 
 // inUse returns the set of the service, from the cache while the cached set is young.
 func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
-	g.mu.Lock()
-	set, read := g.current, g.read
-	g.mu.Unlock()
-	at := g.clock.Now()
-	if set != nil && at.Sub(read) < g.life {
+	if set, ok := g.current.Get(struct{}{}); ok {
 		return set, nil
 	}
 	set, err := g.store.Current(ctx)
-	if err != nil {
-		return nil, err
+	if set != nil && err == nil {
+		g.current.Put(struct{}{}, set, g.life)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.current == nil || !at.Before(g.read) {
-		g.current, g.read = set, at
-	}
-	return set, nil
+	return set, err
 }
 
 // accounts returns the complete integrations of a call by priority (docs/decisions/money.md#modes).

@@ -76,30 +76,27 @@ func (g *group) routes() []api.Route {
 	return []api.Route{
 		&api.Operation[rateRequest]{
 			Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
-			Decode: decodeLatest, Prepare: prepare(g, latest),
+			Decode: decodeLatest, Prepare: g.prepare(latest),
 		},
 		&api.Operation[rateRequest]{
 			Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
-			Decode: decodePair, Prepare: prepare(g, pair),
+			Decode: decodePair, Prepare: g.prepare(pair),
 		},
 		&api.Operation[rateRequest]{
 			Name: "currency_convert", Method: "GET", Path: currencyPath + "/pair/{base}/{target}/{amount}", Kind: project.Currency,
-			Decode: decodeConversion, Prepare: prepare(g, convert),
+			Decode: decodeConversion, Prepare: g.prepare(convert),
 		},
 		&api.Operation[rateRequest]{
 			Name: "currency_codes", Method: "GET", Path: currencyPath + "/codes", Kind: project.Currency,
-			Decode: func(*api.Input) (rateRequest, error) { return rateRequest{}, nil }, Prepare: prepare(g, codes),
+			Decode: func(*api.Input) (rateRequest, error) { return rateRequest{}, nil }, Prepare: g.prepare(codes),
 		},
 	}
 }
 
-// prepare returns the function that makes the job of a request. The function data returns the data of the response from
-// the set that the project uses, or an *api.Error.
-func prepare(
-	g *group, data func(r rateRequest, set *rates.Set, at time.Time) (any, error),
-) func(context.Context, *api.Call, rateRequest) (*api.Job, error) {
+// prepare returns the function that prepares an operation, whose response has the data.
+func (g *group) prepare(data resultData) func(context.Context, *api.Call, rateRequest) (*api.Job, error) {
 	return func(ctx context.Context, call *api.Call, r rateRequest) (*api.Job, error) {
-		return g.job(ctx, call, r.day, func(set *rates.Set, at time.Time) (any, error) { return data(r, set, at) })
+		return g.job(ctx, call, r, data)
 	}
 }
 

@@ -41,7 +41,7 @@ func contains(accounts []upstream.Account, vendor string) bool {
 
 // projectJob returns the job for a project with its own vendor account. The project's rates are fetched on demand, at most
 // once an hour, and stored for all instances without the sets of earlier days.
-func (g *group) projectJob(ctx context.Context, call *api.Call, day time.Time, data resultData) (*api.Job, error) {
+func (g *group) projectJob(ctx context.Context, call *api.Call, r rateRequest, data resultData) (*api.Job, error) {
 	accounts, err := g.accounts(ctx, call)
 	if err != nil {
 		return nil, err
@@ -57,10 +57,10 @@ func (g *group) projectJob(ctx context.Context, call *api.Call, day time.Time, d
 			if p.own.Set == nil {
 				return nil, call.NoIntegration(fmt.Errorf("no rates with the project's own key: %w", failure))
 			}
-			if first := p.own.Set.Date.Truncate(24 * time.Hour); !day.IsZero() && (day.Before(first) || day.After(g.today())) {
+			if first := p.own.Set.Date.Truncate(24 * time.Hour); !r.day.IsZero() && (r.day.Before(first) || r.day.After(g.today())) {
 				return nil, g.errNotStored(first)
 			}
-			result, err := g.result(p.own.Set, day, data)
+			result, err := g.result(p.own.Set, r, data)
 			if failure != nil && err == nil {
 				result.Metrics = append(result.Metrics, telemetry.Metric{Name: "OwnRatesFailed", Unit: telemetry.Count, Value: 1})
 				result.Attributes = append(result.Attributes, slog.String("rates_failure", failureClass(failure)))

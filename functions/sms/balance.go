@@ -59,22 +59,17 @@ func (g *group) prepareBalance(ctx context.Context, call *api.Call, _ struct{}) 
 			},
 		}, nil
 	}
-	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) { return g.vendorBalance(ctx, accounts[0]) }}, nil
-}
-
-func (g *group) vendorBalance(ctx context.Context, account upstream.Account) (*api.Result, error) {
-	name := account.Integration.Vendor
-	if _, ok := g.adapter(account).(vendors.Balancer); !ok {
-		return nil, errNoBalance.WithCause(fmt.Errorf("%s has no balance call", name))
-	}
-	text, err := upstream.Call(ctx, nil, g.secrets, account, func(a upstream.Account) (string, error) {
-		return g.adapter(a).(vendors.Balancer).Balance(ctx)
-	})
-	if err != nil {
-		return nil, vendorError(balanceErrors, name, err)
-	}
-	return &api.Result{
-		Data:   balanceResult{Source: "sms_provider_direct", Balance: text, Provider: &providerBalance{text}},
-		Vendor: name,
-	}, nil
+	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
+		name := accounts[0].Integration.Vendor
+		if _, ok := g.adapter(accounts[0]).(vendors.Balancer); !ok {
+			return nil, errNoBalance.WithCause(fmt.Errorf("%s has no balance call", name))
+		}
+		text, err := upstream.Call(ctx, nil, g.secrets, accounts[0], func(a upstream.Account) (string, error) {
+			return g.adapter(a).(vendors.Balancer).Balance(ctx)
+		})
+		if err != nil {
+			return nil, vendorError(balanceErrors, name, err)
+		}
+		return &api.Result{Data: balanceResult{"sms_provider_direct", text, &providerBalance{text}}, Vendor: name}, nil
+	}}, nil
 }

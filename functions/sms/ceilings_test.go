@@ -46,7 +46,7 @@ func TestCeilings(t *testing.T) {
 	var ceilings, short []string
 	for _, v := range vendors.NewTable(aws.Config{}) {
 		adapter := v.New(upstream.New(upstream.Config{}), upstream.Account{})
-		_, same := adapter.(vendors.SameSender)
+		same := v.Batch > 1
 		_, different := adapter.(vendors.DifferentSender)
 		_, balance := adapter.(vendors.Balancer)
 		_, cost := adapter.(vendors.CostChecker)

@@ -13,15 +13,6 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// costErrors are the responses to a failed cost check of a vendor.
-var costErrors = map[upstream.Class]*api.Error{
-	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
-	upstream.NoResponse:         httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
-	upstream.Unusable:           httpError(502, api.ReasonVendorResponseUnusable, "The SMS provider's response was unexpected."),
-	upstream.Rejected:           httpError(502, api.ReasonVendorRejected, "The SMS provider rejected the request."),
-	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
-}
-
 var errNoUnitPrice = httpError(422, api.ReasonUnitPriceMissing, "The SMS integration has no usable unit price to estimate costs with.")
 
 var unitPricePattern = pattern.New(vendors.UnitPricePattern)
@@ -51,7 +42,7 @@ func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, err
 				to = append(to, p.To)
 			}
 			if campaign, err = checker.CheckCost(ctx, to, r.recipients[0].text); err != nil {
-				return nil, vendorError(costErrors, account.Integration.Vendor, err)
+				return nil, vendorError(callErrors, account.Integration.Vendor, err)
 			}
 		}
 		return &api.Result{

@@ -48,13 +48,12 @@ var consequences = map[upstream.Class]struct {
 
 // outcome is the result of the message to one recipient. The zero outcome is undecided.
 type outcome struct {
-	receipt  vendors.Receipt // the number of removed recipients is in the first outcome of a call alone
-	size     int             // recipients of the call
-	vendor   string
-	called   bool  // a call to the vendor began
-	accepted bool  // by the vendor
-	err      error // why the message is not accepted
-	passed   error // the failure of another account, for the operator; nil: none
+	receipt vendors.Receipt // the number of removed recipients is in the first outcome of a call alone
+	size    int             // recipients of the call
+	vendor  string
+	called  bool  // a call to the vendor began
+	err     error // why the message is not accepted; nil: the called vendor has accepted the message
+	passed  error // the failure of another account, for the operator; nil: none
 
 	reference string // of a call that the vendor may have accepted
 }
@@ -79,12 +78,12 @@ func (o outcome) then(next outcome) outcome {
 
 func (o outcome) status() status {
 	switch {
-	case o.accepted:
+	case o.err != nil:
+		return consequences[upstream.ClassOf(o.err)].status
+	case o.called:
 		return accepted
-	case o.err == nil:
-		return undecided
 	}
-	return consequences[upstream.ClassOf(o.err)].status
+	return undecided
 }
 
 const (
@@ -109,19 +108,16 @@ var errUncounted = &upstream.Error{Class: upstream.NotSent, Detail: "the message
 // delivery is the sending of one request's messages.
 type delivery struct {
 	*group
+	sendRequest
 	count   func(context.Context, []*api.Message) // api.Job.Count
-	same    bool                                  // all messages have one text
-	key     string                                // names the request's sends, with the index of a send's first recipient
 	later   int                                   // accounts after the present one
 	slowest atomic.Int64                          // response of a vendor so far, in nanoseconds
-
-	references reference.Sealer
 }
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
 // receives only the messages that the previous account has certainly not sent (docs/decisions/sms.md#fail-over).
 func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest, count func(context.Context, []*api.Message)) {
-	d := &delivery{group: g, count: count, same: r.method == bulkSame, key: r.key, references: r.references}
+	d := &delivery{group: g, sendRequest: r, count: count}
 	left := make([]*recipient, len(r.recipients))
 	for i := range r.recipients {
 		left[i] = &r.recipients[i]
@@ -137,7 +133,7 @@ func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r send
 // sendThrough sends messages through one account in their order, and returns those for the next account.
 func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, left []*recipient) []*recipient {
 	vendor := d.vendors.Find(account.Integration.Vendor)
-	size, atOnce := d.batchSize(vendor, account, len(left)), vendor.Concurrency
+	size, atOnce := d.batchSize(vendor, account), vendor.Concurrency
 	if size > 1 {
 		atOnce = min(atOnce, batchesAtOnce)
 	}
@@ -184,7 +180,7 @@ func (s *sender) goesOn(p *recipient) bool {
 func (s *sender) batches(ctx, begin context.Context, left []*recipient, size, atOnce int) iter.Seq[[]*recipient] {
 	return func(yield func([]*recipient) bool) {
 		for next := range slices.Chunk(left, max(size, atOnce)) {
-			if begin.Err() == nil && s.hasTimeForSend(ctx) { // otherwise no send begins any more
+			if begin.Err() == nil && s.hasTime(ctx, 0, 1) { // otherwise no send begins any more
 				next = s.counted(ctx, next)
 			}
 			for batch := range slices.Chunk(next, size) {
@@ -226,27 +222,18 @@ func record(batch []*recipient, o outcome) {
 }
 
 // batchSize returns the number of messages in one call to the vendor.
-func (d *delivery) batchSize(vendor *vendors.Vendor, account upstream.Account, messages int) int {
-	adapter := d.adapter(account)
-	_, same := adapter.(vendors.SameSender)
-	_, different := adapter.(vendors.DifferentSender)
-	switch {
-	case messages == 1:
-		return 1
-	case d.same && same:
-		return vendor.Batch
-	case !d.same && different:
+func (d *delivery) batchSize(vendor *vendors.Vendor, account upstream.Account) int {
+	if d.method == bulkSame {
+		return max(1, vendor.Batch)
+	}
+	if _, different := d.adapter(account).(vendors.DifferentSender); different {
 		return vendors.MaxDifferent
 	}
 	return 1
 }
 
-// hasTimeForSend reports whether a send that begins now can end in time: the slowest response so far must fit twice. A
-// send that the deadline interrupts would be uncertain.
-func (d *delivery) hasTimeForSend(ctx context.Context) bool { return d.hasTime(ctx, 0, 1) }
-
-// hasTime reports whether a number of sends can end in time, one after the other, when the first one begins after a
-// pause.
+// hasTime reports whether a number of sends can end in time, one after the other, when the first one begins after a pause:
+// the slowest response so far must fit twice. A send that the deadline interrupts would be uncertain.
 func (d *delivery) hasTime(ctx context.Context, pause time.Duration, sends int) bool {
 	deadline, ok := ctx.Deadline()
 	needed := min(d.timeout, max(leastTime, 2*time.Duration(d.slowest.Load())))
@@ -282,7 +269,7 @@ func (s *sender) ready(ctx, begin context.Context) error {
 // paced waits until the vendor's pace permits a send. The returned error is the reason why no send may begin.
 func (s *sender) paced(ctx, begin context.Context) error {
 	err := s.limiter.Wait(begin)
-	if err == nil && !s.hasTimeForSend(ctx) {
+	if err == nil && !s.hasTime(ctx, 0, 1) {
 		err = errNoTime
 		s.stop(err)
 	}
@@ -333,11 +320,10 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 		used = a
 		return s.send(ctx, s.adapter(a), batch)
 	})
-	o.accepted = o.err == nil
 	o.receipt.Status = vendors.ForClient(o.receipt.Status, used)
 	refusal, refused := errors.AsType[*upstream.Error](o.err)
 	switch {
-	case o.accepted:
+	case o.err == nil:
 		s.accepted.Store(true)
 	case errors.Is(o.err, upstream.ErrPaused):
 		o.called = false
@@ -375,17 +361,16 @@ func (d *delivery) reference(by upstream.Account, batch []*recipient, o outcome)
 }
 
 func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*recipient) (vendors.Receipt, error) {
-	var messages []vendors.Message
-	var to []string
-	for _, p := range batch {
-		messages = append(messages, vendors.Message{To: p.To, Text: p.text, Unicode: p.unicode, Key: d.keyOf(p)})
-		to = append(to, p.To)
+	messages := make([]vendors.Message, len(batch))
+	for i, p := range batch {
+		messages[i] = vendors.Message{To: []string{p.To}, Text: p.text, Unicode: p.unicode, Key: d.keyOf(p)}
 	}
-	switch {
-	case len(batch) == 1:
-		return adapter.Send(ctx, messages[0])
-	case d.same:
-		return adapter.(vendors.SameSender).SendSame(ctx, to, messages[0])
+	if len(batch) > 1 && d.method != bulkSame {
+		return adapter.(vendors.DifferentSender).SendDifferent(ctx, messages)
 	}
-	return adapter.(vendors.DifferentSender).SendDifferent(ctx, messages)
+	all := messages[0]
+	for _, m := range messages[1:] {
+		all.To = append(all.To, m.To...)
+	}
+	return adapter.Send(ctx, all)
 }

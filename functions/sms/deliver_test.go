@@ -127,7 +127,7 @@ type fakeVendor struct {
 	does  behaviour
 	calls int
 	left  []string // numbers of messages that may have left through the vendor
-	keys  []string // of the calls for many recipients
+	keys  []string // of the calls with one text
 }
 
 func (p *fakeVendor) call(ctx context.Context, to []string) (vendors.Receipt, error) {
@@ -156,23 +156,19 @@ func (p *fakeVendor) call(ctx context.Context, to []string) (vendors.Receipt, er
 type fakeAdapter struct{ *fakeVendor }
 
 func (a fakeAdapter) Send(ctx context.Context, m vendors.Message) (vendors.Receipt, error) {
-	return a.call(ctx, []string{m.To})
-}
-
-// fakeBulkAdapter accepts many recipients in one call.
-type fakeBulkAdapter struct{ fakeAdapter }
-
-func (a fakeBulkAdapter) SendSame(ctx context.Context, to []string, m vendors.Message) (vendors.Receipt, error) {
 	a.mu.Lock()
 	a.keys = append(a.keys, m.Key)
 	a.mu.Unlock()
-	return a.call(ctx, to)
+	return a.call(ctx, m.To)
 }
+
+// fakeBulkAdapter accepts several messages in one call.
+type fakeBulkAdapter struct{ fakeAdapter }
 
 func (a fakeBulkAdapter) SendDifferent(ctx context.Context, messages []vendors.Message) (vendors.Receipt, error) {
 	var to []string
 	for _, m := range messages {
-		to = append(to, m.To)
+		to = append(to, m.To...)
 	}
 	return a.call(ctx, to)
 }

@@ -300,18 +300,15 @@ func decisive(recipients []recipient) outcome {
 // cause returns the error for the operator: the decisive error, the first panic, the first failed count and the first
 // refusal of an earlier account, or nil where the first account has accepted all messages.
 func cause(recipients []recipient) error {
-	err := decisive(recipients).err
-	panicked := func(p recipient) bool { return errors.Is(p.err, api.ErrPanicked) }
-	if i := slices.IndexFunc(recipients, panicked); i >= 0 && !errors.Is(err, api.ErrPanicked) {
-		err = errors.Join(err, recipients[i].err)
+	decided := decisive(recipients).err
+	var panicked, uncounted, passed error
+	for _, p := range recipients {
+		if panicked == nil && errors.Is(p.err, api.ErrPanicked) && !errors.Is(decided, api.ErrPanicked) {
+			panicked = p.err
+		}
+		uncounted, passed = cmp.Or(uncounted, p.Uncounted), cmp.Or(passed, p.passed)
 	}
-	if i := slices.IndexFunc(recipients, func(p recipient) bool { return p.Uncounted != nil }); i >= 0 {
-		err = errors.Join(err, recipients[i].Uncounted)
-	}
-	if i := slices.IndexFunc(recipients, func(p recipient) bool { return p.passed != nil }); i >= 0 {
-		err = errors.Join(err, recipients[i].passed)
-	}
-	return err
+	return errors.Join(decided, panicked, uncounted, passed)
 }
 
 func firstAccepted(recipients []recipient) int {

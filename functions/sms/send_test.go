@@ -41,7 +41,7 @@ func delivered(outcomes []outcome) []recipient {
 }
 
 func acceptedBy(vendor, id string) outcome {
-	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, called: true, accepted: true}
+	return outcome{receipt: vendors.Receipt{Status: "queued", ID: id}, vendor: vendor, called: true}
 }
 
 // docs/decisions/sms.md#vendor-outcomes: without an accepted message the client gets the error of the first uncertain
@@ -498,11 +498,11 @@ func TestCheckCost(t *testing.T) {
 		{"without a price", nil, false, panics, check, 0, errNoUnitPrice},
 		{"with a price that is none", map[string]string{vendors.UnitPrice: "1,5"}, true, panics, check, 0, errNoUnitPrice},
 		{"the vendor's", native, true, accepts, check, 1, vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.recipients[0].text}},
-		{"the vendor rejects", native, true, failsWith(upstream.Rejected), check, 1, costErrors[upstream.Rejected]},
-		{"the vendor refuses", native, true, failsWith(upstream.CredentialsRefused), check, 1, costErrors[upstream.CredentialsRefused]},
-		{"the vendor hangs", native, true, hangs, check, 1, costErrors[upstream.NoResponse]},
-		{"the vendor is down", native, true, down, check, 1, costErrors[upstream.NotSent]},
-		{"an unusable response of the vendor", native, true, noClass, check, 1, costErrors[upstream.Unusable]},
+		{"the vendor rejects", native, true, failsWith(upstream.Rejected), check, 1, callErrors[upstream.Rejected]},
+		{"the vendor refuses", native, true, failsWith(upstream.CredentialsRefused), check, 1, callErrors[upstream.CredentialsRefused]},
+		{"the vendor hangs", native, true, hangs, check, 1, callErrors[upstream.NoResponse]},
+		{"the vendor is down", native, true, down, check, 1, callErrors[upstream.NotSent]},
+		{"an unusable response of the vendor", native, true, noClass, check, 1, callErrors[upstream.Unusable]},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// statusErrors are the responses to a failed status call (openapi.yaml#getSmsStatus).
-var statusErrors = map[upstream.Class]*api.Error{
+// callErrors are the responses to a failed status call (openapi.yaml#getSmsStatus) or cost check of a vendor.
+var callErrors = map[upstream.Class]*api.Error{
 	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
 	upstream.NoResponse:         httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
 	upstream.TooFast:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider gets too many requests of the account: ask later."),
@@ -63,7 +63,7 @@ func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) 
 	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
 		found, err := g.vendors.CheckStatus(ctx, g.client, g.secrets, accounts[0], send)
 		if err != nil {
-			return nil, vendorError(statusErrors, vendor, err)
+			return nil, vendorError(callErrors, vendor, err)
 		}
 		result := statusResult{text, found.State, vendor, &found.Word, found.Reason, cache.Clock{}.Now().UTC().Truncate(time.Second)}
 		if found.Word == "" {

@@ -152,7 +152,7 @@ var payers = map[project.Mode]string{
 }
 
 func test(a *app.App) *cobra.Command {
-	var name string
+	var name, to string
 	var env []project.Environment // one
 	var message vendors.Message
 	var count int
@@ -173,11 +173,11 @@ right "svc integration check" checks.`,
 		if _, err := catalog.Find(string(project.SMS), name); err != nil {
 			return err
 		}
-		number, ok := project.NormalNumber(message.To)
+		number, ok := project.NormalNumber(to)
 		if !ok {
-			return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", message.To)
+			return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", to)
 		}
-		message.To = number
+		to, message.To = number, []string{number}
 		if count, message.Unicode = units.Count(message.Text); count < 1 || count > units.Most {
 			return app.Usagef("--message is 1 to %d SMS units, not %d", units.Most, count)
 		}
@@ -196,7 +196,7 @@ right "svc integration check" checks.`,
 		if account.Endpoint != "" {
 			s.Note("Endpoint %s", account.Endpoint)
 		}
-		s.Note("To       %s", message.To)
+		s.Note("To       %s", to)
 		s.Note("Message  %q, SMS units: %d", message.Text, count)
 		s.Note("Paid by  %s%s; the project's credits are not charged", payers[i.Mode], vendor.Title)
 		signer := ""
@@ -215,13 +215,13 @@ right "svc integration check" checks.`,
 			return fmt.Errorf("%w (%w)", failures[upstream.ClassOf(err)], err)
 		}
 		return s.PrintRows(map[string]any{
-			"project_id": rec.ID, "environment": i.Environment, "vendor": vendor.Name, "mode": i.Mode, "to": message.To,
+			"project_id": rec.ID, "environment": i.Environment, "vendor": vendor.Name, "mode": i.Mode, "to": to,
 			"units": count, "outcome": "accepted", "status": receipt.Status, "id": receipt.ID, "signed_by": signer,
 		}, "Outcome", "accepted by "+vendor.Title, "Status", receipt.Status, "ID", receipt.ID)
 	})
 	app.EnvironmentFlag(cmd, &env, "development", false)
 	flags := cmd.Flags()
-	flags.StringVar(&message.To, "to", "", "number of the recipient, 07XXXXXXXX or +947XXXXXXXX")
+	flags.StringVar(&to, "to", "", "number of the recipient, 07XXXXXXXX or +947XXXXXXXX")
 	flags.StringVar(&message.Text, "message", "A test message of SVC API.", "text of the message")
 	flags.BoolVar(&yes, "yes", false, "send without asking")
 	return cmd

@@ -234,8 +234,8 @@ func TestContrast(t *testing.T) {
 		{"969696", "ffffff"}: 2.96, {"ff0000", "ffffff"}: 4, {"0a0a0a", "000000"}: 1.06,
 	} {
 		var p Picture
-		p.Foreground, _ = ParseColor(colors[0])
-		p.Background, _ = ParseColor(colors[1])
+		p.Foreground = ParseColor(colors[0])
+		p.Background = ParseColor(colors[1])
 		if got := p.Contrast(); math.Abs(got-want) > 0.005 {
 			t.Errorf("%v: %.3f, want %.2f", colors, got, want)
 		}

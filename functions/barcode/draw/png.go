@@ -2,6 +2,7 @@ package draw
 
 import (
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	"encoding/binary"
 	"hash/crc32"
@@ -47,14 +48,12 @@ func (p *Picture) PNG() []byte {
 		}
 		add(p.tops[row+1] - p.tops[row])
 	}
+	end := p.tops[len(p.tops)-1]
+	clear(pixels)
+	p.fill(pixels, end)
+	add(cmp.Or(p.textTop, p.Height) - end)
 	if p.textTop > 0 {
-		clear(pixels)
-		p.fill(pixels, p.tops[len(p.tops)-1])
-		add(p.textTop - p.tops[len(p.tops)-1])
 		p.addText(pixels, add)
-	} else {
-		clear(pixels)
-		add(p.Height - p.tops[len(p.tops)-1])
 	}
 	var data bytes.Buffer
 	z := compressors.Get().(*zlib.Writer)

@@ -1,6 +1,7 @@
 package draw
 
 import (
+	"errors"
 	"fmt"
 	"image"
 	"image/draw"
@@ -40,15 +41,15 @@ func (p *Picture) Print(labels []symbology.Label, guards [][2]int, bearer int) e
 	if err != nil {
 		return fmt.Errorf("font: %w", err)
 	}
-	t := typesetter{font: outlines, size: fixed.I(emModules * p.module)}
+	size := fixed.I(emModules * p.module)
 	for _, l := range labels {
 		room := fixed.I((l.To - l.From) * p.module)
-		width, err := t.width(l.Text)
+		_, width, err := set(outlines, size, l.Text)
 		if err != nil {
 			return err
 		}
 		if width > room {
-			t.size = fixed.Int26_6(int64(t.size) * int64(room) / int64(width))
+			size = fixed.Int26_6(int64(size) * int64(room) / int64(width))
 		}
 	}
 	bearer *= p.module
@@ -69,70 +70,44 @@ func (p *Picture) Print(labels []symbology.Label, guards [][2]int, bearer int) e
 			}
 		}
 	}
-	baseline := fixed.I(top) + t.size*baselinePercent/100
+	baseline := fixed.I(top) + size*baselinePercent/100
 	for _, l := range labels {
-		width, err := t.width(l.Text)
+		segments, width, err := set(outlines, size, l.Text)
 		if err != nil {
 			return err
 		}
 		start := (fixed.I(p.x(l.From)+p.x(l.To)) - width) / 2
-		if err := t.set(l.Text, fixed.Point26_6{X: start, Y: baseline}); err != nil {
-			return err
-		}
-	}
-	p.text, p.textTop = t.outlines, top
-	p.Height += (t.size * linePercent / 100).Ceil()
-	return nil
-}
-
-// typesetter places characters of a font.
-type typesetter struct {
-	font     *sfnt.Font
-	buffer   sfnt.Buffer
-	size     fixed.Int26_6 // of the em, in pixels
-	outlines []sfnt.Segment
-}
-
-// width returns the width of a text in pixels.
-func (t *typesetter) width(text string) (width fixed.Int26_6, err error) {
-	err = t.each(text, func(glyph sfnt.GlyphIndex) error {
-		advance, err := t.font.GlyphAdvance(&t.buffer, glyph, t.size, font.HintingNone)
-		width += advance
-		return err
-	})
-	return width, err
-}
-
-// set adds the outlines of a text that begins at a point of the baseline.
-func (t *typesetter) set(text string, at fixed.Point26_6) error {
-	return t.each(text, func(glyph sfnt.GlyphIndex) error {
-		segments, err := t.font.LoadGlyph(&t.buffer, glyph, t.size, nil)
-		if err != nil {
-			return err
-		}
 		for _, s := range segments {
 			for i := range s.Args {
-				s.Args[i] = s.Args[i].Add(at)
+				s.Args[i] = s.Args[i].Add(fixed.Point26_6{X: start, Y: baseline})
 			}
-			t.outlines = append(t.outlines, s)
-		}
-		advance, err := t.font.GlyphAdvance(&t.buffer, glyph, t.size, font.HintingNone)
-		at.X += advance
-		return err
-	})
-}
-
-func (t *typesetter) each(text string, do func(sfnt.GlyphIndex) error) error {
-	for _, r := range text {
-		glyph, err := t.font.GlyphIndex(&t.buffer, r)
-		if err == nil {
-			err = do(glyph)
-		}
-		if err != nil {
-			return fmt.Errorf("glyph of %q: %w", r, err)
+			p.text = append(p.text, s)
 		}
 	}
+	p.textTop = top
+	p.Height += (size * linePercent / 100).Ceil()
 	return nil
+}
+
+// set returns the outlines of a text that begins at the origin, and its width. The size is that of the em, in pixels.
+func set(f *sfnt.Font, size fixed.Int26_6, text string) (outlines []sfnt.Segment, width fixed.Int26_6, err error) {
+	var buffer sfnt.Buffer
+	for _, r := range text {
+		glyph, unknown := f.GlyphIndex(&buffer, r)
+		segments, noOutline := f.LoadGlyph(&buffer, glyph, size, nil)
+		for _, s := range segments { // before the buffer is used again
+			for i := range s.Args {
+				s.Args[i].X += width
+			}
+			outlines = append(outlines, s)
+		}
+		advance, noWidth := f.GlyphAdvance(&buffer, glyph, size, font.HintingNone)
+		if err := errors.Join(unknown, noOutline, noWidth); err != nil {
+			return nil, 0, fmt.Errorf("glyph of %q: %w", r, err)
+		}
+		width += advance
+	}
+	return outlines, width, nil
 }
 
 // commands are the commands of an SVG path for the segments of an outline, and how many points they have.

@@ -1,5 +1,7 @@
 package qrcode
 
+import "github.com/boombuler/barcode/utils"
+
 const maxVersion = 40
 
 // The standard's table 9, by level and version (index 0 is version 1).
@@ -46,10 +48,9 @@ func dataBytes(version int, level Level) int {
 func protect(data []byte, version int, level Level) []byte {
 	count, ecc := blocks[level][version-1], eccBytesPerBlock[level][version-1]
 	short, long := len(data)/count, len(data)%count
-	f := newField()
-	generator := f.generator(ecc)
+	field := utils.NewGaloisField(0x11d, 256, 0) // x^8+x^4+x^3+x^2+1
+	divisor, remainder := generator(field, ecc), make([]int, ecc)
 	out := make([]byte, totalBytes(version))
-	remainder := make([]byte, ecc)
 	for block, start := 0, 0; block < count; block++ {
 		length := short
 		if block >= count-long {
@@ -63,63 +64,38 @@ func protect(data []byte, version int, level Level) []byte {
 		if length > short {
 			out[short*count+block-(count-long)] = text[short]
 		}
-		f.remainder(text, generator, remainder)
+		divide(field, text, divisor, remainder)
 		for i, b := range remainder {
-			out[len(data)+i*count+block] = b
+			out[len(data)+i*count+block] = byte(b) //nolint:gosec // an element of the field
 		}
 	}
 	return out
 }
 
-// field is GF(256) with the standard's polynomial x^8+x^4+x^3+x^2+1: the powers of 2, and their logarithms.
-type field struct {
-	exp [510]byte
-	log [256]byte
-}
-
-func newField() *field {
-	f := new(field)
-	x := byte(1)
-	for i := range byte(255) {
-		f.exp[i], f.exp[int(i)+255] = x, x
-		f.log[x] = i
-		x = x<<1 ^ x>>7*0x1d
-	}
-	return f
-}
-
-// generator returns the product of (x - 2^i) for i below degree, without its leading 1, highest power first. Its
-// coefficients are given as logarithms: none of them is 0 for the degrees in use (annex A).
-func (f *field) generator(degree int) []byte {
-	g := make([]byte, degree)
-	g[degree-1] = 1
+// generator returns the logarithms of the coefficients of the product of (x - 2^i) for i below degree, without its leading 1,
+// highest power first: no coefficient is 0 for the degrees in use (annex A).
+func generator(field *utils.GaloisField, degree int) []int {
+	product := utils.NewGFPoly(field, []int{1})
 	for i := range degree {
-		for j := range g {
-			if g[j] != 0 {
-				g[j] = f.exp[int(f.log[g[j]])+i]
-			}
-			if j+1 < degree {
-				g[j] ^= g[j+1]
-			}
-		}
+		product = product.Multiply(utils.NewGFPoly(field, []int{1, field.ALogTbl[i]}))
 	}
-	for j := range g {
-		g[j] = f.log[g[j]]
+	logs := product.Coefficients[1:]
+	for i, coefficient := range logs {
+		logs[i] = field.LogTbl[coefficient]
 	}
-	return g
+	return logs
 }
 
-// remainder divides data, shifted by the generator's degree, by the generator.
-func (f *field) remainder(data, generator, remainder []byte) {
+// divide writes the remainder of data, shifted by the generator's degree, divided by the generator.
+func divide(field *utils.GaloisField, data []byte, generator, remainder []int) {
 	clear(remainder)
 	for _, b := range data {
-		factor := b ^ remainder[0]
+		factor := int(b) ^ remainder[0]
 		copy(remainder, remainder[1:])
 		remainder[len(remainder)-1] = 0
 		if factor != 0 {
-			powers := f.exp[f.log[factor]:]
 			for i, log := range generator {
-				remainder[i] ^= powers[log]
+				remainder[i] ^= field.ALogTbl[(field.LogTbl[factor]+log)%255]
 			}
 		}
 	}

@@ -77,11 +77,11 @@ func Encode(data string, level Level) (*Symbol, error) {
 // Fits reports whether the largest symbol holds data at the lowest error correction.
 func Fits(data string) bool {
 	most := 8 * dataBytes(maxVersion, L)
-	if n := len(data); n <= longest(byteMode, most) || n > longest(numeric, most) {
-		return n <= longest(byteMode, most)
+	if len(data) > longest(numeric, most) { // whatever its characters
+		return false
 	}
-	version, _ := smallest(data, L)
-	return version > 0
+	_, bits := split(runsOf(data), maxVersion)
+	return bits <= most
 }
 
 // smallest returns the smallest version that holds data, or 0, and the segments of data in that version.

@@ -28,13 +28,11 @@ func pack(hash string, added, removed []string) []byte {
 	var packed bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level exists
 	text := []byte(hash)
-	for _, list := range []struct {
-		sign    string
-		domains []string
-	}{{"\n+", added}, {"\n-", removed}} {
-		for _, d := range list.domains {
-			text = append(append(text, list.sign...), d...)
-		}
+	for _, d := range added {
+		text = append(append(text, "\n+"...), d...)
+	}
+	for _, d := range removed {
+		text = append(append(text, "\n-"...), d...)
 	}
 	_, _ = w.Write(text) // into memory
 	_ = w.Close()

@@ -7,6 +7,7 @@ import (
 	_ "embed" // the table
 	"encoding/binary"
 	"math/bits"
+	"strings"
 )
 
 //go:embed table.bin
@@ -39,11 +40,7 @@ func NewTable(domains []string) Table {
 	t := Table{bits: bits.Len(uint(len(domains) / 5))}
 	buckets := make([][]string, 1<<t.bits)
 	for _, d := range domains {
-		hash := uint64(offsetBasis)
-		for i := len(d) - 1; i >= 0; i-- {
-			hash = (hash ^ uint64(d[i])) * prime
-		}
-		b := t.bucket(hash)
+		b := t.bucket(d)
 		buckets[b] = append(buckets[b], d)
 	}
 	var index, entries []byte
@@ -75,49 +72,44 @@ func (t Table) All(yield func(domain string) bool) {
 type Difference struct{ added, removed Table }
 
 // Find returns the shortest listed domain among a domain and its parents with at least two labels. The domain must be
-// lower-case ASCII. Find reads the domain once from its end: at each dot the hash so far is that of a parent.
+// lower-case ASCII.
 func (d *Difference) Find(domain string) (listed string, ok bool) {
-	hash, labels := uint64(offsetBasis), 1
-	for i := len(domain) - 1; i >= 0; i-- {
-		c := domain[i]
-		if c == '.' {
-			if labels++; labels > 2 && d.has(hash, domain[i+1:]) {
-				return domain[i+1:], true
-			}
+	for dot := strings.LastIndexByte(domain, '.'); dot >= 0; {
+		dot = strings.LastIndexByte(domain[:dot], '.')
+		if parent := domain[dot+1:]; d.has(parent) {
+			return parent, true
 		}
-		hash = (hash ^ uint64(c)) * prime
-	}
-	if labels > 1 && d.has(hash, domain) {
-		return domain, true
 	}
 	return "", false
 }
 
-func (d *Difference) has(hash uint64, domain string) bool {
-	listed := Compiled().has(hash, domain)
+func (d *Difference) has(domain string) bool {
+	listed := Compiled().has(domain)
 	if d == nil {
 		return listed
 	}
-	return listed && !d.removed.has(hash, domain) || !listed && d.added.has(hash, domain)
+	return listed && !d.removed.has(domain) || !listed && d.added.has(domain)
 }
 
-func (t Table) bucket(hash uint64) int { return int(hash * spread >> (64 - t.bits)) }
+// bucket returns the bucket of a domain, by its hash from the end.
+func (t Table) bucket(domain string) int {
+	hash := uint64(offsetBasis)
+	for i := len(domain) - 1; i >= 0; i-- {
+		hash = (hash ^ uint64(domain[i])) * prime
+	}
+	return int(hash * spread >> (64 - t.bits))
+}
 
-// has reports whether the bucket of the hash contains the domain.
-func (t Table) has(hash uint64, domain string) bool {
-	b := t.bucket(hash)
-	at, end := t.offset(b), t.offset(b+1)
-	for at < end {
-		size := int(t.data[at])
-		if size == len(domain) && t.data[at+1:at+1+size] == domain {
+func (t Table) has(domain string) bool {
+	b := t.bucket(domain)
+	for at, end := t.offset(b), t.offset(b+1); at < end; at += 1 + int(t.data[at]) {
+		if t.data[at+1:at+1+int(t.data[at])] == domain {
 			return true
 		}
-		at += 1 + size
 	}
 	return false
 }
 
 func (t Table) offset(b int) int {
-	o := t.data[4*b : 4*b+4]
-	return int(o[0]) | int(o[1])<<8 | int(o[2])<<16 | int(o[3])<<24
+	return int(binary.LittleEndian.Uint32([]byte(t.data[4*b : 4*b+4])))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -84,11 +83,11 @@ func (s *syncer) run(ctx context.Context) (burner.Outcome, error) {
 
 // fetch returns the difference of the lists to the compiled table, or why it is not used. The packed difference is that in use.
 func (s *syncer) fetch(ctx context.Context, packed []byte) (next burner.Difference, err error) {
-	sources, _, err := lists.Sources()
+	sources, err := lists.Sources()
 	if err != nil {
 		return next, err
 	}
-	joined := map[string]bool{}
+	var all []string
 	next.Sources = map[string]int{}
 	for _, source := range sources {
 		for _, newest := range source.Newest {
@@ -98,21 +97,17 @@ func (s *syncer) fetch(ctx context.Context, packed []byte) (next burner.Differen
 				return next, fmt.Errorf("%s: %w", address, err)
 			}
 			next.Sources[address] = len(domains)
-			for _, d := range domains {
-				joined[d] = true
-			}
+			all = append(all, domains...)
 		}
 	}
-	kept, counts, err := lists.Keep(joined)
-	if err != nil {
-		return next, err
+	kept, counts := lists.Keep(all)
+	if counts.Malformed > counts.Joined/100 {
+		return next, fmt.Errorf("%d of %d texts are no domains", counts.Malformed, counts.Joined)
 	}
-	if counts.Malformed > len(joined)/100 {
-		return next, fmt.Errorf("%d of %d texts are no domains", counts.Malformed, len(joined))
-	}
-	added, removed := compare(kept)
+	compiled := slices.Collect(disposable.Compiled().All)
+	added, removed := compare(kept, compiled)
 	addedBefore, removedBefore, _ := disposable.Unpack(packed) // one that cannot be read is replaced, as none
-	before := len(slices.Collect(disposable.Compiled().All)) + len(addedBefore) - len(removedBefore)
+	before := len(compiled) + len(addedBefore) - len(removedBefore)
 	if changed := unlike(added, addedBefore) + unlike(removed, removedBefore); changed > before*maxChange/100 {
 		return next, fmt.Errorf("%d of %d domains would change, over %d %%", changed, before, maxChange)
 	}
@@ -150,32 +145,20 @@ func (s *syncer) get(ctx context.Context, format, address string) ([]string, err
 }
 
 // compare returns the sorted domains that are kept and not compiled, and those that are compiled and no longer listed.
-func compare(kept []string) (added, removed []string) {
+func compare(kept, compiled []string) (added, removed []string) {
 	listed := setOf(kept)
-	missing := maps.Clone(listed)
-	disposable.Compiled().All(func(domain string) bool {
-		delete(missing, domain)
-		if !listed[domain] && !lists.HasListedParent(domain, listed) {
-			removed = append(removed, domain)
-		}
-		return true
-	})
+	removed = slices.DeleteFunc(without(compiled, kept), func(d string) bool { return lists.HasListedParent(d, listed) })
 	slices.Sort(removed)
-	return slices.Sorted(maps.Keys(missing)), removed
+	return without(kept, compiled), removed
 }
 
 // unlike returns the number of domains that are in one of two lists only.
-func unlike(a, b []string) int {
-	in := setOf(a)
-	n := len(in)
-	for _, d := range b {
-		if in[d] {
-			n--
-		} else {
-			n++
-		}
-	}
-	return n
+func unlike(a, b []string) int { return len(without(a, b)) + len(without(b, a)) }
+
+// without returns the domains of a list that another list lacks.
+func without(list, other []string) []string {
+	in := setOf(other)
+	return slices.DeleteFunc(slices.Clone(list), func(d string) bool { return in[d] })
 }
 
 func setOf(domains []string) map[string]bool {

@@ -37,7 +37,7 @@ func TestSync(t *testing.T) {
 	}
 	compiled := slices.Collect(disposable.Compiled().All)
 	publish := func(text, array []string) {
-		sources, _, err := lists.Sources()
+		sources, err := lists.Sources()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,7 +93,7 @@ func TestResolve(t *testing.T) {
 			if c.sent {
 				vendor := account.Integration.Vendor
 				account.Endpoint, account.Secrets = f.sandbox.URL+"/"+vendor, sandbox.Accounts[vendor]
-				message := vendors.Message{To: number, Text: "m", Key: reference.Key(projectID+"/production/"+string(key), 0)}
+				message := vendors.Message{To: []string{number}, Text: "m", Key: reference.Key(projectID+"/production/"+string(key), 0)}
 				_, err := f.Vendors.Find(vendor).New(f.Client, account).Send(t.Context(), message)
 				f.must(err)
 			}

@@ -25,20 +25,20 @@ func endUserMessaging(cfg aws.Config) Vendor {
 		Spec: upstream.Spec{
 			Name: "aws", Title: "AWS End User Messaging",
 			Settings: []upstream.Field{
-				{Name: "sender_id", Description: "origination identity: sender ID, phone number, pool, or an ARN of one", Required: true},
+				required("sender_id", "origination identity: sender ID, phone number, pool, or an ARN of one"),
 				{Name: "region", Description: "AWS region; the stack's own where it is empty"},
 				{Name: "message_type", Description: "kind of message: TRANSACTIONAL (default) or PROMOTIONAL", Pattern: "^(TRANSACTIONAL|PROMOTIONAL)$"},
 				unitPrice,
 			},
 			Secrets: []upstream.Field{
-				{Name: "access_key_id", Description: "access key that may sms-voice:SendTextMessage", Required: true},
-				{Name: "secret_access_key", Description: "its secret", Required: true},
+				required("access_key_id", "access key that may sms-voice:SendTextMessage"),
+				required("secret_access_key", "its secret"),
 			},
 			ManagedAction: "sms-voice:SendTextMessage",
 		},
 		Pace:        20, // AWS End User Messaging quotas: SendTextMessage requests a second
 		Concurrency: 32,
-		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &awsAdapter{caller{"aws", c, a}, cfg} },
+		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &awsAdapter{caller{c, a}, cfg} },
 	}
 }
 
@@ -90,14 +90,14 @@ var awsCodes = map[string]upstream.Class{
 
 // Send implements Adapter. The library neither repeats the request nor opens connections of its own.
 func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	settings, secrets := a.account.Settings, a.account.Secrets
-	sender := a.client.Sender(a.name, a.account.Redact())
+	settings, secrets := a.Settings, a.Secrets
+	sender := a.Sender(a.Integration.Vendor, a.Redact())
 	client := pinpointsmsvoicev2.NewFromConfig(a.cfg, func(o *pinpointsmsvoicev2.Options) {
 		o.HTTPClient = sender
 		o.Retryer = aws.NopRetryer{}
 		o.Region = cmp.Or(settings["region"], o.Region)
-		if a.account.Endpoint != "" {
-			o.BaseEndpoint = &a.account.Endpoint
+		if a.Endpoint != "" {
+			o.BaseEndpoint = &a.Endpoint
 		}
 		if secrets["access_key_id"] != "" {
 			o.Credentials = credentials.NewStaticCredentialsProvider(secrets["access_key_id"], secrets["secret_access_key"], "")
@@ -105,7 +105,7 @@ func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	})
 	kind := cmp.Or(types.MessageType(settings["message_type"]), types.MessageTypeTransactional)
 	out, err := client.SendTextMessage(ctx, &pinpointsmsvoicev2.SendTextMessageInput{
-		DestinationPhoneNumber: &m.To, OriginationIdentity: aws.String(settings["sender_id"]), MessageBody: &m.Text, MessageType: kind,
+		DestinationPhoneNumber: &m.To[0], OriginationIdentity: aws.String(settings["sender_id"]), MessageBody: &m.Text, MessageType: kind,
 	})
 	if err != nil {
 		return Receipt{}, a.classify(sender, err)
@@ -128,10 +128,10 @@ func (a *awsAdapter) classify(sender *upstream.Sender, err error) error {
 	case !made:
 		return a.fail(upstream.NotSent, err.Error()) // credentials or endpoint could not be resolved, or no time was left
 	case errors.As(err, &named) && awsCodes[named.ErrorCode()] != "":
-		return a.withCode(a.fail(awsCodes[named.ErrorCode()], named.ErrorCode()+": "+named.ErrorMessage()), named.ErrorCode())
+		return a.refusal(awsCodes[named.ErrorCode()], named.ErrorCode(), named.ErrorMessage(), nil)
 	case !errors.As(err, &response):
 		return a.fail(upstream.Unusable, err.Error())
 	}
-	byStatus := a.byStatus(&upstream.Response{Status: response.HTTPStatusCode(), Body: []byte(err.Error())})
-	return cmp.Or(byStatus, a.fail(upstream.Unusable, err.Error()))
+	byStatus := a.byStatus(&upstream.Response{Status: response.HTTPStatusCode(), Body: []byte(err.Error())}, "")
+	return cmp.Or(byStatus, error(a.fail(upstream.Unusable, err.Error())))
 }

@@ -1,7 +1,6 @@
 package vendors
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
@@ -11,19 +10,6 @@ func TestEndUserMessaging(t *testing.T) {
 	testResponses(t, "aws", []recorded{
 		{"accepted", "V", 200, `{"MessageId":"a1b2"}`, "", Receipt{Status: "accepted", ID: "a1b2"}},
 	})
-}
-
-// The request is that of the AWS service model: AWS JSON 1.0, signed.
-func TestEndUserMessagingRequest(t *testing.T) {
-	request, text := sent(t, "aws", `{"MessageId":"1"}`, message)
-	same(t, []string{request.Method, request.URL.Path, request.Header.Get("X-Amz-Target"), request.Header.Get("Content-Type"), text},
-		[]string{
-			"POST", "/", "PinpointSMSVoiceV2.SendTextMessage", "application/x-amz-json-1.0",
-			`{"DestinationPhoneNumber":"+94771234567","MessageBody":"Hello & good day","MessageType":"TRANSACTIONAL","OriginationIdentity":"MyBrand"}`,
-		})
-	if signature := request.Header.Get("Authorization"); !strings.Contains(signature, "Credential=AKIA1/") || !strings.Contains(signature, "/eu-west-1/sms-voice/aws4_request") {
-		t.Errorf("signed %q", signature)
-	}
 }
 
 // TestOriginationIdentity: the ARN that the role of the function needs a right on. Sources: AWS End User Messaging SMS API

@@ -1,7 +1,6 @@
 package vendors
 
 import (
-	"net/http"
 	"testing"
 
 	"svcapi/shared/upstream"
@@ -28,9 +27,7 @@ func TestVendorCodes(t *testing.T) {
 		{"notifylk", 200, `{"status":"error","message":"no balance"}`, ""},
 		{"quicksend", 200, `{"status":"error","message":"no balance"}`, ""},
 	} {
-		var request http.Request
-		var text string
-		_, err := connect(t, c.vendor, constantResponse(c.status, c.body, &request, &text)).Send(t.Context(), message)
+		_, err := connect(t, c.vendor, responds(c.status, c.body)).Send(t.Context(), message)
 		if got := upstream.CodeOf(err); err == nil || got != c.code {
 			t.Errorf("%s %d %s: code %q of %v, want %q", c.vendor, c.status, c.body, got, err, c.code)
 		}

@@ -15,11 +15,11 @@ func dialog() Vendor {
 		Spec: upstream.Spec{
 			Name: "dialog", Title: "Dialog eSMS, URL method", Endpoint: "https://e-sms.dialog.lk",
 			Settings: []upstream.Field{senderID, unitPrice},
-			Secrets:  []upstream.Field{{Name: "esmsqk", Description: "key of the URL method (esmsqk)", Required: true}},
+			Secrets:  []upstream.Field{required("esmsqk", "key of the URL method (esmsqk)")},
 		},
 		Concurrency: unpublished,
 		Batch:       100, // keeps the URL short
-		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &dialogAdapter{caller{"dialog", c, a}} },
+		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &dialogAdapter{caller{c, a}} },
 	}
 }
 
@@ -47,12 +47,10 @@ var dialogCodes = map[string]documented{
 	"2013": {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
 }
 
-// call returns the text after the code of success.
-func (a *dialogAdapter) call(ctx context.Context, path string, query url.Values, send bool) (string, error) {
-	query.Set("esmsqk", a.account.Secrets["esmsqk"])
-	response, err := a.do(ctx, &upstream.Request{
-		Method: http.MethodGet, URL: a.account.Endpoint + "/api/v1/message-via-url/" + path + "?" + query.Encode(), Send: send,
-	})
+// get returns the text after the code of success.
+func (a *dialogAdapter) get(ctx context.Context, path string, query url.Values, send bool) (string, error) {
+	query.Set("esmsqk", a.Secrets["esmsqk"])
+	response, err := a.call(ctx, a.Endpoint+"/api/v1/message-via-url/"+path+"?"+query.Encode(), http.Header{}, nil, send)
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +58,7 @@ func (a *dialogAdapter) call(ctx context.Context, path string, query url.Values,
 	if failure, known := dialogCodes[body]; known {
 		return "", a.refusal(failure.class, body, failure.meaning, response.Header)
 	}
-	if err := a.byStatus(response); err != nil {
+	if err := a.byStatus(response, ""); err != nil {
 		return "", err
 	}
 	code, rest, _ := strings.Cut(body, "|")
@@ -72,13 +70,8 @@ func (a *dialogAdapter) call(ctx context.Context, path string, query url.Values,
 
 // Send implements Adapter.
 func (a *dialogAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.SendSame(ctx, []string{m.To}, m)
-}
-
-// SendSame implements SameSender.
-func (a *dialogAdapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
-	_, err := a.call(ctx, "create/url-campaign", url.Values{
-		"list": {strings.Join(each(to, local), ",")}, "source_address": {a.account.Settings["sender_id"]}, "message": {m.Text},
+	_, err := a.get(ctx, "create/url-campaign", url.Values{
+		"list": {strings.Join(each(m.To, local), ",")}, "source_address": {a.Settings["sender_id"]}, "message": {m.Text},
 	}, true)
 	if err != nil {
 		return Receipt{}, err
@@ -88,5 +81,5 @@ func (a *dialogAdapter) SendSame(ctx context.Context, to []string, m Message) (R
 
 // Balance implements Balancer.
 func (a *dialogAdapter) Balance(ctx context.Context) (string, error) {
-	return a.balance(a.call(ctx, "check/balance", url.Values{}, false))
+	return a.balance(a.get(ctx, "check/balance", url.Values{}, false))
 }

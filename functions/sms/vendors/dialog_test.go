@@ -1,8 +1,6 @@
 package vendors
 
 import (
-	"context"
-	"net/http"
 	"testing"
 
 	"svcapi/shared/upstream"
@@ -25,16 +23,4 @@ func TestDialog(t *testing.T) {
 		{"refused", "V", 200, "2007", "", upstream.CredentialsRefused},
 		{"without a number", "made", 200, "1|", "", upstream.Unusable},
 	})
-}
-
-// The request is the documented one.
-func TestDialogRequest(t *testing.T) {
-	var r http.Request
-	var text string
-	adapter := connect(t, "dialog", constantResponse(200, "1", &r, &text)).(SameSender)
-	if _, err := adapter.SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, Message{Text: "Hi & bye"}); err != nil {
-		t.Fatal(err)
-	}
-	same(t, []string{r.Method, r.URL.String()},
-		[]string{"GET", "/api/v1/message-via-url/create/url-campaign?esmsqk=s3cret-key&list=0771234567%2C0712345678&message=Hi+%26+bye&source_address=MyBrand"})
 }

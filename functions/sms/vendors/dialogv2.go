@@ -24,13 +24,12 @@ func dialogV2() Vendor {
 			Name: "dialogv2", Title: "Dialog eSMS, v2", Endpoint: "https://e-sms.dialog.lk",
 			Settings: []upstream.Field{senderID, unitPrice},
 			Secrets: []upstream.Field{
-				{Name: "username", Description: "user of the account", Required: true},
-				{Name: "password", Description: "password of the account", Required: true},
+				required("username", "user of the account"), required("password", "password of the account"),
 			},
 		},
 		Pace: 20, Concurrency: unpublished, Batch: 1000,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			return &dialogV2Adapter{session{caller{"dialogv2", c, a}, tokens}, checks}
+			return &dialogV2Adapter{session{caller{c, a}, tokens}, checks}
 		},
 	}
 }
@@ -86,21 +85,9 @@ func transaction(key string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])%maxTransaction + 1
 }
 
-type dialogMobile struct {
-	Mobile string `json:"mobile"`
-}
-
-type dialogSend struct {
-	Recipients    []dialogMobile `json:"msisdn"`
-	Message       string         `json:"message"`
-	Source        string         `json:"sourceAddress"`
-	TransactionID uint64         `json:"transaction_id"`
-	PaymentMethod int            `json:"payment_method"` // 0: wallet
-}
-
 // post returns the members of a successful response.
 func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
-	response, err := a.postJSON(ctx, a.account.Endpoint+path, token, http.Header{}, body, send)
+	response, err := a.call(ctx, a.Endpoint+path, bearer(token), body, send)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +105,8 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	case token != "" && response.Status == http.StatusUnauthorized:
 		return nil, c.fail(tokenRefused, comment)
 	}
-	if err := c.byStatus(response); err != nil {
-		return nil, c.withCode(err, code)
+	if err := c.byStatus(response, code); err != nil {
+		return nil, err
 	}
 	switch status {
 	case "success":
@@ -134,8 +121,8 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 }
 
 // logIn returns a new token and its life.
-func (a *dialogV2Adapter) logIn(ctx context.Context, l login) (string, time.Duration, error) {
-	response, err := a.post(ctx, "/api/v2/user/login", "", l, false)
+func (a *dialogV2Adapter) logIn(ctx context.Context, login any) (string, time.Duration, error) {
+	response, err := a.post(ctx, "/api/v2/user/login", "", login, false)
 	if err != nil {
 		return "", 0, err
 	}
@@ -147,18 +134,17 @@ func (a *dialogV2Adapter) logIn(ctx context.Context, l login) (string, time.Dura
 	return token, life, nil
 }
 
-// Send implements Adapter.
+// Send implements Adapter. The vendor reports the removed recipients, and refuses a call that leaves none.
 func (a *dialogV2Adapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.SendSame(ctx, []string{m.To}, m)
-}
-
-// SendSame implements SameSender. The vendor reports the removed recipients, and refuses a call that leaves none.
-func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
-	request := dialogSend{Message: m.Text, Source: a.account.Settings["sender_id"], TransactionID: transaction(m.Key)}
-	for _, number := range each(to, bare) {
-		request.Recipients = append(request.Recipients, dialogMobile{number})
+	var recipients []map[string]string
+	for _, number := range each(m.To, bare) {
+		recipients = append(recipients, map[string]string{"mobile": number})
 	}
-	return a.send(ctx, a.logIn, func(token string) (Receipt, error) {
+	request := map[string]any{
+		"msisdn": recipients, "message": m.Text, "sourceAddress": a.Settings["sender_id"],
+		"transaction_id": transaction(m.Key), "payment_method": 0, // of the wallet
+	}
+	return a.withToken(ctx, a.logIn, func(token string) (Receipt, error) {
 		response, err := a.post(ctx, "/api/v2/sms", token, request, true)
 		if upstream.ClassOf(err) == idUsed {
 			return Receipt{Status: "success"}, nil
@@ -168,10 +154,10 @@ func (a *dialogV2Adapter) SendSame(ctx context.Context, to []string, m Message) 
 		}
 		data, _ := members(response["data"]) // an error changes nothing: the vendor has accepted the message
 		removed := Removed{count(data["duplicatesRemoved"]), count(data["invalidNumbers"]), count(data["mask_blocked_numbers"])}
-		if removed.Sum() >= len(to) {
+		if removed.Sum() >= len(m.To) {
 			class := upstream.Rejected
 			// No document says that the counts exclude each other, and the first copy of a duplicate may have left.
-			if len(to) > 1 || removed.Duplicates > 0 {
+			if len(m.To) > 1 || removed.Duplicates > 0 {
 				class = upstream.Unusable
 			}
 			return Receipt{}, a.fail(class, fmt.Sprintf("the vendor has removed every recipient: %+v", removed))
@@ -188,7 +174,7 @@ func (a *dialogV2Adapter) CheckStatus(ctx context.Context, s PastSend) (Status, 
 	if err := a.checks.Wait(ctx); err != nil {
 		return Status{}, a.fail(upstream.TooFast, err.Error())
 	}
-	campaign, err := a.send(ctx, a.logIn, func(token string) (Receipt, error) {
+	campaign, err := a.withToken(ctx, a.logIn, func(token string) (Receipt, error) {
 		body := map[string]uint64{"transaction_id": transaction(s.Key)}
 		response, err := a.post(ctx, checkTransaction, token, body, false)
 		data, _ := members(response["data"])

@@ -2,21 +2,15 @@ package vendors
 
 import (
 	"cmp"
-	"context"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
-	"svcapi/shared/cache"
 	"svcapi/shared/upstream"
-	"svcapi/test/clocktest"
 )
 
 func TestDialogV2(t *testing.T) {
@@ -35,59 +29,36 @@ func TestDialogV2(t *testing.T) {
 	})
 }
 
-// dialogServer emulates logins and sends, and counts them.
-type dialogServer struct {
-	logins, sends atomic.Int32
-	login         func(w http.ResponseWriter)
-	refuse        int32 // sends whose token is refused
-	last          dialogSend
-}
-
-func (s *dialogServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	if strings.HasSuffix(r.URL.Path, "/login") {
-		s.logins.Add(1)
-		if s.login != nil {
-			s.login(w)
-			return
-		}
-		_, _ = io.WriteString(w, `{"status":"success","token":"t0ken","expiration":43200,"errCode":""}`)
-		return
-	}
-	if s.sends.Add(1) <= s.refuse {
-		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, `{"status":"failed","errCode":100}`)
-		return
-	}
-	_ = json.Unmarshal(body, &s.last)
-	_, _ = io.WriteString(w, `{"status":"success","data":{"campaignId":1,"duplicatesRemoved":1,"invalidNumbers":"2","mask_blocked_numbers":3}}`)
-}
-
-// The token is cached between calls, and a refused token is renewed once. A refused call sends nothing, so the second call
-// sends nothing twice.
-func TestDialogV2Token(t *testing.T) {
-	server := &dialogServer{refuse: 1}
-	adapter := connect(t, "dialogv2", server.ServeHTTP).(SameSender)
+// The receipt has the number of removed recipients, and each call has a transaction ID of its own.
+func TestDialogV2Removed(t *testing.T) {
 	ids := map[uint64]bool{}
+	var last struct {
+		Recipients    []map[string]string `json:"msisdn"`
+		Source        string              `json:"sourceAddress"`
+		TransactionID uint64              `json:"transaction_id"`
+	}
+	accept := responds(200, `{"status":"success","data":{"campaignId":1,"duplicatesRemoved":1,"invalidNumbers":"2","mask_blocked_numbers":3}}`)
+	adapter := connect(t, "dialogv2", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(body, &last)
+		accept(w, r)
+	})
+	eight := slices.Repeat([]string{"+94771234567", "+94712345678"}, 4)
 	for _, key := range []string{"p/production/r1/0", "p/production/r1/0", "p/production/r1/1000"} {
-		receipt, err := adapter.SendSame(context.Background(), slices.Repeat([]string{"+94771234567", "+94712345678"}, 4), Message{Text: "Hi", Key: key})
+		receipt, err := adapter.Send(t.Context(), Message{To: eight, Text: "Hi", Key: key})
 		if want := (Removed{Duplicates: 1, Invalid: 2, Blocked: 3}); err != nil || receipt.Removed != want {
 			t.Fatalf("%+v, %v", receipt, err)
 		}
-		ids[server.last.TransactionID] = true
+		ids[last.TransactionID] = true
 	}
-	_, err := adapter.SendSame(t.Context(), slices.Repeat([]string{"+94771234567"}, 6), Message{Text: "Hi", Key: "k"})
+	_, err := adapter.Send(t.Context(), Message{To: eight[:6], Text: "Hi", Key: "k"})
 	if upstream.ClassOf(err) != upstream.Unusable { // one message may have left: the counts may overlap
 		t.Errorf("6 recipients, 6 removed: %v", err)
 	}
 	if len(ids) != 2 {
 		t.Errorf("transaction IDs %v: a repetition has the same, and another call another one", ids)
 	}
-	if server.logins.Load() != 2 || server.sends.Load() != 5 {
-		t.Errorf("%d logins, %d sends; want 2 and 5", server.logins.Load(), server.sends.Load())
-	}
-	last := server.last
-	if len(last.Recipients) != 6 || last.Recipients[1].Mobile != "771234567" || last.Source != "MyBrand" || last.TransactionID < 1 || last.TransactionID > 999_999_999_999_999_999 {
+	if len(last.Recipients) != 6 || last.Recipients[1]["mobile"] != "712345678" || last.Source != "MyBrand" || last.TransactionID < 1 || last.TransactionID > 999_999_999_999_999_999 {
 		t.Errorf("sent %+v", last)
 	}
 }
@@ -119,86 +90,5 @@ func TestDialogV2Absence(t *testing.T) {
 		if (err == nil) != c.absent || (got == Status{State: StateNotFound, Word: "103"}) != c.absent {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
-	}
-}
-
-// A token is cached until shortly before its end by the wall time, also over a freeze.
-func TestDialogV2Freeze(t *testing.T) {
-	frozen := clocktest.New()
-	s, logins := session{tokens: newTokens()}, 0
-	s.tokens.results.Clock = cache.ClockOf(frozen.Now)
-	logIn := func(context.Context, login) (string, time.Duration, error) { logins++; return "token", time.Hour, nil }
-	for _, step := range []struct {
-		frozen time.Duration
-		logins int
-	}{{0, 1}, {54 * time.Minute, 1}, {2 * time.Minute, 2}} {
-		frozen.Move(step.frozen)
-		if _, token, err := s.token(t.Context(), logIn); token != "token" || err != nil || logins != step.logins {
-			t.Errorf("%v: %q, %v, %d logins", step, token, err, logins)
-		}
-	}
-}
-
-// A refused login waits for minutes, a changed password does not (docs/decisions/sms.md#refused-logins).
-func TestDialogV2RefusedLogin(t *testing.T) {
-	s, logins := session{tokens: newTokens()}, atomic.Int32{}
-	frozen := clocktest.New()
-	s.tokens.results.Clock = cache.ClockOf(frozen.Now)
-	logIn := func(context.Context, login) (string, time.Duration, error) {
-		logins.Add(1)
-		return "", 0, &upstream.Error{Class: upstream.CredentialsRefused, Vendor: "dialogv2", Code: "116"}
-	}
-	for _, step := range []struct {
-		frozen   time.Duration
-		password string
-		logins   int32
-	}{{0, "a", 1}, {4 * time.Minute, "a", 1}, {0, "b", 2}, {2 * time.Minute, "a", 3}} {
-		frozen.Move(step.frozen)
-		s.account.Secrets = map[string]string{"password": step.password}
-		var calls sync.WaitGroup
-		for range 4 {
-			calls.Go(func() {
-				if _, _, err := s.token(t.Context(), logIn); upstream.ClassOf(err) != upstream.CredentialsRefused || upstream.CodeOf(err) != "116" {
-					t.Errorf("%v", err)
-				}
-			})
-		}
-		if calls.Wait(); logins.Load() != step.logins {
-			t.Errorf("%+v: %d logins", step, logins.Load())
-		}
-	}
-}
-
-// After a failed login of any kind no message has left, so no outcome is uncertain.
-func TestDialogV2Login(t *testing.T) {
-	cases := []struct {
-		name  string
-		login func(w http.ResponseWriter)
-		class upstream.Class
-	}{
-		{"refused", func(w http.ResponseWriter) {
-			_, _ = io.WriteString(w, `{"status":"failed","comment":"Invalid","token":null,"remainingCount":2,"errCode":101}`)
-		}, upstream.CredentialsRefused},
-		{"refused without a code", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"status":"failed"}`) }, upstream.CredentialsRefused},
-		{"refused by status", func(w http.ResponseWriter) { w.WriteHeader(401) }, upstream.CredentialsRefused},
-		{"server error", func(w http.ResponseWriter) { w.WriteHeader(500) }, upstream.AccountRefused},
-		{"server error with a token", func(w http.ResponseWriter) {
-			w.WriteHeader(500)
-			_, _ = io.WriteString(w, `{"status":"success","token":"t0ken","expiration":43200}`)
-		}, upstream.AccountRefused},
-		{"without a token", func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"status":"success"}`) }, upstream.AccountRefused},
-		{"cut off", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, upstream.NotSent},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			server := &dialogServer{login: c.login}
-			_, err := connect(t, "dialogv2", server.ServeHTTP).Send(context.Background(), message)
-			if upstream.ClassOf(err) != c.class || server.sends.Load() != 0 {
-				t.Errorf("got %v after %d sends, want %s", err, server.sends.Load(), c.class)
-			}
-			if strings.Contains(err.Error(), "t0ken") {
-				t.Errorf("the error contains the token: %v", err)
-			}
-		})
 	}
 }

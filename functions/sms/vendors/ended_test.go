@@ -12,9 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
-	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
 
@@ -107,12 +104,7 @@ func TestEndedSends(t *testing.T) {
 // checkEnded sends one message and compares the class of the error.
 func checkEnded(ctx context.Context, t *testing.T, name, url string, want upstream.Class) {
 	t.Helper()
-	vendor := NewTable(aws.Config{Region: "eu-west-1"}).Find(name)
-	adapter := vendor.New(upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), upstream.Account{
-		Integration: project.Integration{Vendor: name, Mode: project.BYOK, Settings: filled},
-		Endpoint:    url, Settings: filled, Secrets: filled,
-	})
-	receipt, err := adapter.Send(ctx, message)
+	receipt, err := adapterAt(t, name, url, upstream.Config{TimeoutSeconds: 1, Local: true}).Send(ctx, message)
 	var e *upstream.Error
 	if !errors.As(err, &e) || e.Class != want {
 		t.Fatalf("got %+v, %v; want %s", receipt, err, want)

@@ -85,8 +85,8 @@ func FuzzResponses(f *testing.F) {
 				check(err, false, balance)
 			}
 		case 2:
-			if a, ok := adapter.(SameSender); ok {
-				r, err := a.SendSame(t.Context(), []string{message.To, "+94771234568"}, message)
+			if v.Batch > 1 {
+				r, err := adapter.Send(t.Context(), Message{To: []string{message.To[0], "+94771234568"}, Text: message.Text})
 				check(err, true, r.Status)
 			}
 		case 3:
@@ -96,7 +96,7 @@ func FuzzResponses(f *testing.F) {
 			}
 		default:
 			if a, ok := adapter.(CostChecker); ok {
-				_, err := a.CheckCost(t.Context(), []string{message.To}, message.Text)
+				_, err := a.CheckCost(t.Context(), message.To, message.Text)
 				check(err, false)
 			}
 		}

@@ -21,13 +21,13 @@ func hutch() Vendor {
 			Name: "hutch", Title: "Hutch BSMS", Endpoint: "https://bsms.hutch.lk",
 			Settings: []upstream.Field{senderID, unitPrice, {Name: "campaign_name", Description: "name of the campaigns in the vendor's reports; SMS where it is empty"}},
 			Secrets: []upstream.Field{
-				{Name: "username", Description: "API user of the account, not the user of the web pages", Required: true},
-				{Name: "password", Description: "password of the API user", Required: true},
+				required("username", "API user of the account, not the user of the web pages"),
+				required("password", "password of the API user"),
 			},
 		},
 		Concurrency: unpublished, Batch: 100,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			return &hutchAdapter{session{caller{"hutch", c, a}, tokens}}
+			return &hutchAdapter{session{caller{c, a}, tokens}}
 		},
 	}
 }
@@ -37,17 +37,11 @@ const hutchTokenLife = time.Hour
 
 type hutchAdapter struct{ session }
 
-type hutchSend struct {
-	Campaign string `json:"campaignName"`
-	Mask     string `json:"mask"`
-	Numbers  string `json:"numbers"` // separated by commas
-	Content  string `json:"content"`
-}
-
 // post returns the members of a response with the HTTP status of success.
 func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
-	header := http.Header{"Accept": {"*/*"}, "X-API-VERSION": {"v1"}}
-	response, err := a.postJSON(ctx, a.account.Endpoint+path, token, header, body, send)
+	header := bearer(token)
+	header["Accept"], header["X-API-VERSION"] = []string{"*/*"}, []string{"v1"}
+	response, err := a.call(ctx, a.Endpoint+path, header, body, send)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +60,8 @@ func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, s
 }
 
 // logIn returns a new token and its life.
-func (a *hutchAdapter) logIn(ctx context.Context, l login) (string, time.Duration, error) {
-	response, err := a.post(ctx, "/api/login", "", l, false)
+func (a *hutchAdapter) logIn(ctx context.Context, login any) (string, time.Duration, error) {
+	response, err := a.post(ctx, "/api/login", "", login, false)
 	if err != nil {
 		return "", 0, err
 	}
@@ -82,16 +76,13 @@ func (a *hutchAdapter) logIn(ctx context.Context, l login) (string, time.Duratio
 	return token, life, nil
 }
 
-// Send implements Adapter.
+// Send implements Adapter. A response without serverRef does not show that the vendor has accepted the message.
 func (a *hutchAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.SendSame(ctx, []string{m.To}, m)
-}
-
-// SendSame implements SameSender. A response without serverRef does not show that the vendor has accepted the message.
-func (a *hutchAdapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
-	settings := a.account.Settings
-	request := hutchSend{cmp.Or(settings["campaign_name"], "SMS"), settings["sender_id"], strings.Join(each(to, international), ","), m.Text}
-	return a.send(ctx, a.logIn, func(token string) (Receipt, error) {
+	request := map[string]string{
+		"campaignName": cmp.Or(a.Settings["campaign_name"], "SMS"), "mask": a.Settings["sender_id"],
+		"numbers": strings.Join(each(m.To, international), ","), "content": m.Text,
+	}
+	return a.withToken(ctx, a.logIn, func(token string) (Receipt, error) {
 		response, err := a.post(ctx, "/api/sendsms", token, request, true)
 		if err != nil {
 			return Receipt{}, err

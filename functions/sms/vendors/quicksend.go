@@ -1,9 +1,8 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
-	"encoding/base64"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -23,81 +22,55 @@ func quickSend() Vendor {
 		Spec: upstream.Spec{
 			Name: "quicksend", Title: "QuickSend.lk", Endpoint: "https://quicksend.lk" + quickSendPath,
 			Settings: []upstream.Field{senderID, unitPrice, {
-				Name:        NativeCheckCost,
+				Name: NativeCheckCost, Pattern: "^(true|false)$",
 				Description: `true asks the vendor for cost estimates, false (default) does not; confirm first that its check_cost sends nothing`,
-				Pattern:     "^(true|false)$",
 			}, {
 				Name: upstream.EndpointSetting, Description: "URL of the API of a white label, https; without a path the path is " + quickSendPath,
 			}},
-			Secrets: []upstream.Field{
-				{Name: "email", Description: "e-mail address of the account", Required: true},
-				{Name: "api_key", Description: "API key of the account", Required: true},
-			},
+			Secrets: []upstream.Field{required("email", "e-mail address of the account"), apiKey},
 		},
 		Concurrency: unpublished, Batch: 100,
-		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			return &quickSendAdapter{caller{"quicksend", c, a}}
-		},
+		New: func(c *upstream.Client, a upstream.Account) Adapter { return &quickSendAdapter{caller{c, a}} },
 	}
 }
 
 type quickSendAdapter struct{ caller }
 
-// url returns the URL of the API: the endpoint, with the vendor's own path where the endpoint has none.
-func (a *quickSendAdapter) url() string {
-	if u, err := url.Parse(a.account.Endpoint); err == nil && u.Path == "" {
-		return a.account.Endpoint + quickSendPath
+// request calls a function of the API. An endpoint without a path gets the vendor's own.
+func (a *quickSendAdapter) request(ctx context.Context, function string, body any, send bool) (*upstream.Response, error) {
+	header, address := basic(a.Secrets["email"], a.Secrets["api_key"]), a.Endpoint
+	header.Set("Accept", "application/json")
+	if u, err := url.Parse(address); err == nil && u.Path == "" {
+		address += quickSendPath
 	}
-	return a.account.Endpoint
-}
-
-func (a *quickSendAdapter) call(ctx context.Context, function string, body any, send bool) (*upstream.Response, error) {
-	key := base64.StdEncoding.EncodeToString([]byte(a.account.Secrets["email"] + ":" + a.account.Secrets["api_key"]))
-	header := http.Header{"Accept": {"application/json"}, "Authorization": {"Basic " + key}}
-	response, err := a.postJSON(ctx, a.url()+"?FUN="+function, "", header, body, send)
+	response, err := a.call(ctx, address+"?FUN="+function, header, body, send)
 	if err != nil {
 		return nil, err
 	}
 	return response, a.byWords(response)
 }
 
-// quickSendRequest is the union of the calls' bodies.
-type quickSendRequest struct {
-	SenderID  string             `json:"senderID"`
-	To        any                `json:"to,omitzero"` // a number, or a list of numbers
-	Message   string             `json:"msg,omitzero"`
-	CheckCost bool               `json:"check_cost,omitzero"`
-	Messages  []quickSendMessage `json:"msg_list,omitzero"`
-}
-
-type quickSendMessage struct {
-	To      string `json:"to"`
-	Message string `json:"msg"`
-}
-
 // Send implements Adapter.
 func (a *quickSendAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.send(ctx, "SEND_SINGLE", quickSendRequest{To: local(m.To), Message: m.Text})
-}
-
-// SendSame implements SameSender.
-func (a *quickSendAdapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
-	return a.send(ctx, "SEND_BULK_SAME", quickSendRequest{To: each(to, local), Message: m.Text})
+	if len(m.To) == 1 {
+		return a.send(ctx, "SEND_SINGLE", map[string]any{"to": local(m.To[0]), "msg": m.Text})
+	}
+	return a.send(ctx, "SEND_BULK_SAME", map[string]any{"to": each(m.To, local), "msg": m.Text})
 }
 
 // SendDifferent implements DifferentSender.
 func (a *quickSendAdapter) SendDifferent(ctx context.Context, messages []Message) (Receipt, error) {
-	list := make([]quickSendMessage, len(messages))
-	for i, m := range messages {
-		list[i] = quickSendMessage{local(m.To), m.Text}
+	var list []map[string]string
+	for _, m := range messages {
+		list = append(list, map[string]string{"to": local(m.To[0]), "msg": m.Text})
 	}
-	return a.send(ctx, "SEND_BULK_DIFFERENT", quickSendRequest{Messages: list})
+	return a.send(ctx, "SEND_BULK_DIFFERENT", map[string]any{"msg_list": list})
 }
 
 // send makes a call that sends. The vendor is known to accept without an ID and not to send: that is unusable.
-func (a *quickSendAdapter) send(ctx context.Context, function string, request quickSendRequest) (Receipt, error) {
-	request.SenderID = a.account.Settings["sender_id"]
-	values, err := a.read(a.call(ctx, function, request, true))
+func (a *quickSendAdapter) send(ctx context.Context, function string, request map[string]any) (Receipt, error) {
+	request["senderID"] = a.Settings["sender_id"]
+	values, err := a.read(a.request(ctx, function, request, true))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -116,21 +89,19 @@ func (a *quickSendAdapter) read(response *upstream.Response, err error) (map[str
 	if err != nil {
 		return nil, err
 	}
-	var values map[string]jsontext.Value
+	values, status := members(response.Body)
 	words := string(response.Body)
-	parsed := json.Unmarshal(response.Body, &values) == nil
-	if parsed {
-		status := text(values["status"])
-		if strings.EqualFold(status, "success") {
-			return values, nil
-		}
-		words = status // a status that clients do not know decides, whatever the message says
-		if status == "" || refusalWords().MatchString(status) {
-			words = strings.Join([]string{status, text(values["error"]), text(values["message"])}, " ")
-		}
+	switch {
+	case strings.EqualFold(status, "success"):
+		return values, nil
+	case values != nil && status == "", refusalWords().MatchString(status):
+		words = strings.Join([]string{status, text(values["error"]), text(values["message"])}, " ")
+	case values != nil: // a status that clients do not know decides, whatever the message says
+		words = status
+	case strings.HasPrefix(strings.TrimSpace(words), "<"): // a page
+		words = ""
 	}
-	page := !parsed && strings.HasPrefix(strings.TrimSpace(words), "<")
-	if !page && (refusalWords().MatchString(words) || keyWords().MatchString(words)) {
+	if refusalWords().MatchString(words) || keyWords().MatchString(words) {
 		return nil, a.byText(words)
 	}
 	return nil, a.fail(upstream.Unusable, string(response.Body))
@@ -138,48 +109,37 @@ func (a *quickSendAdapter) read(response *upstream.Response, err error) (map[str
 
 // CheckCost implements CostChecker. The vendor does not document the types of the values, so all are read as text.
 func (a *quickSendAdapter) CheckCost(ctx context.Context, to []string, message string) (Campaign, error) {
-	request := quickSendRequest{SenderID: a.account.Settings["sender_id"], To: each(to, local), Message: message, CheckCost: true}
-	response, err := a.call(ctx, "SEND_BULK_SAME", request, true)
+	request := map[string]any{"senderID": a.Settings["sender_id"], "to": each(to, local), "msg": message, "check_cost": true}
+	response, err := a.request(ctx, "SEND_BULK_SAME", request, true)
 	values, err := a.read(response, err)
 	if err != nil {
 		return Campaign{}, err
 	}
-	var data map[string]jsontext.Value
-	var parts []map[string]jsontext.Value
-	if json.Unmarshal(values["campaign_data"], &data) != nil || json.Unmarshal(data["sms_msg_data"], &parts) != nil {
+	var campaign Campaign
+	asText := json.UnmarshalFunc(func(value []byte, s *string) error { *s = text(value); return nil })
+	err = json.Unmarshal(values["campaign_data"], &campaign, json.WithUnmarshalers(asText))
+	if err != nil || campaign.Parts == nil {
 		return Campaign{}, a.fail(upstream.Unusable, string(response.Body))
 	}
-	campaign := Campaign{
-		Method: text(data["campaign_method"]), Type: text(data["campaign_type"]), Sender: text(data["sender_id"]),
-		Cost: text(data["campaign_total_cost"]), Numbers: text(data["campaign_total_numbers"]), Parts: []CampaignMessage{},
-	}
-	for _, p := range parts {
-		campaign.Parts = append(campaign.Parts, CampaignMessage{
-			Message: text(p["msg"]), Unicode: flag(p["unicode"]), Size: text(p["msg_size"]), PerSMS: text(p["per_sms_cost"]), Cost: text(p["msg_cost"]),
-		})
+	for i, p := range campaign.Parts {
+		campaign.Parts[i].Unicode = flag(p.Unicode)
 	}
 	return campaign, nil
 }
 
 // Balance implements Balancer. The response is a number, as text or JSON, or an object with a number.
 func (a *quickSendAdapter) Balance(ctx context.Context) (string, error) {
-	response, err := a.call(ctx, "CHECK_BALANCE", struct{}{}, false)
+	response, err := a.request(ctx, "CHECK_BALANCE", struct{}{}, false)
 	if err != nil {
 		return "", err
 	}
-	body := strings.TrimSpace(string(response.Body))
-	var value jsontext.Value
-	if json.Unmarshal(response.Body, &value) != nil {
-		value = nil
-	}
+	body := strings.Trim(string(response.Body), "\" \r\n")
 	values, _ := members(response.Body)
-	for _, b := range []string{body, text(value), text(values["balance"]), text(values["Balance"]), text(values["credit"])} {
+	for _, b := range []string{body, text(values["balance"]), text(values["Balance"]), text(values["credit"])} {
 		if isNumber(b) {
 			return b, nil
 		}
 	}
-	if _, err := a.read(response, nil); err != nil {
-		return "", err
-	}
-	return "", a.fail(upstream.Unusable, body)
+	_, err = a.read(response, nil)
+	return "", cmp.Or(err, error(a.fail(upstream.Unusable, body)))
 }

@@ -1,11 +1,7 @@
 package vendors
 
 import (
-	"context"
-	"net/http"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/upstream"
 )
@@ -38,40 +34,4 @@ func TestQuickSend(t *testing.T) {
 		{"without sense", "made", 200, `hello`, "", upstream.Unusable},
 		{"success without a number", "made", 200, `{"status":"success"}`, "", upstream.Unusable},
 	})
-}
-
-// The request is the one that clients of the vendor send.
-func TestQuickSendRequest(t *testing.T) {
-	var request http.Request
-	var text string
-	_, err := connect(t, "quicksend", constantResponse(200, `{"status":"success","id":"1"}`, &request, &text)).Send(context.Background(), message)
-	if err != nil {
-		t.Fatal(err)
-	}
-	user, password, _ := request.BasicAuth()
-	got := []string{request.Method, request.URL.String(), user, password, request.Header.Get("Content-Type"), text}
-	want := []string{"POST", "/Client/api.php?FUN=SEND_SINGLE", "me@example.com", "s3cret-key", "application/json", `{"senderID":"MyBrand","to":"0771234567","msg":"Hello & good day"}`}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("got %q, want %q", got[i], want[i])
-		}
-	}
-}
-
-// The endpoint is the whole URL of the API; without a path it has the vendor's own.
-func TestQuickSendEndpoint(t *testing.T) {
-	for path, want := range map[string]string{
-		"": "/Client/api.php?FUN=SEND_SINGLE", "/": "/Client/api.php?FUN=SEND_SINGLE", "/Client/api.php": "/Client/api.php?FUN=SEND_SINGLE",
-		"/api/v1/sms.php": "/api/v1/sms.php?FUN=SEND_SINGLE", "/label": "/label?FUN=SEND_SINGLE",
-	} {
-		var request http.Request
-		var text string
-		adapter := connectAt(t, "quicksend", path, constantResponse(200, `{"status":"success","id":"1"}`, &request, &text))
-		if _, err := adapter.Send(context.Background(), message); err != nil || request.URL.String() != want {
-			t.Errorf("endpoint %q: %s, %v; want %s", path, request.URL, err, want)
-		}
-	}
-	if got := NewTable(aws.Config{}).Find("quicksend").Endpoint; got != "https://quicksend.lk/Client/api.php" {
-		t.Errorf("the vendor's own endpoint is %s", got)
-	}
 }

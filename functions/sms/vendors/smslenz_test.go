@@ -1,8 +1,6 @@
 package vendors
 
 import (
-	"context"
-	"net/http"
 	"testing"
 
 	"svcapi/shared/upstream"
@@ -23,26 +21,6 @@ func TestSMSLenz(t *testing.T) {
 	testBalances(t, "smslenz", []balanceCase{
 		{"as text", "T", 200, `{"success":true,"data":{"sms_credit_balance":"1,234.50"}}`, "1,234.50", ""},
 		{"as number", "T", 200, `{"success":true,"data":{"sms_credit_balance":98.5}}`, "98.5", ""},
-		{"refused", "made", 401, `{"success":false,"message":"no"}`, "", upstream.CredentialsRefused},
 		{"without a balance", "made", 200, `{"success":true,"data":{}}`, "", upstream.Unusable},
 	})
-}
-
-// The account is in the body, never in the URL.
-func TestSMSLenzRequest(t *testing.T) {
-	request, text := sent(t, "smslenz", `{"success":true}`, sinhala)
-	same(t, []string{request.Method, request.URL.String(), text},
-		[]string{"POST", "/send-sms", `{"user_id":"7","api_key":"s3cret-key","sender_id":"MyBrand","contact":"+94771234567","message":"ආයුබෝවන්"}`})
-
-	var r http.Request
-	adapter := connect(t, "smslenz", constantResponse(200, `{"success":true,"data":{"sms_credit_balance":1}}`, &r, &text))
-	if _, err := adapter.(SameSender).SendSame(context.Background(), []string{"+94771234567", "+94712345678"}, Message{Text: "Hi"}); err != nil {
-		t.Fatal(err)
-	}
-	same(t, []string{r.URL.String(), text},
-		[]string{"/send-bulk-sms", `{"user_id":"7","api_key":"s3cret-key","sender_id":"MyBrand","contacts":["+94771234567","+94712345678"],"message":"Hi"}`})
-	if _, err := adapter.(Balancer).Balance(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	same(t, []string{r.Method, r.URL.String(), text}, []string{"POST", "/account-status", `{"user_id":"7","api_key":"s3cret-key"}`})
 }

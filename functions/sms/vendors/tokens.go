@@ -34,7 +34,7 @@ const (
 
 func newTokens() *tokens { return &tokens{results: cache.NewExpiring[string, loginResult](maxTokens)} }
 
-// tokenRefused is a class within this package only, because session.send logs in again.
+// tokenRefused is a class within this package only, because withToken logs in again.
 const tokenRefused upstream.Class = "token_refused"
 
 // loginClasses maps the class of a failed login to that of the send; AccountRefused for another class. Each is
@@ -48,14 +48,8 @@ var loginClasses = map[upstream.Class]upstream.Class{
 	tokenRefused:                upstream.CredentialsRefused,
 }
 
-// login is the body of a login.
-type login struct {
-	Username string `json:"username"`
-	Password string `json:"password"`
-}
-
-// logIn returns a new token of a vendor and its life.
-type logIn func(context.Context, login) (token string, life time.Duration, err error)
+// logIn returns a new token of a vendor and its life. The body has the user and the password.
+type logIn func(ctx context.Context, body any) (token string, life time.Duration, err error)
 
 // session is an account at a vendor with a login by user and password.
 type session struct {
@@ -65,13 +59,13 @@ type session struct {
 
 // token returns a cached or a new token, and its key in the cache. The error of a refused login is cached, too.
 func (s session) token(ctx context.Context, logIn logIn) (key, token string, err error) {
-	l := login{s.account.Secrets["username"], s.account.Secrets["password"]}
-	key = s.account.Endpoint + " " + l.Username + " " + l.Password
+	user, password := s.Secrets["username"], s.Secrets["password"]
+	key = s.Endpoint + " " + user + " " + password
 	result, _, _ := s.tokens.running.Do(key, func() (any, error) {
 		if known, ok := s.tokens.results.Get(key); ok {
 			return known, nil
 		}
-		token, life, err := logIn(ctx, l)
+		token, life, err := logIn(ctx, map[string]string{"username": user, "password": password})
 		if failed, ok := errors.AsType[*upstream.Error](err); ok {
 			failed.Class = cmp.Or(loginClasses[failed.Class], upstream.AccountRefused)
 			failed.Detail, failed.ByWords = "login: "+failed.Detail, false
@@ -87,20 +81,20 @@ func (s session) token(ctx context.Context, logIn logIn) (key, token string, err
 	return key, known.token, known.refused
 }
 
-// send sends with a token. After a refused token nothing was sent, so send logs in and sends once more.
-func (s session) send(ctx context.Context, logIn logIn, send func(token string) (Receipt, error)) (Receipt, error) {
+// withToken makes a call with a token. A call with a refused token does nothing, so withToken logs in and calls again.
+func (s session) withToken(ctx context.Context, logIn logIn, call func(token string) (Receipt, error)) (Receipt, error) {
 	var refused error
 	for range 2 {
 		key, token, err := s.token(ctx, logIn)
 		if err != nil {
 			return Receipt{}, err
 		}
-		receipt, err := send(token)
+		receipt, err := call(token)
 		if err == nil || upstream.ClassOf(err) != tokenRefused {
 			return receipt, err
 		}
 		s.tokens.results.DeleteFunc(key, func(known loginResult) bool { return known.token == token }) // another may be new
 		refused = err
 	}
-	return Receipt{}, s.withCode(s.fail(upstream.CredentialsRefused, refused.Error()), upstream.CodeOf(refused))
+	return Receipt{}, s.refusal(upstream.CredentialsRefused, upstream.CodeOf(refused), refused.Error(), nil)
 }

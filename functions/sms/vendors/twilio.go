@@ -3,15 +3,13 @@ package vendors
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/upstream"
 )
@@ -21,118 +19,76 @@ func twilio() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "twilio", Title: "Twilio", Endpoint: "https://api.twilio.com",
-			Settings: []upstream.Field{
-				{Name: "sender_id", Description: "From number or name, or a Messaging Service SID (MG…)", Required: true},
-				unitPrice,
-			},
+			Settings: []upstream.Field{required("sender_id", "From number or name, or a Messaging Service SID (MG…)"), unitPrice},
 			Secrets: []upstream.Field{
-				{Name: "account_sid", Description: "Account SID (AC…)", Required: true},
-				{Name: "auth_token", Description: "auth token, or the secret of api_key_sid", Required: true},
+				required("account_sid", "Account SID (AC…)"),
+				required("auth_token", "auth token, or the secret of api_key_sid"),
 				{Name: "api_key_sid", Description: "API key SID (SK…), where an API key is used"},
 			},
 		},
 		// The vendor limits calls at once without a number; above the limit error 20429 is certain (twilio.com/docs/errors/20429).
 		Concurrency: 32,
-		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &twilioAdapter{caller{"twilio", c, a}} },
+		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &twilioAdapter{caller{c, a}} },
 	}
 }
 
 type twilioAdapter struct{ caller }
 
-type twilioResponse struct {
-	SID       string `json:"sid"`
-	Status    string `json:"status"`
-	ErrorCode int    `json:"error_code"` // of a message that will not be sent
-	Balance   string `json:"balance"`
-	Currency  string `json:"currency"`
-
-	Messages []twilioMessage `json:"messages"`
-	Next     string          `json:"next_page_uri"` // empty on the last page
-}
-
-// twilioMessage is a message of a list.
-type twilioMessage struct {
-	To      string `json:"to"`
-	Body    string `json:"body"`
-	Status  string `json:"status"`
-	Created string `json:"date_created"` // RFC 2822
-}
-
-type twilioError struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-}
-
 // twilioCodes are the codes about the account (twilio.com/docs/errors). All others are about the message, such as
 // 21211 (the number), 21608 (not verified on trial), 21610 (opted out), 21612 and 21614 (no route, no mobile).
-var twilioCodes = map[int]upstream.Class{
-	20003: upstream.CredentialsRefused, // authenticate
-	20404: upstream.CredentialsRefused, // the account is not found; for a message CheckStatus reads the code
-	20429: upstream.TooFast,            // too many requests
-	21606: upstream.AccountRefused,     // the From number cannot be used
-	21611: upstream.TooFast,            // the queue of the From number is full
-	21659: upstream.AccountRefused,     // the From number is not the account's
+var twilioCodes = map[string]upstream.Class{
+	"20003": upstream.CredentialsRefused, // authenticate
+	"20404": upstream.CredentialsRefused, // the account is not found; for a message CheckStatus reads the code
+	"20429": upstream.TooFast,            // too many requests
+	"21606": upstream.AccountRefused,     // the From number cannot be used
+	"21611": upstream.TooFast,            // the queue of the From number is full
+	"21659": upstream.AccountRefused,     // the From number is not the account's
 }
 
-// codeText returns a code as text, and "" for 0, which is no code.
-func codeText(code int) string {
-	if code == 0 {
-		return ""
-	}
-	return strconv.Itoa(code)
-}
-
-func (a *twilioAdapter) call(ctx context.Context, method, resource string, form url.Values) (twilioResponse, error) {
-	secrets := a.account.Secrets
-	user := cmp.Or(secrets["api_key_sid"], secrets["account_sid"])
-	response, err := a.do(ctx, &upstream.Request{
-		Method: method, Body: []byte(form.Encode()), Send: method == http.MethodPost,
-		URL: a.account.Endpoint + "/2010-04-01/Accounts/" + url.PathEscape(secrets["account_sid"]) + resource,
-		Header: http.Header{
-			"Content-Type":  {"application/x-www-form-urlencoded"},
-			"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secrets["auth_token"]))},
-		},
-	})
-	var result twilioResponse
+// request makes a call to a resource of the account: a send with a form, and a GET without one (nil). The result has the
+// members of a successful response.
+func (a *twilioAdapter) request(ctx context.Context, resource string, form any) (map[string]jsontext.Value, error) {
+	account := a.Secrets["account_sid"]
+	address := a.Endpoint + "/2010-04-01/Accounts/" + url.PathEscape(account) + resource
+	header := basic(cmp.Or(a.Secrets["api_key_sid"], account), a.Secrets["auth_token"])
+	response, err := a.call(ctx, address, header, form, form != nil)
 	if err != nil {
-		return result, err
+		return nil, err
 	}
-	var failure twilioError
-	if json.Unmarshal(response.Body, &failure) != nil {
-		failure = twilioError{}
+	values, _ := members(response.Body)
+	code, message := text(values["code"]), text(values["message"])
+	if class := twilioCodes[code]; class != "" {
+		return nil, a.refusal(class, code, message, response.Header)
 	}
-	code := codeText(failure.Code)
-	if class := twilioCodes[failure.Code]; class != "" {
-		return result, a.refusal(class, code, failure.Message, response.Header)
+	if err := a.byStatus(response, code); err != nil {
+		return nil, err
 	}
-	if err := a.byStatus(response); err != nil {
-		return result, a.withCode(err, code)
+	switch {
+	case code != "": // an error with the HTTP status of success
+		return nil, a.refusal(upstream.Rejected, code, message, nil)
+	case values == nil:
+		return nil, a.fail(upstream.Unusable, string(response.Body))
 	}
-	if code != "" { // an error with the HTTP status of success
-		return result, a.refusal(upstream.Rejected, code, failure.Message, nil)
-	}
-	if err := json.Unmarshal(response.Body, &result); err != nil {
-		return result, a.fail(upstream.Unusable, string(response.Body))
-	}
-	return result, nil
+	return values, nil
 }
 
 // Send implements Adapter.
 func (a *twilioAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	sender, from := a.account.Settings["sender_id"], "From"
+	sender, from := a.Settings["sender_id"], "From"
 	if strings.HasPrefix(sender, "MG") && len(sender) == 34 {
 		from = "MessagingServiceSid"
 	}
-	response, err := a.call(ctx, http.MethodPost, "/Messages.json", url.Values{"To": {m.To}, from: {sender}, "Body": {m.Text}})
+	message, err := a.request(ctx, "/Messages.json", url.Values{"To": m.To, from: {sender}, "Body": {m.Text}})
+	receipt := Receipt{Status: text(message["status"]), ID: text(message["sid"])}
 	switch {
 	case err != nil:
 		return Receipt{}, err
-	case response.SID == "" || response.Status == "":
+	case receipt.ID == "" || receipt.Status == "":
 		return Receipt{}, a.fail(upstream.Unusable, "response without sid or status")
-	case twilioStates[response.Status] == StateFailed: // the message exists and will not be sent
-		return Receipt{}, a.withCode(a.fail(upstream.Rejected, "message "+response.Status), codeText(response.ErrorCode))
+	case twilioStates[receipt.Status] == StateFailed: // the message exists and will not be sent
+		return Receipt{}, a.refusal(upstream.Rejected, text(message["error_code"]), "message "+receipt.Status, nil)
 	}
-	return Receipt{Status: response.Status, ID: response.SID}, nil
+	return receipt, nil
 }
 
 // twilioStates are the states of an outgoing message (twilio.com/docs/messaging/api/message-resource).
@@ -147,11 +103,11 @@ func (a *twilioAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, er
 	if s.ID == "" {
 		return a.search(ctx, s)
 	}
-	message, err := a.call(ctx, http.MethodGet, "/Messages/"+url.PathEscape(s.ID)+".json", nil)
+	message, err := a.request(ctx, "/Messages/"+url.PathEscape(s.ID)+".json", nil)
 	if upstream.CodeOf(err) == "20404" {
 		return Status{State: StateNotFound, Word: "20404"}, nil
 	}
-	return a.status(twilioStates, message.Status, err)
+	return a.status(twilioStates, text(message["status"]), err)
 }
 
 // search compares the messages of the account that were created during the send, from a minute before its end to 15 seconds,
@@ -160,25 +116,29 @@ func (a *twilioAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, er
 func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) {
 	from, to := s.Ended.Add(-time.Minute).UTC(), s.Ended.Add(10*time.Minute).UTC()
 	query := url.Values{"PageSize": {"1000"}, "DateSent>": {from.Format(time.RFC3339)}, "DateSent<": {to.Format(time.RFC3339)}}
-	list, err := a.call(ctx, http.MethodGet, "/Messages.json?"+query.Encode(), nil)
-	found := slices.DeleteFunc(list.Messages, func(m twilioMessage) bool {
-		created, err := time.Parse(time.RFC1123Z, m.Created)
-		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) || !s.IsTo(m.To, m.Body)
+	list, err := a.request(ctx, "/Messages.json?"+query.Encode(), nil)
+	var found []map[string]jsontext.Value
+	if err == nil && json.Unmarshal(list["messages"], &found) != nil {
+		err = a.fail(upstream.Unusable, "response without messages")
+	}
+	found = slices.DeleteFunc(found, func(m map[string]jsontext.Value) bool {
+		created, err := time.Parse(time.RFC1123Z, text(m["date_created"])) // RFC 2822
+		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) || !s.IsTo(text(m["to"]), text(m["body"]))
 	})
 	switch {
 	case err != nil:
 		return Status{}, err
-	case len(found) != 1 || list.Next != "":
+	case len(found) != 1 || text(list["next_page_uri"]) != "":
 		return Status{State: StateUnknown, Reason: ReasonInconclusive}, nil
 	}
-	state, err := a.status(twilioStates, found[0].Status, nil)
+	state, err := a.status(twilioStates, text(found[0]["status"]), nil)
 	state.searched = true
 	return state, err
 }
 
 // Balance implements Balancer.
 func (a *twilioAdapter) Balance(ctx context.Context) (string, error) {
-	response, err := a.call(ctx, http.MethodGet, "/Balance.json", nil)
-	balance, err := a.balance(response.Balance, err)
-	return strings.TrimSpace(balance + " " + response.Currency), err
+	values, err := a.request(ctx, "/Balance.json", nil)
+	balance, err := a.balance(text(values["balance"]), err)
+	return strings.TrimSpace(balance + " " + text(values["currency"])), err
 }

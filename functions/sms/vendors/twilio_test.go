@@ -1,7 +1,6 @@
 package vendors
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"testing"
@@ -21,7 +20,6 @@ func TestTwilio(t *testing.T) {
 	})
 	testBalances(t, "twilio", []balanceCase{
 		{"a balance", "V", 200, `{"account_sid":"AC1","balance":"0.05","currency":"USD"}`, "0.05 USD", ""},
-		{"refused", "V", 401, `{"code":20003,"message":"Authenticate","status":401}`, "", upstream.CredentialsRefused},
 		{"without a number", "made", 200, `{"account_sid":"AC1"}`, "", upstream.Unusable},
 	})
 }
@@ -35,24 +33,6 @@ func TestRetryAfter(t *testing.T) {
 		}).Send(t.Context(), message)
 		if e, ok := errors.AsType[*upstream.Error](err); !ok || e.Class != upstream.TooFast || e.Pause != want {
 			t.Errorf("%q: %+v", header, err)
-		}
-	}
-}
-
-// The request is the documented one.
-func TestTwilioRequest(t *testing.T) {
-	var request http.Request
-	var text string
-	_, err := connect(t, "twilio", constantResponse(201, `{"sid":"SM1","status":"queued"}`, &request, &text)).Send(context.Background(), message)
-	if err != nil {
-		t.Fatal(err)
-	}
-	user, password, _ := request.BasicAuth()
-	got := []string{request.Method, request.URL.String(), user, password, request.Header.Get("Content-Type"), text}
-	want := []string{"POST", "/2010-04-01/Accounts/AC1/Messages.json", "AC1", "s3cret-key", "application/x-www-form-urlencoded", "Body=Hello+%26+good+day&From=MyBrand&To=%2B94771234567"}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("got %q, want %q", got[i], want[i])
 		}
 	}
 }

@@ -3,7 +3,6 @@ package vendors
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -17,79 +16,61 @@ import (
 func ultimateSMS() Vendor {
 	return ultimateVendor("", upstream.Spec{
 		Name: "ultimatesms", Title: "Ultimate SMS (gateway of your choice)",
-		Settings: []upstream.Field{senderID, unitPrice, {
-			Name: upstream.EndpointSetting, Description: "URL of the gateway's API, https, such as https://app.gateway.example/api/v3", Required: true,
-		}},
+		Settings: []upstream.Field{
+			senderID, unitPrice,
+			required(upstream.EndpointSetting, "URL of the gateway's API, https, such as https://app.gateway.example/api/v3"),
+		},
+	})
+}
+
+// textLK is Text.lk's API v3 (text.lk/docs), an installation of Ultimate SMS.
+func textLK() Vendor {
+	return ultimateVendor("/api/v3", upstream.Spec{
+		Name: "textlk", Title: "Text.lk", Endpoint: "https://app.text.lk", Settings: []upstream.Field{senderID, unitPrice},
 	})
 }
 
 // ultimateVendor returns an installation, whose API has a path below the endpoint.
 func ultimateVendor(path string, spec upstream.Spec) Vendor {
-	spec.Secrets = []upstream.Field{{Name: "api_token", Description: "API token of the account", Required: true}}
+	spec.Secrets = []upstream.Field{required("api_token", "API token of the account")}
 	return Vendor{
 		Spec: spec, Concurrency: unpublished, Batch: 100,
 		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			return &ultimateAdapter{caller{spec.Name, c, a}, a.Endpoint + path}
+			a.Endpoint += path
+			return &ultimateAdapter{caller{c, a}}
 		},
 	}
 }
 
-type ultimateAdapter struct {
-	caller
-	base string // URL of the API
+type ultimateAdapter struct{ caller }
+
+// request makes a call to a path with a body, or without one.
+func (a *ultimateAdapter) request(ctx context.Context, path string, body any, send bool) (*upstream.Response, error) {
+	header := bearer(a.Secrets["api_token"])
+	header["Accept"], header["Content-Type"] = []string{"application/json"}, []string{"application/json"}
+	return a.call(ctx, a.Endpoint+path, header, body, send)
 }
 
-type ultimateSend struct {
-	Recipient string `json:"recipient"`
-	SenderID  string `json:"sender_id"`
-	Type      string `json:"type"`
-	Message   string `json:"message"`
-}
-
-// read returns the data of a successful response to a call.
-func (a *ultimateAdapter) read(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
-	if err != nil {
-		return nil, err
-	}
-	if err := a.byWords(response); err != nil {
-		return nil, err
-	}
-	values, status := members(response.Body)
-	switch status {
-	case "success":
-		data, _ := members(values["data"]) // the vendor does not document the fields: each may be missing
-		return data, nil
-	case "error":
-		return nil, a.byText(text(values["message"]))
-	}
-	return nil, a.fail(upstream.Unusable, string(response.Body))
+// data returns the data of a successful response. The vendor does not document the fields: each may be missing.
+func (a *ultimateAdapter) data(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
+	values, err := a.read(response, err)
+	data, _ := members(values["data"])
+	return data, err
 }
 
 // Send implements Adapter.
 func (a *ultimateAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	return a.SendSame(ctx, []string{m.To}, m)
-}
-
-// SendSame implements SameSender.
-func (a *ultimateAdapter) SendSame(ctx context.Context, to []string, m Message) (Receipt, error) {
 	kind := "plain"
 	if m.Unicode {
 		kind = "unicode"
 	}
-	body := ultimateSend{strings.Join(each(to, international), ","), a.account.Settings["sender_id"], kind, m.Text}
-	header := http.Header{"Accept": {"application/json"}}
-	data, err := a.read(a.postJSON(ctx, a.base+"/sms/send", a.account.Secrets["api_token"], header, body, true))
+	data, err := a.data(a.request(ctx, "/sms/send", map[string]string{
+		"recipient": strings.Join(each(m.To, international), ","), "sender_id": a.Settings["sender_id"], "type": kind, "message": m.Text,
+	}, true))
 	if err != nil {
 		return Receipt{}, err
 	}
 	return Receipt{Status: cmp.Or(text(data["status"]), "success"), ID: text(data["uid"])}, nil
-}
-
-func (a *ultimateAdapter) get(ctx context.Context, path string) (*upstream.Response, error) {
-	return a.do(ctx, &upstream.Request{Method: http.MethodGet, URL: a.base + path, Header: http.Header{
-		"Authorization": {"Bearer " + a.account.Secrets["api_token"]},
-		"Content-Type":  {"application/json"}, "Accept": {"application/json"},
-	}})
 }
 
 // ultimateStates are the states of a message in lower case (clients of several installations).
@@ -103,26 +84,23 @@ func (a *ultimateAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, 
 	if s.ID == "" {
 		return Status{State: StateUnknown, Reason: ReasonIDUnknown}, nil
 	}
-	response, err := a.get(ctx, "/sms/"+url.PathEscape(s.ID))
+	response, err := a.request(ctx, "/sms/"+url.PathEscape(s.ID), nil, false)
 	if err == nil {
 		values, status := members(response.Body)
 		if status == "error" && strings.Contains(strings.ToLower(text(values["message"])), "not found") {
 			return Status{State: StateNotFound}, nil
 		}
 	}
-	data, err := a.read(response, err)
+	data, err := a.data(response, err)
 	return a.status(ultimateStates, text(data["status"]), err)
 }
 
 // Balance implements Balancer.
 func (a *ultimateAdapter) Balance(ctx context.Context) (string, error) {
-	data, err := a.read(a.get(ctx, "/balance"))
-	if err != nil {
-		return "", err
-	}
+	data, err := a.data(a.request(ctx, "/balance", nil, false))
 	balance := text(data["remaining_balance"])
-	if balance == "" {
-		return "", a.fail(upstream.Unusable, "response without remaining_balance")
+	if err == nil && balance == "" {
+		err = a.fail(upstream.Unusable, "response without remaining_balance")
 	}
-	return balance, nil
+	return balance, err
 }

@@ -1,28 +1,23 @@
 package vendors
 
 import (
-	"context"
-	"net/http"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/upstream"
 )
 
-// The adapter is that of textlk, whose test has the responses. The endpoint is the gateway's whole API, and an integration without one is incomplete.
-func TestUltimateSMSRequest(t *testing.T) {
-	var request http.Request
-	var text string
-	adapter := connectAt(t, "ultimatesms", "/portal/api/v3", constantResponse(200, `{"status":"success"}`, &request, &text))
-	if _, err := adapter.Send(context.Background(), sinhala); err != nil {
-		t.Fatal(err)
-	}
-	same(t, []string{request.Method, request.URL.String(), request.Header.Get("Authorization"), text},
-		[]string{"POST", "/portal/api/v3/sms/send", "Bearer s3cret-key", `{"recipient":"94771234567","sender_id":"MyBrand","type":"unicode","message":"ආයුබෝවන්"}`})
-
-	spec := NewTable(aws.Config{}).Spec("ultimatesms")
-	if missing := upstream.Missing(spec.Settings, map[string]string{"sender_id": "MyBrand"}); spec.Endpoint != "" || len(missing) != 1 || missing[0] != upstream.EndpointSetting {
-		t.Errorf("endpoint %q, missing %v", spec.Endpoint, missing)
-	}
+// The vendor ultimatesms has the same adapter.
+func TestTextLK(t *testing.T) {
+	testResponses(t, "textlk", []recorded{
+		{"sent", "V, fields T", 200, `{"status":"success","message":"ok","data":{"uid":"606812e63f78b","to":"94771234567","status":"Delivered","cost":"1","sms_count":1}}`, "", Receipt{Status: "Delivered", ID: "606812e63f78b"}},
+		{"sent, without details", "made", 200, `{"status":"success"}`, "", Receipt{Status: "success"}},
+		{"sent, details of another type", "made", 200, `{"status":"success","data":"queued"}`, "", Receipt{Status: "success"}},
+		{"refused", "V", 200, `{"status":"error","message":"A human-readable description"}`, upstream.Rejected, Receipt{}},
+		{"token refused with HTTP 200", "made", 200, `{"status":"error","message":"Unauthenticated."}`, upstream.CredentialsRefused, Receipt{}},
+		{"another status", "made", 200, `{"status":"pending"}`, upstream.Unusable, Receipt{}},
+	})
+	testBalances(t, "textlk", []balanceCase{
+		{"a balance", "T", 200, `{"status":"success","data":{"remaining_balance":"9","expired_on":"8th Sep 26, 4:44 PM"}}`, "9", ""},
+		{"without a balance", "made", 200, `{"status":"success","data":{}}`, "", upstream.Unusable},
+	})
 }

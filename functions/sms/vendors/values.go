@@ -21,21 +21,21 @@ func text(v jsontext.Value) string {
 	return ""
 }
 
-// flag returns a boolean in any form of the vendors as "0" or "1".
-func flag(v jsontext.Value) string {
-	switch strings.ToLower(text(v)) {
+// flag returns the text of a boolean in any form of the vendors as "0" or "1".
+func flag(text string) string {
+	switch strings.ToLower(text) {
 	case "", "0", "false", "no":
 		return "0"
 	}
 	return "1"
 }
 
-// members decodes a JSON object and returns its members with the text of its status. The status of malformed JSON is "".
+// members decodes a JSON object and returns its members with the text of its status, and none for malformed JSON.
 func members(body []byte) (values map[string]jsontext.Value, status string) {
-	if json.Unmarshal(body, &values) == nil {
-		status = text(values["status"])
+	if json.Unmarshal(body, &values) != nil {
+		return nil, ""
 	}
-	return values, status
+	return values, text(values["status"])
 }
 
 // each applies a format to several numbers.

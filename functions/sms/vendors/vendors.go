@@ -2,25 +2,29 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/pattern"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
-// Message is one SMS to one recipient.
+// Message is one SMS to one recipient or several ones.
 type Message struct {
-	To      string // +947XXXXXXXX
+	To      []string // +947XXXXXXXX, at most Batch of the vendor
 	Text    string
 	Unicode bool   // the text is not GSM 03.38
 	Key     string // names the call that sends the message: each repetition of the call has this key, and no other call
@@ -43,7 +47,8 @@ type Removed struct {
 // Sum returns the number of all removed recipients.
 func (r Removed) Sum() int { return r.Duplicates + r.Invalid + r.Blocked }
 
-// Adapter sends through one account of one vendor. Its errors are *upstream.Error.
+// Adapter sends through one account of one vendor. Its errors are *upstream.Error. One call sends a message to all its
+// recipients or to none of them. The receipt names how many recipients the vendor has removed.
 type Adapter interface {
 	Send(ctx context.Context, m Message) (Receipt, error)
 }
@@ -53,13 +58,8 @@ type Balancer interface {
 	Balance(ctx context.Context) (string, error)
 }
 
-// SameSender is an Adapter whose vendor accepts one message for many recipients in one call, for all of them or for
-// none. The acceptance names how many recipients the vendor has removed. SendSame ignores To of the message.
-type SameSender interface {
-	SendSame(ctx context.Context, to []string, m Message) (Receipt, error)
-}
-
-// DifferentSender is an Adapter whose vendor accepts several messages in one call, all of them or none.
+// DifferentSender is an Adapter whose vendor accepts several messages, with one recipient each, in one call, all of them
+// or none.
 type DifferentSender interface {
 	SendDifferent(ctx context.Context, messages []Message) (Receipt, error)
 }
@@ -93,7 +93,7 @@ type Vendor struct {
 	upstream.Spec
 	Pace        int // maximum of calls a second; 0: not known
 	Concurrency int // maximum of calls at once of one request
-	Batch       int // maximum of recipients of one SendSame
+	Batch       int // maximum of recipients of one Message; 0 is 1
 	New         func(*upstream.Client, upstream.Account) Adapter
 }
 
@@ -147,7 +147,13 @@ var unitPrice = upstream.Field{
 }
 
 // senderID is a setting of nearly every vendor.
-var senderID = upstream.Field{Name: "sender_id", Description: "sender shown on the handset, as the vendor approved it", Required: true}
+var senderID = required("sender_id", "sender shown on the handset, as the vendor approved it")
+
+var apiKey = required("api_key", "API key of the account")
+
+func required(name, description string) upstream.Field {
+	return upstream.Field{Name: name, Description: description, Required: true}
+}
 
 // keyWords are the refusals of an account by vendors without error codes, known from third-party clients.
 var keyWords = pattern.New(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ _]?key|key|token|user|credentials|login))\b`)
@@ -164,53 +170,60 @@ var senderWords = pattern.New(`(?i)\b(sender|mask)(_?id)?\b`)
 // messageWords show that a refusal by ownWords or senderWords is of one message.
 var messageWords = pattern.New(`(?i)\b(recipient|number|destination|msisdn|subscriber|phone|mobile|opt(ed)?[ -]?out|unsubscribed|dnd)s?\b`)
 
-// caller is the common part of the adapters: the account and the HTTP client.
+// caller is the common part of the adapters: the HTTP client and the account.
 type caller struct {
-	name    string
-	client  *upstream.Client
-	account upstream.Account
+	*upstream.Client
+	upstream.Account
 }
 
-func (c caller) do(ctx context.Context, r *upstream.Request) (*upstream.Response, error) {
-	r.Redact = c.account.Redact()
-	return c.client.Do(ctx, c.name, r)
-}
-
-// postJSON makes a POST request with a JSON body, and with a bearer token unless the token is empty. The header is not nil;
-// send says whether the request sends a message (upstream.Request).
-func (c caller) postJSON(ctx context.Context, url, token string, header http.Header, body any, send bool) (*upstream.Response, error) {
-	content, err := json.Marshal(body)
-	if err != nil {
-		return nil, c.fail(upstream.NotSent, err.Error())
+// call makes a request: a GET without a body, else a POST of a form (url.Values) or of JSON. The header is not nil; send
+// says whether the request sends a message (upstream.Request).
+func (c caller) call(ctx context.Context, address string, header http.Header, body any, send bool) (*upstream.Response, error) {
+	r := &upstream.Request{Method: http.MethodPost, URL: address, Header: header, Redact: c.Redact(), Send: send}
+	switch body := body.(type) {
+	case nil:
+		r.Method = http.MethodGet
+	case url.Values:
+		r.Body = []byte(body.Encode())
+		header.Set("Content-Type", "application/x-www-form-urlencoded")
+	default:
+		content, err := json.Marshal(body, json.Deterministic(true))
+		if err != nil {
+			return nil, c.fail(upstream.NotSent, err.Error())
+		}
+		r.Body = content
+		header.Set("Content-Type", "application/json")
 	}
-	header.Set("Content-Type", "application/json")
+	return c.Do(ctx, c.Integration.Vendor, r)
+}
+
+// bearer returns a header with a token, and an empty header without one.
+func bearer(token string) http.Header {
+	header := http.Header{}
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
 	}
-	return c.do(ctx, &upstream.Request{Method: http.MethodPost, URL: url, Header: header, Body: content, Send: send})
+	return header
 }
 
-func (c caller) fail(class upstream.Class, detail string) error {
-	return upstream.Failure(class, c.name, detail, c.account.Redact())
+// basic returns a header with a user and a password (RFC 7617).
+func basic(user, password string) http.Header {
+	return http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}}
+}
+
+func (c caller) fail(class upstream.Class, detail string) *upstream.Error {
+	e, _ := errors.AsType[*upstream.Error](upstream.Failure(class, c.Integration.Vendor, detail, c.Redact()))
+	return e
 }
 
 // codePattern matches the codes of vendors. No other text of a vendor reaches a client as a code.
 var codePattern = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
-// withCode returns the error of a call with the vendor's own code, unless the code is empty or holds a secret.
-func (c caller) withCode(err error, code string) error {
-	e, ok := errors.AsType[*upstream.Error](err)
-	if ok && codePattern().MatchString(code) && upstream.Redact(code, c.account.Redact()) == code {
-		e.Code = code
-	}
-	return err
-}
-
 // redacting returns the caller with more secrets to remove from its errors, such as a token of the vendor.
 func (c caller) redacting(more secret.Values) caller {
 	secrets := maps.Clone(more)
-	maps.Copy(secrets, c.account.Secrets)
-	c.account.Secrets = secrets
+	maps.Copy(secrets, c.Secrets)
+	c.Secrets = secrets
 	return c
 }
 
@@ -238,15 +251,18 @@ func (c caller) balance(number string, err error) (string, error) {
 	return number, nil
 }
 
-// refusal returns the error for a response with a documented failure: the class, the vendor's code and text, and for a
-// refusal of the pace the seconds of the header Retry-After.
+// refusal returns the error for a documented failure: the class, the vendor's text, and the code, unless the code is empty
+// or holds a secret; for a refusal of the pace the seconds of the header Retry-After.
 func (c caller) refusal(class upstream.Class, code, text string, header http.Header) error {
-	err := c.withCode(c.fail(class, strings.TrimSpace(code+" "+text)), code)
-	if e, ok := errors.AsType[*upstream.Error](err); ok && class == upstream.TooFast {
+	e := c.fail(class, strings.TrimSpace(code+" "+text))
+	if codePattern().MatchString(code) && upstream.Redact(code, c.Redact()) == code {
+		e.Code = code
+	}
+	if class == upstream.TooFast {
 		seconds, _ := strconv.ParseUint(header.Get("Retry-After"), 10, 16) // 0 for a date
 		e.Pause = time.Duration(seconds) * time.Second
 	}
-	return err
+	return e
 }
 
 // byText returns the error for a refusal whose text alone shows the class.
@@ -260,24 +276,23 @@ func (c caller) byText(text string) error {
 	case word == "" || own && ownWords().MatchString(word):
 		return c.fail(upstream.Rejected, text)
 	}
-	err := c.fail(class, text)
-	if e, ok := errors.AsType[*upstream.Error](err); ok {
-		e.ByWords = true
-	}
-	return err
+	e := c.fail(class, text)
+	e.ByWords = true
+	return e
 }
 
 // byWords returns the error of byStatus for a vendor without error codes, where the words of a refusal decide about its class.
 func (c caller) byWords(r *upstream.Response) error {
-	err := c.byStatus(r)
+	err := c.byStatus(r, "")
 	if values, _ := members(r.Body); values != nil && upstream.ClassOf(err) == upstream.Rejected {
 		return c.byText(string(r.Body))
 	}
 	return err
 }
 
-// byStatus returns the error for an HTTP status that shows a failure, and nil where the body decides.
-func (c caller) byStatus(r *upstream.Response) error {
+// byStatus returns the error for an HTTP status that shows a failure, with the vendor's code, and nil where the body
+// decides.
+func (c caller) byStatus(r *upstream.Response, code string) error {
 	class := upstream.Rejected
 	switch {
 	case r.Status >= 200 && r.Status < 300:
@@ -291,5 +306,25 @@ func (c caller) byStatus(r *upstream.Response) error {
 	case r.Status < 400 || r.Status >= 500:
 		class = upstream.Unusable
 	}
-	return c.refusal(class, "", http.StatusText(r.Status)+": "+string(r.Body), r.Header)
+	return c.refusal(class, code, http.StatusText(r.Status)+": "+string(r.Body), r.Header)
+}
+
+// read returns the members of a successful response of a vendor without error codes. A response has "status": "success",
+// "error" or "failed", or "success": true or false. The reasons of a refusal are in other members.
+func (c caller) read(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
+	if err == nil {
+		err = c.byWords(response)
+	}
+	if err != nil {
+		return nil, err
+	}
+	values, status := members(response.Body)
+	switch cmp.Or(text(values["success"]), strings.ToLower(status)) {
+	case "success", "true":
+		return values, nil
+	case "error", "failed", "false":
+		reasons := []string{text(values["message"]), text(values["data"]), text(values["error"]), string(values["errors"])}
+		return nil, c.byText(strings.TrimSpace(strings.Join(reasons, " ")))
+	}
+	return nil, c.fail(upstream.Unusable, string(response.Body))
 }

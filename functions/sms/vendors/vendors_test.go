@@ -2,7 +2,6 @@ package vendors
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,23 +35,22 @@ var filled = map[string]string{
 }
 
 // connect returns an adapter whose vendor the handler emulates.
-func connect(t *testing.T, name string, handler http.HandlerFunc) Adapter {
-	t.Helper()
-	return connectAt(t, name, "", handler)
-}
-
-// connectAt returns an adapter whose endpoint has a path.
-func connectAt(t *testing.T, name, path string, handler http.HandlerFunc) Adapter {
+func connect(t testing.TB, name string, handler http.HandlerFunc) Adapter {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
+	return adapterAt(t, name, server.URL, upstream.Config{TimeoutSeconds: 2, Local: true})
+}
+
+// adapterAt returns an adapter with an endpoint.
+func adapterAt(t testing.TB, name, endpoint string, cfg upstream.Config) Adapter {
+	t.Helper()
 	vendor := NewTable(aws.Config{Region: "eu-west-1"}).Find(name)
 	if vendor == nil {
 		t.Fatalf("no vendor %s", name)
 	}
-	return vendor.New(upstream.New(upstream.Config{TimeoutSeconds: 2, Local: true}), upstream.Account{
-		Integration: project.Integration{Vendor: name, Mode: project.BYOK, Settings: filled},
-		Endpoint:    strings.TrimRight(server.URL+path, "/"), Settings: filled, Secrets: filled,
+	return vendor.New(upstream.New(cfg), upstream.Account{
+		Integration: project.Integration{Vendor: name, Mode: project.BYOK, Settings: filled}, Endpoint: endpoint, Settings: filled, Secrets: filled,
 	})
 }
 
@@ -62,50 +60,29 @@ var logins = map[string]string{
 	"/api/login":         `{"accessToken":"t0ken","refreshToken":"t0ken-2"}`,
 }
 
-// constantResponse returns a handler with a constant response, which stores the request that it receives.
-func constantResponse(status int, body string, request *http.Request, text *string) http.HandlerFunc {
+// responds returns a handler with a constant response after a login.
+func responds(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		b, _ := io.ReadAll(r.Body)
+		_, _ = io.Copy(io.Discard, r.Body)
 		if login := logins[r.URL.Path]; login != "" {
 			_, _ = io.WriteString(w, login)
 			return
 		}
-		*request, *text = *r, string(b)
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
 }
 
-// sent calls Send once and returns what the vendor received.
-func sent(t *testing.T, vendor, response string, m Message) (request http.Request, text string) {
-	t.Helper()
-	if _, err := connect(t, vendor, constantResponse(200, response, &request, &text)).Send(context.Background(), m); err != nil {
-		t.Fatal(err)
-	}
-	return request, text
-}
+var sinhala = Message{To: []string{"+94771234567"}, Text: "ආයුබෝවන්", Unicode: true}
 
-func same(t *testing.T, got, want []string) {
-	t.Helper()
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("got %q, want %q", got[i], want[i])
-		}
-	}
-}
-
-var sinhala = Message{To: "+94771234567", Text: "ආයුබෝවන්", Unicode: true}
-
-var message = Message{To: "+94771234567", Text: "Hello & good day"}
+var message = Message{To: []string{"+94771234567"}, Text: "Hello & good day"}
 
 // testResponses calls Send for each recorded response.
 func testResponses(t *testing.T, vendor string, responses []recorded) {
 	t.Helper()
 	for _, a := range responses {
 		t.Run(a.name, func(t *testing.T) {
-			var request http.Request
-			var text string
-			receipt, err := connect(t, vendor, constantResponse(a.status, a.body, &request, &text)).Send(context.Background(), message)
+			receipt, err := connect(t, vendor, responds(a.status, a.body)).Send(t.Context(), message)
 			checkOutcome(t, a, receipt, err)
 		})
 	}
@@ -177,19 +154,15 @@ func TestRefusalsByWords(t *testing.T) {
 				if vendor == "hutch" && status == 200 {
 					continue // the HTTP status alone shows a refusal
 				}
-				var request http.Request
-				var body string
 				response := fmt.Sprintf(cmp.Or(bodies[vendor], `{"status":"error","message":%q}`), words)
-				_, err := connect(t, vendor, constantResponse(status, response, &request, &body)).Send(t.Context(), message)
+				_, err := connect(t, vendor, responds(status, response)).Send(t.Context(), message)
 				var e *upstream.Error
 				if !errors.As(err, &e) || e.Class != class || e.ByWords != (class != upstream.Rejected) {
 					t.Errorf("%s: %d %s: %+v, want %s", vendor, status, words, err, class)
 				}
 			}
 		}
-		var request http.Request
-		var body string
-		_, err := connect(t, vendor, constantResponse(401, "no", &request, &body)).Send(t.Context(), message)
+		_, err := connect(t, vendor, responds(401, "no")).Send(t.Context(), message)
 		if e, ok := errors.AsType[*upstream.Error](err); !ok || e.ByWords {
 			t.Errorf("%s: HTTP 401: %+v", vendor, err)
 		}
@@ -206,15 +179,9 @@ type balanceCase struct {
 
 func testBalances(t *testing.T, vendor string, cases []balanceCase) {
 	t.Helper()
-	for _, c := range cases {
+	for _, c := range append(cases, balanceCase{"HTTP 401", "made", 401, `{"status":"error"}`, "", upstream.CredentialsRefused}) {
 		t.Run("balance "+c.name, func(t *testing.T) {
-			var request http.Request
-			var text string
-			balancer, ok := connect(t, vendor, constantResponse(c.status, c.body, &request, &text)).(Balancer)
-			if !ok {
-				t.Fatal("no balance call")
-			}
-			got, err := balancer.Balance(context.Background())
+			got, err := connect(t, vendor, responds(c.status, c.body)).(Balancer).Balance(t.Context())
 			if got != c.want || (c.class == "") != (err == nil) || err != nil && upstream.ClassOf(err) != c.class {
 				t.Errorf("got %q, %v; want %q, %s", got, err, c.want, c.class)
 			}
@@ -222,14 +189,16 @@ func testBalances(t *testing.T, vendor string, cases []balanceCase) {
 	}
 }
 
-// Exactly the vendors with a bulk call have a maximum of recipients, and every vendor one of calls at once.
+// Every vendor has a title, a name of its own, and a maximum of calls at once.
 func TestTable(t *testing.T) {
 	names := map[string]bool{}
 	for _, v := range NewTable(aws.Config{}) {
-		_, bulk := connect(t, v.Name, nil).(SameSender)
-		if bulk != (v.Batch > 0) || v.Concurrency < 1 || v.Title == "" || names[v.Name] {
-			t.Errorf("%s: bulk %v, batch %d, concurrency %d, title %q", v.Name, bulk, v.Batch, v.Concurrency, v.Title)
+		if v.Concurrency < 1 || v.Title == "" || names[v.Name] {
+			t.Errorf("%s: concurrency %d, title %q", v.Name, v.Concurrency, v.Title)
 		}
 		names[v.Name] = true
+	}
+	if spec := NewTable(aws.Config{}).Spec("ultimatesms"); spec.Endpoint != "" || upstream.Missing(spec.Settings, map[string]string{"sender_id": "x"}) == nil {
+		t.Errorf("an integration without the gateway's endpoint is complete: %+v", spec)
 	}
 }

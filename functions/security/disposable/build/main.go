@@ -34,12 +34,12 @@ func main() {
 }
 
 func run() error {
-	sources, _, err := lists.Sources()
+	sources, err := lists.Sources()
 	if err != nil {
 		return err
 	}
 	var r report
-	joined := map[string]bool{}
+	var all []string
 	for _, s := range sources {
 		domains, err := read(s)
 		if err != nil {
@@ -47,14 +47,9 @@ func run() error {
 		}
 		s.Domains = len(domains)
 		r.Sources = append(r.Sources, s)
-		for _, d := range domains {
-			joined[d] = true
-		}
+		all = append(all, domains...)
 	}
-	listed, counts, err := lists.Keep(joined)
-	if err != nil {
-		return err
-	}
+	listed, counts := lists.Keep(all)
 	table := disposable.NewTable(listed).Bytes()
 	r.Counts, r.Table, r.Bytes = counts, len(listed), len(table)
 	text, err := json.MarshalIndent(r, "", "  ")

@@ -35,20 +35,10 @@ type Source struct {
 	Domains   int      `json:"domains,omitempty"`
 }
 
-// Excluded is a domain of the lists that was reviewed and is ordinary.
-type Excluded struct {
-	Domain string `json:"domain"`
-	Reason string `json:"reason"`
-}
-
 // Sources returns the content of sources.json.
-func Sources() (all []Source, excluded []Excluded, err error) {
-	var content struct {
-		Sources  []Source   `json:"sources"`
-		Excluded []Excluded `json:"excluded"`
-	}
-	err = json.Unmarshal(sources, &content)
-	return content.Sources, content.Excluded, err
+func Sources() (all []Source, err error) {
+	err = json.Unmarshal(sources, &all)
+	return all, err
 }
 
 // Counts are the domains of the lists, and those that are left out by reason.
@@ -60,14 +50,11 @@ type Counts struct {
 	Covered   int `json:"covered_by_parent"`
 }
 
-// Keep returns the sorted domains that belong into the table and that no listed parent covers.
-func Keep(joined map[string]bool) ([]string, Counts, error) {
-	allowed, err := ordinary()
-	if err != nil {
-		return nil, Counts{}, err
-	}
-	r, listed := Counts{Joined: len(joined)}, map[string]bool{}
-	for d := range joined {
+// Keep returns the sorted domains of all lists that belong into the table and that no listed parent covers.
+func Keep(all []string) ([]string, Counts) {
+	joined := slices.Compact(slices.Sorted(slices.Values(all)))
+	r, listed, allowed := Counts{Joined: len(joined)}, map[string]bool{}, ordinary()
+	for _, d := range joined {
 		ascii, err := idna.Lookup.ToASCII(d)
 		suffix, _ := publicsuffix.PublicSuffix(ascii)
 		switch {
@@ -90,7 +77,7 @@ func Keep(joined map[string]bool) ([]string, Counts, error) {
 		}
 	}
 	slices.Sort(kept)
-	return kept, r, nil
+	return kept, r
 }
 
 // HasListedParent reports whether a parent of the domain with at least two labels is listed.
@@ -99,26 +86,18 @@ func HasListedParent(domain string, listed map[string]bool) bool {
 	return strings.Contains(parent, ".") && (listed[parent] || HasListedParent(parent, listed))
 }
 
-// ordinary returns the ordinary mail providers and the excluded domains, with their parents, because a listed parent covers
-// its children.
-func ordinary() (map[string]bool, error) {
+// ordinary returns the domains of allow.txt with their parents, because a listed parent covers its children.
+func ordinary() map[string]bool {
 	allowed := map[string]bool{}
-	allow := func(d string) {
-		for ; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
-			allowed[d] = true
-		}
-	}
 	for line := range strings.Lines(providers) {
 		line, _, _ = strings.Cut(line, "#")
 		for d := range strings.FieldsSeq(line) {
-			allow(d)
+			for ; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
+				allowed[d] = true
+			}
 		}
 	}
-	_, excluded, err := Sources()
-	for _, e := range excluded {
-		allow(e.Domain)
-	}
-	return allowed, err
+	return allowed
 }
 
 // formats find the list in a file of each format.
