@@ -32,7 +32,7 @@ type config struct {
 // The limits that are not parameters are measured for a function of 2,048 MB. A table with the maximum of elements as
 // rows and cells takes 1.4 GB, and the maximum of pixels 0.7 GB.
 var (
-	documentLimits = limits.Limits{Elements: 40_000, Depth: 250, Tables: 20, Pixels: 60_000_000, Measure: fetch.Measure}
+	documentLimits = limits.Limits{Elements: 40_000, Depth: 250, Tables: 20, Pixels: 60_000_000}
 	imageLimits    = fetch.Limits{
 		Images: 100, Bytes: 5 << 20, TotalBytes: 20 << 20, Pixels: 20_000_000, TotalPixels: 60_000_000,
 		Redirects: 3, Time: 10 * time.Second,
