@@ -54,7 +54,7 @@ func laughs(levels int, attribute string) func() string {
 }
 
 func dataPNG(width, height int) string {
-	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(chequered(width, height))
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(pdftest.Chequered(width, height))
 }
 
 func noise(n int) func() string {
@@ -333,12 +333,12 @@ func imageServer(w http.ResponseWriter, r *http.Request) {
 	case "/cut":
 		_, _ = w.Write(large20()[:len(large20())-12])
 	case "/cutsmall":
-		small := chequered(700, 800)
+		small := pdftest.Chequered(700, 800)
 		_, _ = w.Write(small[:len(small)*3/4])
 	case "/400":
-		_, _ = w.Write(chequered(20_000, 20_000))
+		_, _ = w.Write(pdftest.Chequered(20_000, 20_000))
 	case "/tiny":
-		_, _ = w.Write(chequered(1, 1))
+		_, _ = w.Write(pdftest.Chequered(1, 1))
 	case "/redirect":
 		http.Redirect(w, r, "/redirect", http.StatusFound)
 	case "/endless":
@@ -356,12 +356,12 @@ func imageServer(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	case "/broken":
-		_, _ = w.Write(chequered(50, 50)[:80])
+		_, _ = w.Write(pdftest.Chequered(50, 50)[:80])
 	}
 }
 
 // large20 is an image with the maximum of pixels, drawn once.
-var large20 = sync.OnceValue(func() []byte { return chequered(5_000, 4_000) })
+var large20 = sync.OnceValue(func() []byte { return pdftest.Chequered(5_000, 4_000) })
 
 // resident returns the private memory of this process and its children in bytes, as the limit of the function counts.
 func resident() (sum int64) {
@@ -409,12 +409,12 @@ func TestHostile(t *testing.T) {
 	if len(bombs) < 60 {
 		t.Fatalf("%d hostile documents", len(bombs))
 	}
-	server := serveImages(t, imageServer)
+	server := pdftest.Serve(t, imageServer)
 	c := configuration(t, server)
 	r := started(t, c)
 	ran := 0
 	for _, bomb := range bombs {
-		if !bomb.short && !everything {
+		if !bomb.short && !pdftest.Everything {
 			continue
 		}
 		ran++

@@ -18,7 +18,7 @@ func serveFiles(t *testing.T) *httptest.Server {
 	for _, i := range pdftest.Images() {
 		files["/"+fileName(i.Name)] = i.Body
 	}
-	return serveImages(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(files[r.URL.Path]) })
+	return pdftest.Serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(files[r.URL.Path]) })
 }
 
 func fileName(name string) string { return strings.ReplaceAll(name, " ", "-") }

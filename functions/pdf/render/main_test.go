@@ -2,15 +2,9 @@ package main
 
 import (
 	"bytes"
-	"compress/zlib"
 	"context"
-	"encoding/binary"
 	"encoding/pem"
-	"hash/crc32"
-	"io"
-	"log"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
@@ -49,40 +43,6 @@ func started(t testing.TB, c config) *renderer {
 		t.Fatal(err)
 	}
 	return r
-}
-
-func serveImages(t testing.TB, handler http.HandlerFunc) *httptest.Server {
-	t.Helper()
-	s := httptest.NewUnstartedServer(handler)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s
-}
-
-// chequered returns a PNG of the given size in few bytes and little memory: chequered writes one bit for each pixel.
-func chequered(width, height int) []byte {
-	var packed bytes.Buffer
-	pixels := zlib.NewWriter(&packed)
-	row := append([]byte{0}, bytes.Repeat([]byte{0xf0}, (width+7)/8)...)
-	for range height {
-		_, _ = pixels.Write(row)
-	}
-	_ = pixels.Close()
-	head := binary.BigEndian.AppendUint32(nil, uint32(width))
-	head = append(binary.BigEndian.AppendUint32(head, uint32(height)), 1, 0, 0, 0, 0) // one bit of grey
-	file := []byte("\x89PNG\r\n\x1a\n")
-	for _, chunk := range []struct {
-		kind string
-		body []byte
-	}{{"IHDR", head}, {"IDAT", packed.Bytes()}, {"IEND", nil}} {
-		file = binary.BigEndian.AppendUint32(file, uint32(len(chunk.body)))
-		sum := crc32.NewIEEE()
-		part := append([]byte(chunk.kind), chunk.body...)
-		_, _ = sum.Write(part)
-		file = append(append(file, part...), sum.Sum(nil)...)
-	}
-	return file
 }
 
 // page returns a document on A4 with the default margins.

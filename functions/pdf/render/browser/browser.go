@@ -6,12 +6,9 @@
 package browser
 
 import (
-	"bytes"
-	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -24,7 +21,7 @@ import (
 	"svcapi/functions/pdf/render/fetch"
 )
 
-// Options configure a Renderer. All fields but the last three are required.
+// Options configure a Renderer. All fields but Protections are required.
 type Options struct {
 	Path          string        // of the Chromium to start
 	Dir           string        // parent of the profile folders
@@ -35,7 +32,7 @@ type Options struct {
 	RecycleAfter  int           // renders
 	RecycleMemory int64         // bytes that the browser may hold between two renders
 	Protections   []Protection  // returned by Isolate; optional
-	Log           *slog.Logger  // receives starts and ends of browsers; nil: nothing is logged
+	Log           *slog.Logger  // receives starts and ends of browsers
 	scripts       bool          // tests only: the containment must hold with scripts, too
 }
 
@@ -81,9 +78,6 @@ type prepared struct {
 
 // New starts a browser in the background. After a failed start each Render tries again.
 func New(o Options) *Renderer {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	r := &Renderer{options: o, ready: make(chan prepared, 1)}
 	go r.replace(context.Background(), prepared{})
 	return r
@@ -316,22 +310,3 @@ var (
 	errSlowStart = fmt.Errorf("browser: not ready after %s", startTime)
 	errNoText    = errors.New("browser: self-test: no text in the PDF; are fonts and their configuration beside the browser?")
 )
-
-// showsText reports whether a PDF maps glyphs to characters (ISO 32000-1, 9.10.3): only text in a real font does.
-func showsText(pdf []byte) bool {
-	for {
-		_, rest, found := bytes.Cut(pdf, []byte("stream\n"))
-		if !found {
-			return false
-		}
-		pdf = rest
-		stream, err := zlib.NewReader(bytes.NewReader(rest))
-		if err != nil {
-			continue
-		}
-		text, _ := io.ReadAll(io.LimitReader(stream, 1<<20))
-		if bytes.Contains(text, []byte("endbfchar")) || bytes.Contains(text, []byte("endbfrange")) {
-			return true
-		}
-	}
-}

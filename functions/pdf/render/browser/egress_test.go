@@ -243,7 +243,7 @@ func (c *canary) render(t *testing.T, browser func(*canary) string, containing s
 	all := map[string]string{}
 	t.Run("documents", func(t *testing.T) { // returns when all browsers have ended
 		for first, scripts := range map[int]bool{0: false, 500: true} {
-			if scripts && !everything { // no function runs scripts: the long tests show that the network is closed to scripts, too
+			if scripts && !pdftest.Everything { // no function runs scripts: the long tests show that the network is closed to scripts, too
 				continue
 			}
 			documents, names := c.batches(first, containing)

@@ -359,7 +359,7 @@ func TestHanShapes(t *testing.T) {
 	}
 }
 
-// MissingGlyphs reports a shown character that no font has, and no text that is not shown
+// A shown character that no font has causes a warning, and no text that is not shown does
 // (docs/decisions/pdf.md#pdf-missing-glyphs).
 func TestMissingGlyphs(t *testing.T) {
 	t.Parallel()
@@ -387,8 +387,9 @@ func TestMissingGlyphs(t *testing.T) {
 			"<style>/* አ */</style><script>'አ'</script><details><summary>A</summary>አ</details>": false,
 		"<title>x\n/FontName /AAAAAA+SVCMissingGlyph\n</title><p>A": false,
 	} {
-		if got := MissingGlyphs(render(t, r, "<!DOCTYPE html><meta charset=utf-8>"+html)); got != want {
-			t.Errorf("%q: %v", html, got)
+		_, warnings, err := r.Render(t.Context(), Document{HTML: "<!DOCTYPE html><meta charset=utf-8>" + html, Geometry: a4})
+		if err != nil || strings.Contains(warnings, missingGlyphsWarning) != want {
+			t.Errorf("%q: %q, %v", html, warnings, err)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func TestGeometryOverridesDocument(t *testing.T) {
 	r := run(t, limitsOf(t))
 	n := 0
 	for name, css := range forms { // in random order: make test renders some of them, the long tests all
-		if n == 25 && !everything {
+		if n == 25 && !pdftest.Everything {
 			break
 		}
 		g := Geometry{Size: Sizes["A4"], Landscape: n%2 == 1, Margins: margins(15, 20, 25, 30)}

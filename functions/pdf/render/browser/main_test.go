@@ -62,7 +62,7 @@ func (c *counter) Write(line []byte) (int, error) {
 func limitsOf(t testing.TB) Options {
 	return Options{
 		Path: pdftest.Browser(), Dir: t.TempDir(), Time: 20 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
-		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(),
+		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(), Log: slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -109,7 +110,7 @@ func (p *page) warmUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !showsText(pdf) {
+	if !bytes.Contains(pdf, []byte("/Type /FontDescriptor")) { // of the fonts with text
 		return errNoText
 	}
 	p.s.mu.Lock()
@@ -157,7 +158,11 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 	if err := p.checkImages(); err != nil {
 		return nil, "", err
 	}
-	pages, err := countPages(pdf)
+	o, err := readObjects(pdf)
+	if err != nil {
+		return nil, "", err
+	}
+	pages, err := o.countPages()
 	if err != nil {
 		return nil, "", err
 	}
@@ -172,10 +177,10 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 			return nil, "", err
 		}
 	}
-	if warnings, err = p.warnings(d, pdf, wanted); err != nil {
+	if warnings, err = p.warnings(d, o, wanted); err != nil {
 		return nil, "", err
 	}
-	return pdf, warnings, removeLinks(pdf)
+	return pdf, warnings, o.removeLinks()
 }
 
 // load sets the document and waits until its images, styles and frames are loaded.

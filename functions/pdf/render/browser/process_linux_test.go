@@ -262,7 +262,7 @@ func TestOrphans(t *testing.T) {
 // After kills of browser processes at random moments under load, no request exceeds its limit, and no zombie and no folder
 // remains.
 func TestKilled(t *testing.T) {
-	if everything {
+	if pdftest.Everything {
 		storm(t, 60, 500*time.Millisecond)
 		return
 	}
