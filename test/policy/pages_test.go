@@ -191,6 +191,14 @@ func table(head []string, rows [][]string) string {
 	return out.String()
 }
 
+// across returns the cells of a row: the first ones, and one for each column.
+func across[C any](columns []C, of func(C) string, first ...string) []string {
+	for _, column := range columns {
+		first = append(first, of(column))
+	}
+	return first
+}
+
 // number writes a number with three digits that count, and thousands apart.
 func number(x float64) string {
 	text := strconv.FormatFloat(x, 'f', 0, 64)
@@ -517,10 +525,7 @@ func (m *model) demands() []demand {
 // rates is the table of what each rate asks of each quota, and its price.
 func (m *model) rates() string {
 	all := []float64{100, 1000, 10_000}
-	head := []string{"Quota", "Value"}
-	for _, rate := range all {
-		head = append(head, number(rate)+" a second")
-	}
+	head := across(all, func(rate float64) string { return number(rate) + " a second" }, "Quota", "Value")
 	var rows [][]string
 	first, warmed := map[float64]demand{}, map[float64]demand{}
 	for _, d := range m.demands() {
@@ -545,13 +550,7 @@ func (m *model) rates() string {
 		}
 		rows = append(rows, row)
 	}
-	one := func(what string, of func(rate float64) string) {
-		row := []string{what, ""}
-		for _, rate := range all {
-			row = append(row, of(rate))
-		}
-		rows = append(rows, row)
-	}
+	one := func(what string, of func(rate float64) string) { rows = append(rows, across(all, of, what, "")) }
 	one("First limit", func(rate float64) string { return first[rate].name })
 	one("First limit with warmed tables", func(rate float64) string { return warmed[rate].name })
 	one("`ApiRequestsPerSecond`, for the busiest route", func(rate float64) string {
@@ -593,18 +592,9 @@ func (m *model) rates() string {
 func (m *model) projects() string {
 	all := []float64{1000, 100_000, 1_000_000}
 	const own, kinds = 0.1, 2 // the share of projects with accounts of their own, and for how many kinds
-	head := []string{"$ a month, " + m.Regions[0]}
+	head := across(all, func(projects float64) string { return number(projects) + " projects" }, "$ a month, "+m.Regions[0])
 	var rows [][]string
-	one := func(what string, of func(projects float64) string) {
-		row := []string{what}
-		for _, projects := range all {
-			row = append(row, of(projects))
-		}
-		rows = append(rows, row)
-	}
-	for _, projects := range all {
-		head = append(head, number(projects)+" projects")
-	}
+	one := func(what string, of func(projects float64) string) { rows = append(rows, across(all, of, what)) }
 	scans := func(projects float64) float64 { return m.scanned(projects) * m.runs["settle"] * m.price("read", 0) }
 	secrets := func(projects float64) float64 { return projects * own * kinds }
 	one("Read units of one run of the settling function", func(p float64) string { return number(m.scanned(p)) })
