@@ -75,7 +75,7 @@ func TestPassword(t *testing.T) {
 		}
 	}
 	d := page("<p>x")
-	pdf, _, err := r.render(t.Context(), "", d)
+	pdf, _, err := r.render(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -434,7 +434,7 @@ func TestHostile(t *testing.T) {
 				}
 			}()
 			began := time.Now()
-			pdf, _, err := r.render(t.Context(), "", page(html))
+			pdf, _, err := r.render(t.Context(), page(html))
 			took := time.Since(began)
 			close(stop)
 			<-stopped
@@ -453,7 +453,7 @@ func TestHostile(t *testing.T) {
 			if peak.Load() > int64(c.MemoryMB)<<20 {
 				t.Errorf("the tree held %d MiB", peak.Load()>>20)
 			}
-			next, _, err := r.render(t.Context(), "", page("<p>the next document"))
+			next, _, err := r.render(t.Context(), page("<p>the next document"))
 			if err != nil || pdftest.Text(t, next) != "the next document" {
 				t.Errorf("the next document: %v", err)
 			}

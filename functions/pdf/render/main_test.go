@@ -47,9 +47,7 @@ func started(t testing.TB, c config) *renderer {
 
 // page returns a document on A4 with the default margins.
 func page(html string) browser.Document {
-	return browser.Document{HTML: html, Geometry: browser.Geometry{
-		Size: browser.Sizes["A4"], Margins: event.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15},
-	}}
+	return browser.Document{Event: event.Event{HTML: []byte(html), PageSize: "A4", Margins: around(15)}}
 }
 
 // TestRenewsPage checks that a document that reached the browser has the browser's next page awaited after the response
@@ -59,7 +57,7 @@ func TestRenewsPage(t *testing.T) {
 	for html, want := range map[string]int{"<p>x": 1, strings.Repeat("<p>", 1_000_000): 0} {
 		var waits []func(context.Context) error
 		r.after = func(_ context.Context, w afterresponse.Work) { waits = append(waits, w.Run) }
-		_, _, err := r.render(t.Context(), "", page(html))
+		_, _, err := r.render(t.Context(), page(html))
 		if len(waits) != want || (err == nil) != (want == 1) {
 			t.Fatalf("%.10s: %d waits, want %d; %v", html, len(waits), want, err)
 		}

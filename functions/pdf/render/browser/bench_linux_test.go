@@ -93,7 +93,7 @@ func BenchmarkRender(b *testing.B) {
 			defer r.Close()
 			d := startBare(b, pdftest.Browser())
 			defer d.process.end()
-			document := Document{HTML: html, Geometry: a4}
+			document := a4(html)
 			product := func() time.Duration {
 				began := time.Now()
 				if err := pass.Check(html); err != nil {
@@ -158,7 +158,7 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		began := time.Now()
 		r := New(limitsOf(b))
-		if _, _, err := r.Render(b.Context(), Document{HTML: pdftest.Invoice, Geometry: a4}); err != nil {
+		if _, _, err := r.Render(b.Context(), a4(pdftest.Invoice)); err != nil {
 			b.Fatal(err)
 		}
 		ours = append(ours, time.Since(began))

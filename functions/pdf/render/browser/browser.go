@@ -42,19 +42,11 @@ const startTime = 10 * time.Second
 // watchInterval is the time between two looks at the memory. The fastest known document takes 2 GB a second.
 const watchInterval = 20 * time.Millisecond
 
-// Document is the input of one render.
+// Document is the input of one render: a valid event, whose geometry overrides the page rules of the HTML. Without MaxBytes
+// those of the Options hold.
 type Document struct {
-	HTML     string // valid UTF-8
-	Header   string // HTML in the top margin of each page; empty: none
-	Footer   string // HTML in the bottom margin of each page; empty: none
-	Title    string // of the PDF; empty: the document's
-	Ranges   string // of the pages, as event.ParseRanges takes them; empty: all pages
-	Tagged   bool   // for assistive technology
-	Outline  bool   // bookmarks of the headings
-	Strict   bool   // a warning is a rejection
-	Geometry Geometry
-	Bytes    int64         // of the PDF; 0: those of the Options
-	Images   *fetch.Images // nil: none are loaded
+	event.Event
+	Images *fetch.Images // nil: none are loaded
 	// Finish returns the final PDF of a printed one, within the same limits. A Finish without an end outlives its render.
 	Finish func(pdf []byte) ([]byte, error)
 }
@@ -178,8 +170,8 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) (pdf []by
 	go r.watch(ctx, p.session, fail)
 	defer context.AfterFunc(page.crashed, func() { fail(errUnprintable) })()
 
-	if d.Bytes == 0 || d.Bytes > r.options.Bytes {
-		d.Bytes = r.options.Bytes
+	if d.MaxBytes == 0 || d.MaxBytes > r.options.Bytes {
+		d.MaxBytes = r.options.Bytes
 	}
 	if pdf, warnings, err = page.render(d, r.options.Pages); err == nil {
 		pdf, err = finish(ctx, pdf, d.Finish)

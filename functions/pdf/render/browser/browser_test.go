@@ -18,7 +18,7 @@ import (
 
 func render(t testing.TB, r *Renderer, html string) []byte {
 	t.Helper()
-	pdf, _, err := r.Render(t.Context(), Document{HTML: html, Geometry: a4})
+	pdf, _, err := r.Render(t.Context(), a4(html))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestContextsAreApart(t *testing.T) {
 	defer r.Close()
 	first := "<script>try{document.cookie='secret=1';localStorage.s='secret'}catch(e){}name='secret'</script>first"
 	second := "<p id=p>second</p><script>p.textContent=document.cookie+name;try{p.textContent+=localStorage.s}catch(e){}</script>"
-	_, _, _ = r.Render(t.Context(), Document{HTML: first, Geometry: a4})
+	_, _, _ = r.Render(t.Context(), a4(first))
 	if got := pdftest.Text(t, render(t, r, second)); strings.Contains(got, "secret") {
 		t.Error(got)
 	}
@@ -140,7 +140,9 @@ func TestLimits(t *testing.T) {
 				o.Memory = 500 << 20
 			}
 			r := run(t, o)
-			_, _, err := r.Render(t.Context(), Document{HTML: test.html, Geometry: a4, Finish: test.finish})
+			d := a4(test.html)
+			d.Finish = test.finish
+			_, _, err := r.Render(t.Context(), d)
 			var refused *event.RejectionError
 			switch {
 			case test.reason == "" && err != nil:
@@ -158,7 +160,7 @@ func TestLimits(t *testing.T) {
 func TestWarningsFail(t *testing.T) {
 	defer func(program string) { measure = program }(measure)
 	measure = "throw new RangeError(JSON.stringify(OPTIONS))"
-	_, _, err := run(t, limitsOf(t)).Render(t.Context(), Document{HTML: "<script></script>", Geometry: a4})
+	_, _, err := run(t, limitsOf(t)).Render(t.Context(), a4("<script></script>"))
 	if rejected, ok := errors.AsType[*event.RejectionError](err); !ok || rejected.Reason != "unprintable" {
 		t.Errorf("got %v", err)
 	}
@@ -187,7 +189,7 @@ func TestSelfTest(t *testing.T) {
 			if err := r.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
-			if _, _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*event.RejectionError)) {
+			if _, _, err := r.Render(t.Context(), a4("x")); err == nil || errors.As(err, new(*event.RejectionError)) {
 				t.Errorf("rendered: %v", err)
 			}
 			write(t, path+".new", "#!/bin/sh\nFONTCONFIG_FILE="+filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")+" LD_LIBRARY_PATH="+lib+" exec "+pdftest.Browser()+` "$@"`+"\n", 0o755)

@@ -43,7 +43,7 @@ func serveLines() {
 			r.Close()
 			return
 		}
-		_, _, err = r.Render(context.Background(), Document{HTML: strings.ReplaceAll(line, "LONG", strings.Repeat("x", 500_000)), Geometry: a4})
+		_, _, err = r.Render(context.Background(), a4(strings.ReplaceAll(line, "LONG", strings.Repeat("x", 500_000))))
 		_, _ = fmt.Fprintf(os.Stdout, "%d %v\n", starts.Load(), err)
 	}
 }
@@ -89,7 +89,10 @@ func next(t testing.TB, r *Renderer) prepared {
 	return p
 }
 
-var a4 = Geometry{Size: Sizes["A4"], Margins: margins(15, 15, 15, 15)}
+// a4 returns a document on A4 with the default margins.
+func a4(html string) Document {
+	return Document{Event: event.Event{HTML: []byte(html), PageSize: "A4", Margins: margins(15, 15, 15, 15)}}
+}
 
 func margins(top, right, bottom, left float64) event.Margins {
 	return event.Margins{Top: top, Right: right, Bottom: bottom, Left: left}

@@ -95,7 +95,7 @@ func TestMemory(t *testing.T) {
 	o.Memory = 300 << 20
 	r := run(t, o)
 	began := time.Now()
-	_, _, err := r.Render(t.Context(), Document{HTML: "<table>" + strings.Repeat("<tr><td>x<td>y", 20_000), Geometry: a4})
+	_, _, err := r.Render(t.Context(), a4("<table>"+strings.Repeat("<tr><td>x<td>y", 20_000)))
 	var refused *event.RejectionError
 	if !errors.As(err, &refused) || refused.Reason != "memory" || !strings.Contains(refused.Message, "300 MiB") {
 		t.Errorf("got %v after %v", err, time.Since(began))
@@ -136,13 +136,13 @@ func TestClose(t *testing.T) {
 	r := run(t, o)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, _, err := r.Render(ctx, Document{HTML: strings.Repeat("<p>x", 20_000), Geometry: a4}); err == nil {
+	if _, _, err := r.Render(ctx, a4(strings.Repeat("<p>x", 20_000))); err == nil {
 		t.Error("rendered within 30 ms")
 	}
 	render(t, r, "next")
 	r.Close()
 	gone(t, o.Dir)
-	if _, _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil {
+	if _, _, err := r.Render(t.Context(), a4("x")); err == nil {
 		t.Error("rendered after Close")
 	}
 	r.Close() // a second call has no effect
@@ -189,7 +189,7 @@ func storm(t *testing.T, kills int, between time.Duration) {
 				default:
 				}
 				began := time.Now()
-				_, _, err := r.Render(t.Context(), Document{HTML: strings.Repeat("<p>x", 500), Geometry: a4})
+				_, _, err := r.Render(t.Context(), a4(strings.Repeat("<p>x", 500)))
 				// Twice the limit, because a render waits for that of the other goroutine, which may have two attempts.
 				if took := time.Since(began); took > 4*o.Time {
 					t.Errorf("a render took %v", took)
@@ -243,7 +243,7 @@ func TestOrphans(t *testing.T) {
 		p := next(t, r)
 		if i%2 == 0 { // during a render
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			if _, _, err := r.Render(ctx, Document{HTML: strings.Repeat("x", 300_000), Geometry: a4}); err == nil {
+			if _, _, err := r.Render(ctx, a4(strings.Repeat("x", 300_000))); err == nil {
 				t.Error("rendered within 200 ms")
 			}
 			cancel()

@@ -102,12 +102,12 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 	p.mu.Lock()
 	blocked := maps.Clone(p.blocked)
 	p.mu.Unlock()
-	document := strings.ToLower(d.HTML)
-	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(d.HTML)
-	if sizes := sheets(o.pdf); d.Geometry.CSSSize && len(sizes) > 0 {
-		d.Geometry.Size, d.Geometry.Landscape = sizes[0], false
+	document := strings.ToLower(string(d.HTML))
+	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(string(d.HTML))
+	if sizes := sheets(o.pdf); d.CSSSize && len(sizes) > 0 {
+		d.PageSize, d.PageWidth, d.PageHeight, d.Landscape = "", sizes[0].width, sizes[0].height, false
 	}
-	width, height, scale := d.Geometry.content()
+	width, height, scale := d.content()
 	printed := o.printedScale()
 	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, o.missGlyphs()
 	m := measured{Blocked: len(blocked)}
@@ -120,7 +120,7 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 		}
 		options := map[string]any{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
-			"images": named("image-set("), "templates": []string{d.Header, d.Footer}, "permitted": templateElements,
+			"images": named("image-set("), "templates": []string{string(d.Header), string(d.Footer)}, "permitted": templateElements,
 			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
