@@ -184,6 +184,11 @@ func Chequered(width, height int) []byte {
 	return join([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", header), chunk("IDAT", packed.Bytes()), chunk("IEND", nil))
 }
 
+// DataPNG returns the PNG of Chequered as a data URL.
+func DataPNG(width, height int) string {
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(Chequered(width, height))
+}
+
 func pngHeader(width, height uint32) []byte {
 	header := binary.BigEndian.AppendUint32(nil, width)
 	return append(binary.BigEndian.AppendUint32(header, height), 8, 2, 0, 0, 0)

@@ -53,10 +53,6 @@ func laughs(levels int, attribute string) func() string {
 	}
 }
 
-func dataPNG(width, height int) string {
-	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(pdftest.Chequered(width, height))
-}
-
 func noise(n int) func() string {
 	return func() string {
 		random := rand.New(rand.NewPCG(3, 4))
@@ -173,12 +169,12 @@ var bombs = []bomb{
 	{"fixed on each page", fixed("<div style='position:fixed;inset:0;background:conic-gradient(red,blue)'></div><div style='height:400000mm'>"), false},
 
 	// Images.
-	{"a large data image", func() string { return "<img src=" + dataPNG(20_000, 20_000) + ">" }, true},
+	{"a large data image", func() string { return "<img src=" + pdftest.DataPNG(20_000, 20_000) + ">" }, true},
 	{"a hidden data image", func() string {
-		return "<style>@import 'data:text/css;base64," + base64.StdEncoding.EncodeToString([]byte("body{background:url("+dataPNG(9_000, 9_000)+")}")) + "'</style>x"
+		return "<style>@import 'data:text/css;base64," + base64.StdEncoding.EncodeToString([]byte("body{background:url("+pdftest.DataPNG(9_000, 9_000)+")}")) + "'</style>x"
 	}, false},
 	{"an image in an image", func() string {
-		return `<img src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString([]byte("<svg xmlns='http://www.w3.org/2000/svg'><image width='9' height='9' href='"+dataPNG(9_000, 9_000)+"'/></svg>")) + `">`
+		return `<img src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString([]byte("<svg xmlns='http://www.w3.org/2000/svg'><image width='9' height='9' href='"+pdftest.DataPNG(9_000, 9_000)+"'/></svg>")) + `">`
 	}, false},
 	{"one image, often", func() string { return clip(strings.Repeat("<img width=1 src=https://IMAGES/20>", 9_000)) }, false},
 	{"as many pixels as allowed", fixed("<img width=99 src=https://IMAGES/20?1><img width=99 src=https://IMAGES/20?2><img width=99 src=https://IMAGES/20?3>"), false},
@@ -205,7 +201,7 @@ var bombs = []bomb{
 	{"an image that drips", fixed("<img src=https://IMAGES/drip>"), false},
 	{"a broken image", fixed("<img src=https://IMAGES/broken>"), false},
 	{"a tiled image", func() string {
-		return "<body style='background:url(" + dataPNG(1, 1) + ") 0 0/1px 1px'><div style='height:3000mm'>"
+		return "<body style='background:url(" + pdftest.DataPNG(1, 1) + ") 0 0/1px 1px'><div style='height:3000mm'>"
 	}, false},
 
 	// SVG.

@@ -22,7 +22,6 @@ import (
 type renderer struct {
 	browser *browser.Renderer
 	images  *fetch.Client
-	limits  limits.Limits
 	after   afterResponse
 }
 
@@ -45,7 +44,7 @@ func newRenderer(c config, protections []browser.Protection, after afterResponse
 	if err := browser.RemoveStale(o.Dir); err != nil {
 		o.Log.Warn("stale folders were not removed", "error", err.Error())
 	}
-	r := &renderer{browser: browser.New(o), images: images, limits: documentLimits, after: after}
+	r := &renderer{browser: browser.New(o), images: images, after: after}
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
 	// A failed start is not an error of newRenderer: each request tries again.
@@ -106,7 +105,7 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 
 // render returns the PDF of a document with its warnings. The document causes every error that wraps an *event.RejectionError.
 func (r *renderer) render(ctx context.Context, d browser.Document) (pdf []byte, warnings string, err error) {
-	if err := r.limits.Check(string(d.HTML), string(d.Header), string(d.Footer)); err != nil {
+	if err := documentLimits.Check(string(d.HTML), string(d.Header), string(d.Footer)); err != nil {
 		return nil, "", err
 	}
 	d.HTML = []byte(limits.Block(string(d.HTML), r.images.Permitted))

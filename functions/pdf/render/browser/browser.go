@@ -224,7 +224,7 @@ func (r *Renderer) watch(ctx context.Context, s *session, fail context.CancelCau
 			pids = append(groupMembers(s.group), os.Getpid())
 		}
 		if memory(pids) > r.options.Memory {
-			fail(exceeded("memory", "rendering needs more than %d MiB of memory", r.options.Memory>>20))
+			fail(event.Exceeded("memory", "rendering needs more than %d MiB of memory", r.options.Memory>>20))
 			s.end()
 			return
 		}

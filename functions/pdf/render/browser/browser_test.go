@@ -173,8 +173,11 @@ func TestSelfTest(t *testing.T) {
 	lib := filepath.Join(filepath.Dir(pdftest.Browser()), "lib")
 	empty := filepath.Join(bare, "empty.conf")
 	write(t, empty, "<fontconfig></fontconfig>", 0o644)
+	with := func(fonts string) string {
+		return "#!/bin/sh\nFONTCONFIG_FILE=" + fonts + " LD_LIBRARY_PATH=" + lib + " exec " + pdftest.Browser() + ` "$@"` + "\n"
+	}
 	for name, test := range map[string]struct{ script, want string }{
-		"no fonts":   {"#!/bin/sh\nFONTCONFIG_FILE=" + empty + " LD_LIBRARY_PATH=" + lib + " exec " + pdftest.Browser() + ` "$@"` + "\n", "self-test"},
+		"no fonts":   {with(empty), "self-test"},
 		"no program": {"#!/none\n", "start"},
 		"ends":       {"#!/bin/sh\nexit 1\n", "has ended"},
 	} {
@@ -192,7 +195,7 @@ func TestSelfTest(t *testing.T) {
 			if _, _, err := r.Render(t.Context(), a4("x")); err == nil || errors.As(err, new(*event.RejectionError)) {
 				t.Errorf("rendered: %v", err)
 			}
-			write(t, path+".new", "#!/bin/sh\nFONTCONFIG_FILE="+filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")+" LD_LIBRARY_PATH="+lib+" exec "+pdftest.Browser()+` "$@"`+"\n", 0o755)
+			write(t, path+".new", with(filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")), 0o755)
 			if err := os.Rename(path+".new", path); err != nil {
 				t.Fatal(err)
 			}

@@ -121,7 +121,7 @@ func TestFreeze(t *testing.T) {
 	places := make(chan struct{}, 6)
 	for name, test := range map[string]struct{ html, end string }{
 		"page":    {"<p>x", "<nil>"},
-		"browser": {"LONG", "browser: rendering took longer than 2s"},
+		"browser": {"LONG", "rendering took longer than 2s"},
 	} {
 		for _, moment := range moments {
 			running.Go(func() {

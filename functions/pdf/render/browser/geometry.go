@@ -52,7 +52,7 @@ func sheets(pdf []byte) []size {
 func checkSize(pdf []byte) error {
 	for _, s := range sheets(pdf) {
 		if max(s.width, s.height) > event.MaxSide+1 { // Chromium rounds to whole CSS pixels
-			return exceeded(reasonPages, "a page of the document is longer than %d mm", event.MaxSide)
+			return event.Exceeded(reasonPages, "a page of the document is longer than %d mm", event.MaxSide)
 		}
 	}
 	return nil

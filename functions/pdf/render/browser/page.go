@@ -167,7 +167,7 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 		return nil, "", err
 	}
 	if pages > maxPages {
-		return nil, "", exceeded(reasonPages, "the document has more than %d pages", maxPages)
+		return nil, "", event.Exceeded(reasonPages, "the document has more than %d pages", maxPages)
 	}
 	if _, lastStart, ok := event.ParseRanges(d.PageRanges); ok && pages <= pagesBefore(wanted, lastStart) {
 		return nil, "", errNoPage
@@ -348,7 +348,7 @@ func (p *page) read(stream proto.IOStreamHandle, maxBytes int64) ([]byte, error)
 			continue
 		}
 		if size > maxBytes {
-			return nil, exceeded(event.ReasonSize, "the PDF has %d bytes; at most %d are allowed", size, maxBytes)
+			return nil, event.TooLarge(size, maxBytes)
 		}
 		return pdf, nil
 	}

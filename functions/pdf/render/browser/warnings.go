@@ -173,9 +173,9 @@ func (p *page) reject(d Document, header []string, m measured, wanted []event.Ra
 		}
 	}
 	found := strings.Join(header, ", ")
-	return fmt.Errorf("browser: %w", &event.RejectionError{
+	return &event.RejectionError{
 		Reason: reasonWarnings, Message: "strict is true, and the document has warnings: " + found, Address: found,
-	})
+	}
 }
 
 // screenScale is the scale of CSS pixels in a page's content: Chromium draws 300 units an inch.

@@ -1,33 +1,23 @@
 package limits
 
 import (
-	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"image"
-	"image/png"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"svcapi/functions/pdf/render/event"
+	"svcapi/test/pdftest"
 )
 
 var limits = Limits{Elements: 100, Depth: 20, Tables: 3, Pixels: 5000}
 
-func dataURL(t testing.TB, width, height int) string {
-	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		t.Fatal(err)
-	}
-	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
-}
-
 // Each limit of elements, depth, tables and image pixels returns an error that names the limit.
 func TestCheck(t *testing.T) {
-	small, large := dataURL(t, 60, 60), dataURL(t, 80, 80)
+	small, large := pdftest.DataPNG(60, 60), pdftest.DataPNG(80, 80)
 	quoted := strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;")
 	plain, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(large, "data:image/png;base64,"))
 	tests := []struct{ name, html, want string }{
