@@ -104,7 +104,6 @@ func TestSheets(t *testing.T) {
 	}{
 		{"receipt", "", event.Event{PageWidth: 80, PageHeight: 2000}, 227, 5669},
 		{"smallest", "", event.Event{PageWidth: 10, PageHeight: 10}, 28, 28},
-		{"page rule that the request overrides", "@page{size:80mm 200mm}", event.Event{PageSize: "A4"}, 596, 842},
 		{"page rule", "@page{size:80mm 200mm;margin:40mm}", event.Event{PageSize: "A4", CSSSize: true}, 227, 567},
 		{"no page rule", "", event.Event{PageSize: "Letter", Landscape: true, CSSSize: true}, 792, 612},
 		{"huge page rule", "@page{size:1000000cm 1000000cm}", event.Event{PageSize: "A4", CSSSize: true}, 0, 0},

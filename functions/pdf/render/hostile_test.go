@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -359,39 +362,29 @@ func imageServer(w http.ResponseWriter, r *http.Request) {
 // large20 is an image with the maximum of pixels, drawn once.
 var large20 = sync.OnceValue(func() []byte { return pdftest.Chequered(5_000, 4_000) })
 
+// held matches the parent of a process in its status, and the sizes of its private memory.
+var held = regexp.MustCompile(`(?m)^(PPid|RssAnon|RssShmem):\s*(\d+)`)
+
 // resident returns the private memory of this process and its children in bytes, as the limit of the function counts.
 func resident() (sum int64) {
-	self := os.Getpid()
-	entries, _ := os.ReadDir("/proc")
-	parent := map[int]int{}
-	own := map[int]int64{}
-	for _, entry := range entries {
-		var pid, ppid int
-		if _, err := fmt.Sscan(entry.Name(), &pid); err != nil {
-			continue
-		}
-		status, err := os.ReadFile("/proc/" + entry.Name() + "/status")
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(status)) {
-			var kib int64
-			name, value, _ := strings.Cut(line, ":")
-			switch name {
-			case "PPid":
-				_, _ = fmt.Sscan(value, &ppid)
-			case "RssAnon", "RssShmem":
-				if _, err := fmt.Sscan(value, &kib); err == nil {
-					own[pid] += kib << 10
-				}
+	parent, own := map[int]int{}, map[int]int64{}
+	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, name := range statuses {
+		status, _ := os.ReadFile(name) // empty where the process has ended
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		for _, match := range held.FindAllSubmatch(status, -1) {
+			n, _ := strconv.Atoi(string(match[2]))
+			if string(match[1]) == "PPid" {
+				parent[pid] = n
+			} else {
+				own[pid] += int64(n) << 10
 			}
 		}
-		parent[pid] = ppid
 	}
-	for pid, held := range own {
+	for pid, size := range own {
 		for up := pid; up > 1; up = parent[up] {
-			if up == self {
-				sum += held
+			if up == os.Getpid() {
+				sum += size
 				break
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,28 +28,20 @@ type task struct {
 	name               string
 }
 
-func tasks() []task {
+// stated matches process, name, state, parent and group in /proc/PID/stat. The name may contain spaces and brackets.
+var stated = regexp.MustCompile(`(?s)^(\d+) \((.*)\) (\S) (\d+) (\d+) `)
+
+func tasks() (all []task) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	var all []task
 	for _, name := range stats {
-		stat, err := os.ReadFile(name)
-		if err != nil {
-			continue
+		stat, _ := os.ReadFile(name) // empty where the process has ended
+		if f := stated.FindStringSubmatch(string(stat)); f != nil {
+			t := task{name: f[2], zombie: f[3] == "Z" || f[3] == "X"}
+			t.pid, _ = strconv.Atoi(f[1])
+			t.parent, _ = strconv.Atoi(f[4])
+			t.group, _ = strconv.Atoi(f[5])
+			all = append(all, t)
 		}
-		// "pid (name) state ppid pgrp …"; the name may contain spaces and brackets.
-		open, shut := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
-		if open < 0 || shut < open {
-			continue
-		}
-		fields := bytes.Fields(stat[shut+1:])
-		if len(fields) < 3 {
-			continue
-		}
-		t := task{zombie: fields[0][0] == 'Z' || fields[0][0] == 'X', name: string(stat[open+1 : shut])}
-		t.pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		t.parent, _ = strconv.Atoi(string(fields[1]))
-		t.group, _ = strconv.Atoi(string(fields[2]))
-		all = append(all, t)
 	}
 	return all
 }
