@@ -28,7 +28,6 @@ type Options struct {
 	Time          time.Duration // for one render
 	Memory        int64         // bytes, of the browser's processes and this one
 	Pages         int           // of one PDF
-	Bytes         int64         // of one PDF, unless the document has fewer
 	RecycleAfter  int           // renders
 	RecycleMemory int64         // bytes that the browser may hold between two renders
 	Protections   []Protection  // returned by Isolate; optional
@@ -42,8 +41,7 @@ const startTime = 10 * time.Second
 // watchInterval is the time between two looks at the memory. The fastest known document takes 2 GB a second.
 const watchInterval = 20 * time.Millisecond
 
-// Document is the input of one render: a valid event, whose geometry overrides the page rules of the HTML. Without MaxBytes
-// those of the Options hold.
+// Document is the input of one render: a valid event, whose geometry overrides the page rules of the HTML.
 type Document struct {
 	event.Event
 	Images *fetch.Images // nil: none are loaded
@@ -170,9 +168,6 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) (pdf []by
 	go r.watch(ctx, p.session, fail)
 	defer context.AfterFunc(page.crashed, func() { fail(errUnprintable) })()
 
-	if d.MaxBytes == 0 || d.MaxBytes > r.options.Bytes {
-		d.MaxBytes = r.options.Bytes
-	}
 	if pdf, warnings, err = page.render(d, r.options.Pages); err == nil {
 		pdf, err = finish(ctx, pdf, d.Finish)
 	}

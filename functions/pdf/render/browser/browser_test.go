@@ -134,7 +134,7 @@ func TestLimits(t *testing.T) {
 			o := o
 			switch test.reason {
 			case "size":
-				o.Pages, o.Bytes = 500, 6_000
+				o.Pages = 500
 			case "time":
 				o.Time = 2 * time.Second
 			case "memory":
@@ -143,6 +143,9 @@ func TestLimits(t *testing.T) {
 			r := run(t, o)
 			d := a4(test.html)
 			d.Finish = test.finish
+			if test.reason == "size" {
+				d.MaxBytes = 6_000
+			}
 			_, _, err := r.Render(t.Context(), d)
 			var refused *event.RejectionError
 			switch {

@@ -30,6 +30,7 @@ func TestParse(t *testing.T) {
 		`"version":1`:             `"version":2`,
 		`"version":1,`:            ``,
 		`"max_bytes":9`:           `"max_bytes":0`,
+		`"max_bytes":9,`:          `"max_bytes":67108865,`,
 		`"html":"`:                `"html":"-`,
 		`"html"`:                  `"text"`,
 		`"Legal"`:                 `"A5"`,
