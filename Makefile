@@ -220,7 +220,7 @@ policy:
 	go test ./test/policy
 
 pages: $(VENV)/.ready ## the computed sections of docs/costs.md, docs/scale.md, docs/decisions.md and README.md
-	go test -count=1 -run '^(TestCosts|TestScale|TestDecisions)$$' ./test/policy -update
+	go test -count=1 -run '^(TestCosts|TestDecisions)$$' ./test/policy -update
 
 $(VENV)/.ready: tools/requirements.txt
 	python3 -m venv --clear $(VENV)

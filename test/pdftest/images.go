@@ -2,6 +2,7 @@ package pdftest
 
 import (
 	"bytes"
+	"compress/zlib"
 	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
@@ -167,6 +168,25 @@ func encoded(encode func(*bytes.Buffer) error) []byte {
 
 func pngOf(m image.Image) []byte {
 	return encoded(func(b *bytes.Buffer) error { return png.Encode(b, m) })
+}
+
+// Chequered returns a PNG of the given size in few bytes and little memory: a pixel is one bit.
+func Chequered(width, height int) []byte {
+	var packed bytes.Buffer
+	pixels := zlib.NewWriter(&packed)
+	row := append([]byte{0}, bytes.Repeat([]byte{0xf0}, (width+7)/8)...)
+	for range height {
+		_, _ = pixels.Write(row)
+	}
+	_ = pixels.Close()
+	header := pngHeader(uint32(width), uint32(height))
+	header[8], header[9] = 1, 0 // one bit of grey
+	return join([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", header), chunk("IDAT", packed.Bytes()), chunk("IEND", nil))
+}
+
+// DataPNG returns the PNG of Chequered as a data URL.
+func DataPNG(width, height int) string {
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(Chequered(width, height))
 }
 
 func pngHeader(width, height uint32) []byte {

@@ -8,7 +8,11 @@ import (
 	"flag"
 	"fmt"
 	"image"
+	"io"
+	"log"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,6 +141,16 @@ func among(names []string, pattern string) string {
 		return ""
 	}
 	return "^(" + strings.Join(chosen, "|") + ")$/" + below
+}
+
+// Serve starts a server with a certificate of its own, which ends with the test.
+func Serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
 }
 
 // Browser is the path of the browser, within Main.

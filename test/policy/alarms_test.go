@@ -1,12 +1,8 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,13 +20,9 @@ var declaredOperation = regexp.MustCompile(`(?s)Name:\s*"([a-z_]+)",\s*Method:.*
 // operations returns the operations by their names, as metrics carry them, and whether each has a price.
 var operations = sync.OnceValue(func() map[string]bool {
 	paid := map[string]bool{}
-	files, _ := filepath.Glob(root("functions", "*", "*.go"))
-	for _, file := range files {
-		text, _ := os.ReadFile(file)
-		for _, match := range declaredOperation.FindAllSubmatch(text, -1) {
-			if !strings.HasSuffix(file, "_test.go") {
-				paid[string(match[1])] = strings.Contains(string(match[0]), "Price: ")
-			}
+	for file := range product() {
+		for _, match := range declaredOperation.FindAllStringSubmatch(files()[file], -1) {
+			paid[match[1]] = strings.Contains(match[0], "Price: ")
 		}
 	}
 	return paid
@@ -52,6 +44,7 @@ var (
 	mathID        = regexp.MustCompile(`\b[a-z]\w*\b`)
 	printedMetric = regexp.MustCompile(`Name: "([A-Za-z_]+)", Unit:[^\n]*?(?:By: \[\]string\{([^}]*)\}[^\n]*)?\n|state\.metric\("([A-Za-z]+)"\)`)
 	quotedName    = regexp.MustCompile(`"([a-z_]+)"`)
+	scheduledFile = regexp.MustCompile("^functions/(settle|ratesync|security/listsync|sms/resolve)/")
 )
 
 // ownMetric is a metric that functions print.
@@ -63,40 +56,32 @@ type ownMetric struct {
 // ownMetrics returns the metrics that the functions print, by name.
 var ownMetrics = sync.OnceValue(func() map[string]ownMetric {
 	metrics := map[string]ownMetric{}
-	for _, folder := range []string{"functions", "shared"} {
-		_ = filepath.WalkDir(root(folder), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
+	for _, path := range slices.Sorted(maps.Keys(product())) {
+		scheduled := scheduledFile.MatchString(path)
+		for _, match := range printedMetric.FindAllStringSubmatch(files()[path], -1) {
+			by, name := match[2], match[1]+match[3]
+			var dimensions []string
+			if by == "" || strings.Contains(by, "telemetry.ByStage") {
+				dimensions = []string{""}
 			}
-			text, err := os.ReadFile(path)
-			for _, match := range printedMetric.FindAllSubmatch(text, -1) {
-				by, names := string(match[2]), string(match[1])+string(match[3])
-				var dimensions []string
-				if by == "" || strings.Contains(by, "telemetry.ByStage") {
-					dimensions = []string{""}
-				}
-				if strings.Contains(by, "telemetry.ByVersion") {
-					dimensions = append(dimensions, "version")
-				}
-				for _, name := range quotedName.FindAllStringSubmatch(by, -1) {
-					dimensions = append(dimensions, name[1])
-				}
-				scheduled := regexp.MustCompile("functions/(settle|ratesync|security/listsync|sms/resolve)/").MatchString(path)
-				metrics[names] = ownMetric{dimensions, scheduled && !bytes.Contains(match[0], []byte("SkipZero: true"))}
+			if strings.Contains(by, "telemetry.ByVersion") {
+				dimensions = append(dimensions, "version")
 			}
-			return err
-		})
+			for _, quoted := range quotedName.FindAllStringSubmatch(by, -1) {
+				dimensions = append(dimensions, quoted[1])
+			}
+			metrics[name] = ownMetric{dimensions, scheduled && !strings.Contains(match[0], "SkipZero: true")}
+		}
 	}
 	return metrics
 })
 
 // outcomes are the values of the dimension "outcome": the texts of its file that no other purpose has.
 var outcomes = sync.OnceValue(func() (names []string) {
-	text, _ := os.ReadFile(root("shared", "api", "log.go"))
-	_, text, _ = bytes.Cut(text, []byte("var outcomes ="))
-	text, _, _ = bytes.Cut(text, []byte("// maxPayload"))
-	for _, match := range regexp.MustCompile(`(?:: |return |\boutcome[A-Z]\w* += )"([a-z_]+)"`).FindAllSubmatch(text, -1) {
-		names = append(names, string(match[1]))
+	_, text, _ := strings.Cut(read("shared", "api", "log.go"), "var outcomes =")
+	text, _, _ = strings.Cut(text, "// maxPayload")
+	for _, match := range regexp.MustCompile(`(?:: |return |\boutcome[A-Z]\w* += )"([a-z_]+)"`).FindAllStringSubmatch(text, -1) {
+		names = append(names, match[1])
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -117,7 +102,7 @@ func alarms(s *templateFile) (f findings) {
 		// Lambda.
 		version := "${" + function.id + "Version.Version}"
 		watches := []string{"AWS/Lambda Errors Sum FunctionName=${" + function.id + "} Resource=${" + function.id + "}:live ExecutedVersion=" + version}
-		if main, err := os.ReadFile(root("functions", template.Package(function.id), "main.go")); err == nil && bytes.Contains(main, []byte("api.Main(")) {
+		if strings.Contains(files()["functions/"+template.Package(function.id)+"/main.go"], "api.Main(") {
 			watches = append(watches, "SVC/${Stage} InternalErrors Sum version=${"+function.id+"}:"+version)
 		}
 		every[function.stem()+canary] = watches
@@ -130,12 +115,8 @@ func alarms(s *templateFile) (f findings) {
 			every["TablesThrottledAlarm"] = append(every["TablesThrottledAlarm"], "AWS/DynamoDB "+metric+"ThrottleEvents Sum TableName=${"+table.id+"}")
 		}
 	}
-	runbook, err := os.ReadFile(root("docs", "runbook.md"))
-	if err != nil {
-		f.add("%v", err)
-	}
 	chapters, explained := map[string]bool{}, map[string]bool{}
-	for line := range strings.Lines(string(runbook)) {
+	for line := range strings.Lines(files()["docs/runbook.md"]) {
 		if title, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
 			chapters[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = true // as its link
 		}

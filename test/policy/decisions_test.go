@@ -2,11 +2,8 @@ package policy
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -94,43 +91,17 @@ func tested(slug, names string, tests map[string][]string) (f findings) {
 	return f
 }
 
-// sources calls visit for every file below the repository's root with one of the extensions. Hidden folders and those of
-// packages are left out.
-func sources(t *testing.T, visit func(file, text string), extensions ...string) {
-	t.Helper()
-	skipped := []string{"node_modules", "dist"}
-	err := filepath.WalkDir(root(), func(file string, entry fs.DirEntry, err error) error {
-		skip := strings.HasPrefix(entry.Name(), ".") || slices.Contains(skipped, entry.Name())
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && skip && file != root():
-			return fs.SkipDir
-		case entry.IsDir() || !slices.Contains(extensions, filepath.Ext(file)):
-			return nil
-		}
-		text, err := os.ReadFile(file)
-		below, _ := filepath.Rel(root(), file)
-		visit(filepath.ToSlash(below), string(text))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestDecisions checks that each decision of docs/decisions has an anchor of its own, a test that cites the anchor and a
 // line of the index, that each row of docs/threat-model.md names tests that exist, and that each citation of a decision,
 // and of an operation or a component of the contract, has its target.
 func TestDecisions(t *testing.T) {
-	files, pages, tests, cited := map[string]string{}, map[string]string{}, map[string][]string{}, map[string]bool{}
-	sources(t, func(file, text string) {
-		files[file] = text
+	pages, tests, cited := map[string]string{}, map[string][]string{}, map[string]bool{}
+	for file, text := range files() {
 		if page, ok := strings.CutPrefix(file, "docs/decisions/"); ok {
 			pages[strings.TrimSuffix(page, ".md")] = text
 		}
 		if !strings.HasSuffix(file, "_test.go") {
-			return
+			continue
 		}
 		for _, match := range testForm.FindAllStringSubmatch(text, -1) {
 			tests[path.Dir(file)] = append(tests[path.Dir(file)], match[1])
@@ -138,14 +109,14 @@ func TestDecisions(t *testing.T) {
 		for _, match := range citedForm.FindAllStringSubmatch(text, -1) {
 			cited[match[2]] = true
 		}
-	}, ".go", ".md", ".yaml", ".yml", ".mk", ".js")
+	}
 	where, index, found := decisions(pages, cited)
-	for _, finding := range append(found, threats(files["docs/threat-model.md"], tests)...) {
+	for _, finding := range append(found, threats(files()["docs/threat-model.md"], tests)...) {
 		t.Error(finding)
 	}
 	computed(t, "docs/decisions.md", map[string]string{"index": index})
-	named := contractNames(t)
-	for file, text := range files {
+	named := contractNames()
+	for file, text := range files() {
 		for _, match := range citedForm.FindAllStringSubmatch(text, -1) {
 			if page := where[match[2]]; page == "" || page != match[1] {
 				t.Errorf("%s cites %s, which is no decision; a page with that anchor is %q", file, match[0], page)
@@ -160,8 +131,8 @@ func TestDecisions(t *testing.T) {
 }
 
 // contractNames are the operations and the components of openapi.yaml.
-func contractNames(t *testing.T) map[string]bool {
-	doc := document(t)
+func contractNames() map[string]bool {
+	doc := document()
 	names := map[string]bool{}
 	for _, item := range doc.Paths.Map() {
 		for _, operation := range item.Operations() {

@@ -55,7 +55,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("responses.json does not have %s", name)
 		}
 	}
-	s, doc := current(t), document(t)
+	s, doc := current(), document()
 	routes, called := s.routes(), map[string]bool{} // functions, and routes with a file
 	for name, c := range all {
 		if c.About == "" {

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,27 +23,20 @@ type pkg struct {
 }
 
 // packages are this module's packages by path below the module.
-func packages(t *testing.T) map[string]pkg {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", "./...")
-	cmd.Dir = root()
-	var failure bytes.Buffer
-	cmd.Stderr = &failure
-	output, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, failure.String())
-	}
+var packages = sync.OnceValue(func() map[string]pkg {
+	output, err := run(root(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", "./...")
 	out := map[string]pkg{}
-	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+	for decoder := json.NewDecoder(bytes.NewReader(output)); err == nil; {
 		var p pkg
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return out
-		} else if err != nil {
-			t.Fatal(err)
+		if err = decoder.Decode(&p); err == nil {
+			out[strings.TrimPrefix(p.ImportPath, module)] = p
 		}
-		out[strings.TrimPrefix(p.ImportPath, module)] = p
 	}
-}
+	if !errors.Is(err, io.EOF) {
+		panic(err)
+	}
+	return out
+})
 
 // layer is the top folder of a package, and its function's for one of a function.
 func layer(path string) (top, function string) {
@@ -93,7 +86,7 @@ func isFunction(path string) bool {
 const rendererPath = "functions/pdf/render"
 
 func TestLayers(t *testing.T) {
-	for path, p := range packages(t) {
+	for path, p := range packages() {
 		for _, imports := range []struct {
 			list []string
 			test bool
@@ -147,13 +140,12 @@ func TestForbiddenImports(t *testing.T) {
 // operator's command line; the local stack is not a program.
 func TestSharedIsShared(t *testing.T) {
 	users := map[string][]string{}
-	all := packages(t)
-	for path := range all {
+	for path := range packages() {
 		if top, _ := layer(path); top == "shared" {
 			users[path] = nil
 		}
 	}
-	for path, p := range all {
+	for path, p := range packages() {
 		if path != "cmd/svc" && !isFunction(path) {
 			continue // the vendors of a function and such are among the function's own Deps
 		}
@@ -191,7 +183,7 @@ var tooHeavy = []string{
 var excused = map[string]string{"functions/docs": "go.yaml.in/yaml/v3", rendererPath: "go.yaml.in/yaml/v3"}
 
 func TestFunctionsStaySmall(t *testing.T) {
-	for path, p := range packages(t) {
+	for path, p := range packages() {
 		// The binary's packages are the Deps of the function's own package; its benchmarks are not in it.
 		if !isFunction(path) {
 			continue

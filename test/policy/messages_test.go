@@ -3,7 +3,6 @@ package policy
 import (
 	"go/ast"
 	"go/token"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,8 +14,7 @@ import (
 
 // texts returns the texts of the product's files as patterns: constants and joined constants, in which a verb of a
 // format and anything that is no constant stand for some text.
-func texts(t *testing.T) []*regexp.Regexp {
-	t.Helper()
+func texts() []*regexp.Regexp {
 	verb := regexp.MustCompile(`%(\[\d\])?[+#.\d]*[a-z]`)
 	var text func(e ast.Expr) string
 	text = func(e ast.Expr) string {
@@ -31,8 +29,8 @@ func texts(t *testing.T) []*regexp.Regexp {
 		return "%s"
 	}
 	var found []*regexp.Regexp
-	for _, file := range productFiles(t) {
-		ast.Inspect(file.syntax, func(n ast.Node) bool {
+	for _, syntax := range product() {
+		ast.Inspect(syntax, func(n ast.Node) bool {
 			e, ok := n.(ast.Expr)
 			if !ok {
 				return true
@@ -53,7 +51,7 @@ func texts(t *testing.T) []*regexp.Regexp {
 
 // TestDocumentedMessages: each message of an error in openapi.yaml's examples is one that the code has.
 func TestDocumentedMessages(t *testing.T) {
-	sent := texts(t)
+	sent := texts()
 	has := func(message string) bool {
 		return slices.ContainsFunc(sent, func(p *regexp.Regexp) bool { return p.MatchString(message) })
 	}
@@ -87,12 +85,8 @@ func TestDocumentedMessages(t *testing.T) {
 			}
 		}
 	}
-	document, err := os.ReadFile(root("openapi.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all map[string]any
-	if err := yaml.Unmarshal(document, &all); err != nil {
+	if err := yaml.Unmarshal([]byte(read("openapi.yaml")), &all); err != nil {
 		t.Fatal(err)
 	}
 	walk(all)

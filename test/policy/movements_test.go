@@ -26,7 +26,7 @@ var rightsIn = []string{"AWS::IAM::Role", "AWS::IAM::ManagedPolicy", "AWS::Dynam
 // fulfilled, a denial as none, a reference as any text, NotAction and NotResource as everything.
 func movements(s *templateFile) (f findings) {
 	for _, r := range s.resources("") {
-		if regexp.MustCompile(`^AWS::(IAM|DynamoDB)::`).MatchString(r.kind) && !slices.Contains(rightsIn, r.kind) {
+		if matches("AWS::(IAM|DynamoDB)::.*", r.kind) && !slices.Contains(rightsIn, r.kind) {
 			f.add("%s: no rule reads what a resource of the type %s permits", r.id, r.kind)
 		}
 	}
@@ -48,10 +48,11 @@ func movements(s *templateFile) (f findings) {
 					}
 					for _, action := range movementWrites {
 						resolves := function.id == resolverID && table == "Resolutions" && action == "PutItem"
+						if resolves || !s.covers(right, "Action", "dynamodb:"+action) {
+							continue
+						}
 						for _, kind := range operatorTables[table] {
-							if !resolves && s.covers(right, "Action", "dynamodb:"+action) {
-								f.add("%s may %s: %s", role.id, action, kind)
-							}
+							f.add("%s may %s: %s", role.id, action, kind)
 						}
 					}
 				}
@@ -80,6 +81,6 @@ func (s *templateFile) covers(statement object, key, value string) bool {
 			text = strings.Replace(text, of[0], tableARN(of[1]), 1) // no table has the name of another resource
 		}
 		text = regexp.QuoteMeta(reference.ReplaceAllString(text, "*"))
-		return regexp.MustCompile("(?i)^" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(text) + "$").MatchString(value)
+		return matches("(?i)"+strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(text), value)
 	})
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -15,8 +14,8 @@ import (
 	"testing"
 )
 
-// update makes TestCosts and TestScale write the computed sections of their pages: make pages.
-var update = flag.Bool("update", false, "write the computed sections of docs/costs.md, docs/scale.md and README.md")
+// update makes TestCosts and TestDecisions write the computed sections of their pages: make pages.
+var update = flag.Bool("update", false, "write the computed sections of docs and README.md")
 
 // hoursOfMonth is the length of a month in AWS's own examples.
 const hoursOfMonth = 730
@@ -62,16 +61,13 @@ type model struct {
 }
 
 // readModel returns the model.
-func readModel(s *templateFile) (*model, error) {
-	text, err := os.ReadFile(root("docs", "units.json"))
-	if err != nil {
-		return nil, err
-	}
-	m := &model{runs: map[string]float64{}, used: map[string]bool{}}
-	decoder := json.NewDecoder(bytes.NewReader(text))
+func readModel(t *testing.T) *model {
+	t.Helper()
+	s, m := current(), &model{runs: map[string]float64{}, used: map[string]bool{}}
+	decoder := json.NewDecoder(strings.NewReader(read("docs", "units.json")))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(m); err != nil {
-		return nil, fmt.Errorf("docs/units.json: %w", err)
+		t.Fatalf("docs/units.json: %v", err)
 	}
 	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
 		m.alarms++
@@ -86,7 +82,7 @@ func readModel(s *templateFile) (*model, error) {
 	for _, schedule := range s.resources("AWS::Scheduler::Schedule") {
 		every := period.FindStringSubmatch(schedule.properties.text("ScheduleExpression"))
 		if every == nil {
-			return nil, fmt.Errorf("%s: %q", schedule.id, schedule.properties.text("ScheduleExpression"))
+			t.Fatalf("%s: %q", schedule.id, schedule.properties.text("ScheduleExpression"))
 		}
 		n, _ := strconv.ParseFloat(every[1], 64)
 		folder, _, _ := strings.Cut(strings.ToLower(schedule.id), "function")
@@ -114,7 +110,7 @@ func readModel(s *templateFile) (*model, error) {
 			}
 		}
 	}
-	return m, nil
+	return m
 }
 
 func (m *model) unit(name string) float64 {
@@ -195,6 +191,14 @@ func table(head []string, rows [][]string) string {
 	return out.String()
 }
 
+// across returns the cells of a row: the first ones, and one for each column.
+func across[C any](columns []C, of func(C) string, first ...string) []string {
+	for _, column := range columns {
+		first = append(first, of(column))
+	}
+	return first
+}
+
 // number writes a number with three digits that count, and thousands apart.
 func number(x float64) string {
 	text := strconv.FormatFloat(x, 'f', 0, 64)
@@ -236,45 +240,33 @@ func section(t *testing.T, page *string, name, text string) {
 // computed compares the computed sections of a page with the page, or writes them.
 func computed(t *testing.T, name string, sections map[string]string) {
 	t.Helper()
-	path := root(name)
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(before)
+	before := read(name)
+	page := before
 	for part, text := range sections {
 		section(t, &page, part, text)
 	}
 	if strings.Count(page, "computed, make pages") != len(sections) {
 		t.Errorf("%s has other computed sections than %d", name, len(sections))
 	}
-	if page == string(before) {
-		return
-	}
-	if !*update {
+	if page != before && !*update {
 		t.Errorf("%s is older than what its sections are computed from: make pages", name)
-		return
-	}
-	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
-		t.Fatal(err)
+	} else if page != before {
+		if err := os.WriteFile(root(name), []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-// TestCosts computes the tables of docs/costs.md from the measured units, the prices, and the template's alarms, metrics and
-// schedules.
+// TestCosts computes the tables of docs/costs.md, docs/scale.md and docs/scale-reasons.md from the measured units, the prices,
+// and the template's alarms, metrics and schedules.
 func TestCosts(t *testing.T) {
-	m, err := readModel(current(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := readModel(t)
 	if m.metrics >= 60 {
 		t.Errorf("%d custom metrics by default, want fewer than 60", m.metrics)
 	}
-	counted, err := os.ReadFile(root("test", "acceptance", "oneprocess_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	share := 0.0
 	for _, o := range m.Operations {
+		share += o.Share
 		row := "paid: "
 		switch {
 		case !paid(o):
@@ -282,10 +274,13 @@ func TestCosts(t *testing.T) {
 		case strings.HasPrefix(o.Name, "SMS"):
 			row = "paid SMS: "
 		}
-		found := regexp.MustCompile(`\{"` + row + `.*, 200, \d, (\d), (\d), "`).FindSubmatch(counted)
+		found := regexp.MustCompile(`\{"` + row + `.*, 200, \d, (\d), (\d), "`).FindStringSubmatch(read("test", "acceptance", "oneprocess_test.go"))
 		if found == nil || float64(found[1][0]-'0'+found[2][0]-'0') != o.Writes {
 			t.Errorf("%s: %v writes; TestPhasesAndWrites counts %q", o.Name, o.Writes, found)
 		}
+	}
+	if math.Abs(share-100) > 1e-9 {
+		t.Errorf("the shares of the mix sum up to %v, want 100", share)
 	}
 	var perMillion [][]string
 	for _, o := range m.Operations {
@@ -305,36 +300,41 @@ func TestCosts(t *testing.T) {
 		}
 		perMillion = append(perMillion, append(row, busy, each))
 	}
-	fixed, idle, prod := m.fixed(t)
+	fixed, idle, prod := m.fixed()
 	if idle > 15 {
 		t.Errorf("a month without a request and a web ACL costs %.2f $; most of it is metrics, see docs/decisions/operating.md#log-lines", idle)
 	}
 	computed(t, "docs/costs.md", map[string]string{
 		"operations": table(slices.Concat([]string{"Operation", "Writes", "Reads", "Own time"}, m.Regions, []string{"Busy, " + m.Regions[0], "Each second of vendor"}), perMillion),
-		"fixed":      fixed, "project": m.project(), "storage": m.storage(), "flood": m.flood(t),
+		"fixed":      fixed, "project": m.project(), "storage": m.storage(), "flood": m.flood(),
 	})
+	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates()})
+	computed(t, "docs/scale-reasons.md", map[string]string{"projects": m.projects(), "sources": m.sources()})
 	computed(t, "README.md", map[string]string{
 		"price": fmt.Sprintf("A month without a request costs %s $ in %s, and %s $ with the web ACL and the traces that samconfig.toml\n"+
 			"sets for prod. A million requests of \"%s\" cost %s $; the web ACL adds %s $ and tracing up to %s $. Your\n"+
 			"vendor's bill and response time come on top: [what it costs](docs/costs.md).\n", dollars(idle), m.Regions[0], dollars(prod),
 			m.Operations[0].Name, perMillion[0][4], dollars(m.price("acl_request", 0)*1e6), dollars(m.price("trace", 0)*1e6)),
 	})
+	known := slices.Concat(slices.Collect(maps.Keys(m.Units)), slices.Collect(maps.Keys(m.Quotas)), slices.Collect(maps.Keys(m.Prices)))
+	slices.Sort(known)
+	if used := slices.Sorted(maps.Keys(m.used)); !slices.Equal(used, known) {
+		t.Errorf("docs/units.json has %v, and the pages use %v", known, used)
+	}
 }
 
 // configured returns the value of a parameter in a stage of samconfig.toml.
 func configured(s *templateFile, stage, name string) string {
-	config, _ := os.ReadFile(root("samconfig.toml"))
-	if own := regexp.MustCompile(`"Stage=` + stage + `",.*"` + name + `=(\w+)"`).FindSubmatch(config); own != nil {
-		return string(own[1])
+	if own := regexp.MustCompile(`"Stage=` + stage + `",.*"` + name + `=(\w+)"`).FindStringSubmatch(read("samconfig.toml")); own != nil {
+		return own[1]
 	}
 	return s.doc.text("Parameters", name, "Default")
 }
 
 // fixed returns the table of a month without a request and of a month in which everything occurs, and the price of the first:
 // with the template's defaults, and in samconfig.toml's prod.
-func (m *model) fixed(t *testing.T) (text string, idle, prod float64) {
-	t.Helper()
-	s, settle, ratesync, listsync, resolve := current(t), m.runs["settle"], m.runs["ratesync"], m.runs["securitylistsync"], m.runs["smsresolve"]
+func (m *model) fixed() (text string, idle, prod float64) {
+	s, settle, ratesync, listsync, resolve := current(), m.runs["settle"], m.runs["ratesync"], m.runs["securitylistsync"], m.runs["smsresolve"]
 	rules := len(s.doc.list("Resources", "Firewall", "Properties", "Rules"))
 	at := func(region int, stage string) (rows [][]string, idle, used float64) {
 		add := func(what string, count float64, price float64, inIdle, inUse float64) {
@@ -397,9 +397,8 @@ of the others.
 
 // flood is the table of what a day of requests without credentials costs in each stage of samconfig.toml: as many as the
 // throttles let through, to each route. WAF bills what it and the throttles turn away, too.
-func (m *model) flood(t *testing.T) string {
-	t.Helper()
-	s := current(t)
+func (m *model) flood() string {
+	s := current()
 	settings, stages := s.doc.list("Resources", "ApiStage", "Properties", "MethodSettings"), []string{"dev", "staging", "prod"}
 	set := func(stage, name string) float64 {
 		value, _ := strconv.ParseFloat(configured(s, stage, name), 64)
@@ -483,30 +482,6 @@ func (m *model) storage() string {
 	return table(slices.Concat([]string{"$"}, m.Regions), rows)
 }
 
-// TestScale computes the tables of docs/scale.md and docs/scale-reasons.md about the whole stage.
-func TestScale(t *testing.T) {
-	m, err := readModel(current(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	share := 0.0
-	for _, o := range m.Operations {
-		share += o.Share
-	}
-	if math.Abs(share-100) > 1e-9 {
-		t.Errorf("the shares of the mix sum up to %v, want 100", share)
-	}
-	_, _, _ = m.fixed(t)
-	_, _, _ = m.project(), m.storage(), m.flood(t)
-	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates()})
-	computed(t, "docs/scale-reasons.md", map[string]string{"projects": m.projects(), "sources": m.sources()})
-	known := slices.Concat(slices.Collect(maps.Keys(m.Units)), slices.Collect(maps.Keys(m.Quotas)), slices.Collect(maps.Keys(m.Prices)))
-	slices.Sort(known)
-	if used := slices.Sorted(maps.Keys(m.used)); !slices.Equal(used, known) {
-		t.Errorf("docs/units.json has %v, and the pages use %v", known, used)
-	}
-}
-
 func (m *model) mix() string {
 	var rows [][]string
 	for _, o := range m.Operations {
@@ -550,10 +525,7 @@ func (m *model) demands() []demand {
 // rates is the table of what each rate asks of each quota, and its price.
 func (m *model) rates() string {
 	all := []float64{100, 1000, 10_000}
-	head := []string{"Quota", "Value"}
-	for _, rate := range all {
-		head = append(head, number(rate)+" a second")
-	}
+	head := across(all, func(rate float64) string { return number(rate) + " a second" }, "Quota", "Value")
 	var rows [][]string
 	first, warmed := map[float64]demand{}, map[float64]demand{}
 	for _, d := range m.demands() {
@@ -578,13 +550,7 @@ func (m *model) rates() string {
 		}
 		rows = append(rows, row)
 	}
-	one := func(what string, of func(rate float64) string) {
-		row := []string{what, ""}
-		for _, rate := range all {
-			row = append(row, of(rate))
-		}
-		rows = append(rows, row)
-	}
+	one := func(what string, of func(rate float64) string) { rows = append(rows, across(all, of, what, "")) }
 	one("First limit", func(rate float64) string { return first[rate].name })
 	one("First limit with warmed tables", func(rate float64) string { return warmed[rate].name })
 	one("`ApiRequestsPerSecond`, for the busiest route", func(rate float64) string {
@@ -626,18 +592,9 @@ func (m *model) rates() string {
 func (m *model) projects() string {
 	all := []float64{1000, 100_000, 1_000_000}
 	const own, kinds = 0.1, 2 // the share of projects with accounts of their own, and for how many kinds
-	head := []string{"$ a month, " + m.Regions[0]}
+	head := across(all, func(projects float64) string { return number(projects) + " projects" }, "$ a month, "+m.Regions[0])
 	var rows [][]string
-	one := func(what string, of func(projects float64) string) {
-		row := []string{what}
-		for _, projects := range all {
-			row = append(row, of(projects))
-		}
-		rows = append(rows, row)
-	}
-	for _, projects := range all {
-		head = append(head, number(projects)+" projects")
-	}
+	one := func(what string, of func(projects float64) string) { rows = append(rows, across(all, of, what)) }
 	scans := func(projects float64) float64 { return m.scanned(projects) * m.runs["settle"] * m.price("read", 0) }
 	secrets := func(projects float64) float64 { return projects * own * kinds }
 	one("Read units of one run of the settling function", func(p float64) string { return number(m.scanned(p)) })

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,29 +9,22 @@ import (
 // TestReadme: README.md calls every operation of the contract, and each figure of a line that links to the benchmarks is
 // a figure of BENCHMARKS.md.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile(root("README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	benchmarks, err := os.ReadFile(root("BENCHMARKS.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path := range document(t).Paths.Map() {
+	text, benchmarks := read("README.md"), read("BENCHMARKS.md")
+	for path := range document().Paths.Map() {
 		call := regexp.MustCompile(`curl -sS \$API` + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, `[^/ ]+`) + " ")
-		if !call.Match(text) {
+		if !call.MatchString(text) {
 			t.Errorf("README.md has no call of %s", path)
 		}
 	}
 	figures := 0
-	for item := range strings.SplitSeq(string(text), "\n- ") {
+	for item := range strings.SplitSeq(text, "\n- ") {
 		item, ok := strings.CutSuffix(strings.SplitN(item, "\n\n", 2)[0], "([benchmarks](BENCHMARKS.md)).")
 		if !ok {
 			continue
 		}
 		for _, figure := range regexp.MustCompile(`\d[\d,.]*`).FindAllString(item, -1) {
 			figures++
-			if !regexp.MustCompile(`(^|[^\d.,])` + regexp.QuoteMeta(figure) + `($|[^\d])`).Match(benchmarks) {
+			if !regexp.MustCompile(`(^|[^\d.,])` + regexp.QuoteMeta(figure) + `($|[^\d])`).MatchString(benchmarks) {
 				t.Errorf("README.md: %s is no figure of BENCHMARKS.md", figure)
 			}
 		}

@@ -2,11 +2,6 @@ package policy
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,7 +19,7 @@ var gatewayReason = regexp.MustCompile(`"reason":"([a-z_]+)"`)
 func TestErrorReasons(t *testing.T) {
 	constants := reasons(t)
 	var documented []api.Reason
-	schema := document(t).Components.Schemas["ErrorReason"].Value
+	schema := document().Components.Schemas["ErrorReason"].Value
 	for _, value := range schema.Enum {
 		reason := api.Reason(value.(string))
 		documented = append(documented, reason)
@@ -33,20 +28,16 @@ func TestErrorReasons(t *testing.T) {
 		}
 	}
 	var used []api.Reason
-	template, err := os.ReadFile(root("template.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, match := range gatewayReason.FindAllSubmatch(template, -1) {
+	for _, match := range gatewayReason.FindAllStringSubmatch(read("template.yaml"), -1) {
 		used = append(used, api.Reason(match[1]))
 	}
-	for _, file := range productFiles(t) {
-		ast.Inspect(file.syntax, func(node ast.Node) bool {
+	for name, syntax := range product() {
+		ast.Inspect(syntax, func(node ast.Node) bool {
 			if isReason(node) {
 				return false
 			}
-			if name, ok := node.(*ast.Ident); ok && constants[name.Name] != "" {
-				used = append(used, constants[name.Name])
+			if constant, ok := node.(*ast.Ident); ok && constants[constant.Name] != "" {
+				used = append(used, constants[constant.Name])
 			}
 			literal, ok := node.(*ast.CompositeLit)
 			if !ok {
@@ -59,7 +50,7 @@ func TestErrorReasons(t *testing.T) {
 				}
 			}
 			if fields["Code"] == "CodeHTTPError" && fields["Reason"] == "" {
-				t.Errorf("%s: an http_error without a reason", file.name)
+				t.Errorf("%s: an http_error without a reason", name)
 			}
 			return true
 		})
@@ -85,12 +76,8 @@ func TestErrorReasons(t *testing.T) {
 // reasons returns the constants of the type api.Reason by name.
 func reasons(t *testing.T) map[string]api.Reason {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), root("shared", "api", "errors.go"), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]api.Reason{}
-	ast.Inspect(file, func(node ast.Node) bool {
+	ast.Inspect(product()["shared/api/errors.go"], func(node ast.Node) bool {
 		if isReason(node) {
 			spec := node.(*ast.ValueSpec)
 			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
@@ -121,29 +108,4 @@ func text(e ast.Expr) string {
 		return e.Sel.Name
 	}
 	return "…"
-}
-
-type productFile struct {
-	name   string
-	syntax *ast.File
-}
-
-// productFiles parses the files of the functions and of shared/, without tests.
-func productFiles(t *testing.T) (files []productFile) {
-	t.Helper()
-	set := token.NewFileSet()
-	for _, folder := range []string{"functions", "shared"} {
-		err := filepath.WalkDir(root(folder), func(name string, _ fs.DirEntry, err error) error {
-			if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
-				return err
-			}
-			syntax, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
-			files = append(files, productFile{name, syntax})
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return files
 }

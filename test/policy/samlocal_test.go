@@ -1,10 +1,9 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
-	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,30 +13,22 @@ import (
 
 // samEnvironment is what sam local invoke would give each function with these parameter overrides, by SAM's own
 // providers.
-func samEnvironment(t *testing.T, overrides map[string]string) map[string]map[string]string {
+func samEnvironment(t *testing.T, overrides map[string]string) (environments map[string]map[string]string) {
 	t.Helper()
 	args := []string{"tools/environment.py", "template.yaml"}
 	for name, value := range overrides {
 		args = append(args, name+"="+value)
 	}
-	cmd := exec.CommandContext(t.Context(), ".local/venv/bin/python", args...)
-	cmd.Dir = root()
-	var failure bytes.Buffer
-	cmd.Stderr = &failure
-	output, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("SAM's providers (make policy installs them): %v\n%s", err, failure.String())
-	}
-	var out map[string]map[string]string
-	if err := json.Unmarshal(output, &out); err != nil {
+	if err := json.Unmarshal([]byte(tool(t, root(), ".local/venv/bin/python", args...)), &environments); err != nil {
 		t.Fatal(err)
 	}
-	return out
+	return environments
 }
 
 // sam local invoke reaches the local stack: with the same overrides a function has the same variables as in the local
 // stack, table names and endpoints included.
 func TestSAMLocalReachesTheLocalStack(t *testing.T) {
+	t.Parallel()
 	for name, overrides := range map[string]map[string]string{
 		"defaults": {},
 		// What make run prints.
@@ -56,7 +47,11 @@ func TestSAMLocalReachesTheLocalStack(t *testing.T) {
 				t.Errorf("SAM finds %d functions, the local stack %d", len(environments), len(local.Functions))
 			}
 			for _, function := range local.Functions {
-				got := declared(environments[function.LogicalID], function.Environment)
+				got := environments[function.LogicalID]
+				maps.DeleteFunc(got, func(name, _ string) bool { // what Lambda sets
+					_, declared := function.Environment[name]
+					return !declared
+				})
 				if !maps.Equal(got, function.Environment) {
 					t.Errorf("%s: sam local gives\n%v\nthe local stack gives\n%v", function.LogicalID, got, function.Environment)
 				}
@@ -64,7 +59,7 @@ func TestSAMLocalReachesTheLocalStack(t *testing.T) {
 					if function.LogicalID == rendererID && value == "" {
 						continue // docs/decisions/pdf.md#pdf-renderer
 					}
-					if strings.HasSuffix(variable, "_TABLE") && !hasTable(local, value) {
+					if strings.HasSuffix(variable, "_TABLE") && !slices.ContainsFunc(local.Tables, func(table template.Table) bool { return table.Name == value }) {
 						t.Errorf("%s: %s is %q, which the local stack does not make", function.LogicalID, variable, value)
 					}
 					for service, parameter := range map[string]string{"DYNAMODB": "DynamoDbEndpointUrl", "SECRETS_MANAGER": "SecretsManagerEndpointUrl", "LAMBDA": "LambdaEndpointUrl"} {
@@ -76,24 +71,4 @@ func TestSAMLocalReachesTheLocalStack(t *testing.T) {
 			}
 		})
 	}
-}
-
-// declared are the variables that the template declares, without those that Lambda sets.
-func declared(all, names map[string]string) map[string]string {
-	out := map[string]string{}
-	for name := range names {
-		if value, ok := all[name]; ok {
-			out[name] = value
-		}
-	}
-	return out
-}
-
-func hasTable(t *template.Template, name string) bool {
-	for _, table := range t.Tables {
-		if table.Name == name {
-			return true
-		}
-	}
-	return false
 }

@@ -1,11 +1,9 @@
 package policy
 
 import (
-	"io/fs"
-	"os"
+	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,10 +16,6 @@ var manifests = map[string]string{"go.mod": "gomod", "package-lock.json": "npm",
 // TestDependabot checks that a new release of everything that is pinned is proposed, and that the browser is not left for
 // longer than a day.
 func TestDependabot(t *testing.T) {
-	text, err := os.ReadFile(root(".github", "dependabot.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var config struct {
 		Updates []struct {
 			Ecosystem   string `yaml:"package-ecosystem"`
@@ -30,7 +24,7 @@ func TestDependabot(t *testing.T) {
 			Schedule    struct{ Interval string }
 		}
 	}
-	if err := yaml.Unmarshal(text, &config); err != nil {
+	if err := yaml.Unmarshal([]byte(read(".github", "dependabot.yml")), &config); err != nil {
 		t.Fatal(err)
 	}
 	watched := map[string]string{} // the interval, by ecosystem and folder
@@ -42,22 +36,10 @@ func TestDependabot(t *testing.T) {
 		}
 	}
 	want := []string{"github-actions /"}
-	err = filepath.WalkDir(root(), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for file := range files() {
+		if ecosystem := manifests[path.Base(file)]; ecosystem != "" {
+			want = append(want, ecosystem+" "+path.Join("/", path.Dir(file)))
 		}
-		if entry.IsDir() && (slices.Contains([]string{".git", ".local", ".aws-sam", "dist", "node_modules"}, entry.Name())) {
-			return filepath.SkipDir
-		}
-		if ecosystem := manifests[entry.Name()]; ecosystem != "" {
-			folder, err := filepath.Rel(root(), filepath.Dir(path))
-			want = append(want, ecosystem+" "+filepath.ToSlash(filepath.Join("/", folder)))
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, need := range want {
 		if watched[need] == "" {
@@ -84,16 +66,14 @@ var pinnedAction = regexp.MustCompile(`^\s+- uses: [a-z0-9-]+/[a-z0-9-]+@[0-9a-f
 // TestWorkflows checks that workflows pin what they run, that jobs have time-outs and may do no more than they need, that
 // no workflow has a stored key of AWS, that releases are attested and that a deployment verifies them.
 func TestWorkflows(t *testing.T) {
-	files, err := filepath.Glob(root(".github", "workflows", "*.yml"))
-	if err != nil || len(files) == 0 {
+	workflows, err := filepath.Glob(root(".github", "workflows", "*.yml"))
+	if err != nil || len(workflows) == 0 {
 		t.Fatalf("no workflows: %v", err)
 	}
 	found := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, file := range workflows {
+		file = filepath.Base(file)
+		text := read(".github", "workflows", file)
 		var workflow struct {
 			Permissions map[string]string
 			Jobs        map[string]struct {
@@ -101,13 +81,13 @@ func TestWorkflows(t *testing.T) {
 				Timeout     int `yaml:"timeout-minutes"`
 			}
 		}
-		if err := yaml.Unmarshal(text, &workflow); err != nil {
+		if err := yaml.Unmarshal([]byte(text), &workflow); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if len(workflow.Permissions) != 1 || workflow.Permissions["contents"] != "read" {
 			t.Errorf("%s: permissions are %v, want to read contents alone", file, workflow.Permissions)
 		}
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(text) {
 			if strings.Contains(line, "uses:") && !pinnedAction.MatchString(strings.TrimRight(line, "\n")) {
 				t.Errorf("%s: %s is not pinned by commit", file, strings.TrimSpace(line))
 			}
@@ -116,7 +96,7 @@ func TestWorkflows(t *testing.T) {
 			if job.Timeout == 0 {
 				t.Errorf("%s: %s has no time-out", file, name)
 			}
-			want := jobRights[filepath.Base(file)+" "+name]
+			want := jobRights[file+" "+name]
 			if want != nil {
 				found++
 			}
@@ -126,7 +106,7 @@ func TestWorkflows(t *testing.T) {
 				}
 			}
 		}
-		if regexp.MustCompile(`(?i)aws[_-](secret[_-])?access[_-]key`).Match(text) {
+		if regexp.MustCompile(`(?i)aws[_-](secret[_-])?access[_-]key`).MatchString(text) {
 			t.Errorf("%s: a key of AWS", file)
 		}
 	}
@@ -138,11 +118,7 @@ func TestWorkflows(t *testing.T) {
 		"deploy.yml":          {"gh release download", "sha256sum --check --strict SHA256SUMS", "gh attestation verify", "configure-aws-credentials@", "sam deploy"},
 		"vulnerabilities.yml": {"make vulnerabilities", "make browser-age"},
 	} {
-		text, err := os.ReadFile(root(".github", "workflows", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		rest := string(text)
+		rest := read(".github", "workflows", file)
 		for _, step := range steps {
 			_, after, ok := strings.Cut(rest, step)
 			if !ok {
@@ -155,11 +131,7 @@ func TestWorkflows(t *testing.T) {
 
 // TestCheckovReasons checks that each finding of Checkov that stays has a reason in its line.
 func TestCheckovReasons(t *testing.T) {
-	text, err := os.ReadFile(root("tools", "checkov.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, skipped, ok := strings.Cut(string(text), "skip-check:\n")
+	_, skipped, ok := strings.Cut(read("tools", "checkov.yaml"), "skip-check:\n")
 	if !ok {
 		t.Fatal("no skip-check")
 	}

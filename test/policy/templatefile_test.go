@@ -6,6 +6,10 @@ package policy
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -20,10 +24,67 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// root is a path inside the repository, seen from this package's folder.
+// root is a path inside the repository.
 func root(elements ...string) string {
-	return filepath.Join(append([]string{"..", ".."}, elements...)...)
+	path, err := filepath.Abs(filepath.Join(append([]string{"..", ".."}, elements...)...))
+	if err != nil {
+		panic(err)
+	}
+	return path
 }
+
+// read returns the text of a file inside the repository.
+func read(elements ...string) string {
+	text, err := os.ReadFile(root(elements...))
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// kinds are the extensions of the texts that the policies read.
+var kinds = []string{".go", ".md", ".yaml", ".yml", ".mk", ".js"}
+
+// files are the texts of the repository by path, with the manifests. Hidden folders and those of packages are left out.
+var files = sync.OnceValue(func() map[string]string {
+	found := map[string]string{}
+	err := filepath.WalkDir(root(), func(path string, entry fs.DirEntry, err error) error {
+		name := entry.Name()
+		switch {
+		case err != nil:
+			return err
+		case path == root():
+		case entry.IsDir() && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "dist"):
+			return fs.SkipDir
+		case slices.Contains(kinds, filepath.Ext(name)) || manifests[name] != "":
+			below, _ := filepath.Rel(root(), path)
+			found[filepath.ToSlash(below)] = read(below)
+		}
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	return found
+})
+
+var productFile = regexp.MustCompile(`^(functions|shared)/.*\.go$`)
+
+// product has the syntax of the files of the functions and of shared/ by path, without tests.
+var product = sync.OnceValue(func() map[string]*ast.File {
+	parsed := map[string]*ast.File{}
+	for name, text := range files() {
+		if !productFile.MatchString(name) || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+		if err != nil {
+			panic(err)
+		}
+		parsed[name] = syntax
+	}
+	return parsed
+})
 
 // object is a YAML mapping. An intrinsic is one too: {"Ref": "Stage"}.
 type object map[string]any
@@ -48,59 +109,82 @@ const resolverID = "SmsResolveFunction"
 // ownAlarms are the scheduled functions whose work has an alarm of its own, UncertainSendsAlarm and ListsAlarm.
 var ownAlarms = []string{resolverID, "SecurityListsyncFunction"}
 
-// translate runs SAM's translator with parameters such as PriceSms=1.
-func translate(parameters ...string) (string, error) {
-	cmd := exec.Command(".local/venv/bin/python", append([]string{"tools/translate.py", "template.yaml"}, parameters...)...)
+// run runs a tool in a folder and returns its standard output.
+func run(folder, name string, arguments ...string) ([]byte, error) {
+	cmd := exec.Command(name, arguments...)
 	var failure bytes.Buffer
-	cmd.Dir, cmd.Stderr = root(), &failure
-	text, err := cmd.Output()
+	cmd.Dir, cmd.Stderr = folder, &failure
+	output, err := cmd.Output()
 	if err != nil {
-		err = fmt.Errorf("SAM's translator (make policy installs it): %w\n%s", err, failure.String())
+		err = fmt.Errorf("%s %q (make policy installs the tools): %w\n%s%s", name, arguments, err, failure.String(), output)
 	}
-	return string(text), err
+	return output, err
+}
+
+// tool runs a tool that has to succeed, and returns its standard output.
+func tool(t *testing.T, folder, name string, arguments ...string) string {
+	t.Helper()
+	output, err := run(folder, name, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(output)
+}
+
+// translate runs SAM's translator with each set of parameters such as PriceSms=1.
+func translate(sets ...[]string) []string {
+	arguments := []string{"tools/translate.py", "template.yaml"}
+	for i, parameters := range sets {
+		if i > 0 {
+			arguments = append(arguments, "--")
+		}
+		arguments = append(arguments, parameters...)
+	}
+	texts, err := run(root(), ".local/venv/bin/python", arguments...)
+	if err != nil {
+		panic(err)
+	}
+	return strings.Split(string(texts), "\n---\n")
 }
 
 // parse reads a translated template.
-func parse(text string) (*templateFile, error) {
+func parse(text string) *templateFile {
 	s := &templateFile{}
-	return s, yaml.Unmarshal([]byte(text), &s.doc)
+	if err := yaml.Unmarshal([]byte(text), &s.doc); err != nil {
+		panic(err)
+	}
+	return s
 }
 
 // hashed is the logical ID of a version or a layer: a hash of its content is its end.
 var hashed = regexp.MustCompile(`\b(\w+FunctionVersion|ChromiumLayer)[0-9a-f]{10}\b`)
 
-// translation is the template with "@NAME@" as the value of each parameter, where SAM resolves one, and logical IDs
-// without hashes.
-var translation = sync.OnceValues(func() (*templateFile, error) {
+// current is template.yaml, translated, with "@NAME@" as the value of each parameter, where SAM resolves one, and logical
+// IDs without hashes.
+var current = sync.OnceValue(func() *templateFile {
 	var written struct {
 		Parameters map[string]yaml.Node `yaml:"Parameters"`
 	}
-	text, err := os.ReadFile(root("template.yaml"))
-	if err == nil {
-		err = yaml.Unmarshal(text, &written)
-	}
-	if err != nil {
-		return nil, err
+	if err := yaml.Unmarshal([]byte(read("template.yaml")), &written); err != nil {
+		panic(err)
 	}
 	var values []string
 	for _, name := range slices.Sorted(maps.Keys(written.Parameters)) {
 		values = append(values, name+"=@"+name+"@")
 	}
-	translated, err := translate(values...)
-	if err != nil {
-		return nil, err
-	}
-	return parse(hashed.ReplaceAllString(translated, "$1"))
+	return parse(hashed.ReplaceAllString(translate(values)[0], "$1"))
 })
 
-// current is template.yaml, translated.
-func current(t *testing.T) *templateFile {
-	t.Helper()
-	s, err := translation()
-	if err != nil {
-		t.Fatal(err)
+// compiled are the patterns of matches, because the tests repeat the rules for each change of the template.
+var compiled sync.Map
+
+// matches reports whether a pattern matches a whole text.
+func matches(pattern, text string) bool {
+	known, ok := compiled.Load(pattern)
+	if !ok {
+		known, _ = compiled.LoadOrStore(pattern, regexp.MustCompile("^(?:"+pattern+")$"))
 	}
-	return s
+	return known.(*regexp.Regexp).MatchString(text)
 }
 
 // at follows keys into nested mappings and lists; nil where one is absent.

@@ -32,7 +32,7 @@ type config struct {
 // The limits that are not parameters are measured for a function of 2,048 MB. A table with the maximum of elements as
 // rows and cells takes 1.4 GB, and the maximum of pixels 0.7 GB.
 var (
-	documentLimits = limits.Limits{Elements: 40_000, Depth: 250, Tables: 20, Pixels: 60_000_000, Measure: fetch.Measure}
+	documentLimits = limits.Limits{Elements: 40_000, Depth: 250, Tables: 20, Pixels: 60_000_000}
 	imageLimits    = fetch.Limits{
 		Images: 100, Bytes: 5 << 20, TotalBytes: 20 << 20, Pixels: 20_000_000, TotalPixels: 60_000_000,
 		Redirects: 3, Time: 10 * time.Second,
@@ -40,8 +40,6 @@ var (
 )
 
 const (
-	// maxPDF is the largest PDF in bytes of any event. The operation asks for fewer.
-	maxPDF = 64 << 20
 	// memoryShare is the part of the function's memory for the browser and this process. The system and the layer use the rest.
 	memoryShare = 0.75
 	// A browser is replaced after this number of documents, or when it holds this number of bytes between two documents.
@@ -77,11 +75,11 @@ func (c config) fetcher() (*fetch.Client, error) {
 	return fetch.New(o), nil
 }
 
-// browserOptions returns the options of the browser for the function's memory. Each event limits the bytes of its PDF.
+// browserOptions returns the options of the browser for the function's memory.
 func (c config) browserOptions() browser.Options {
 	return browser.Options{
 		Path: c.Browser, Dir: os.TempDir(),
 		Time: time.Duration(c.RenderSeconds) * time.Second, Memory: int64(float64(c.MemoryMB<<20) * memoryShare),
-		Pages: c.MaxPages, Bytes: maxPDF, RecycleAfter: recycleAfter, RecycleMemory: recycleMemory,
+		Pages: c.MaxPages, RecycleAfter: recycleAfter, RecycleMemory: recycleMemory,
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu"
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/fault"
@@ -45,7 +44,7 @@ func encrypt(pdf []byte, password event.Password, maxBytes int64) (encrypted []b
 		return nil, err
 	}
 	if int64(out.Len()) > maxBytes {
-		return nil, fmt.Errorf("encrypt: %w", event.Exceeded(event.ReasonSize, "the PDF has %d bytes; at most %d are allowed", out.Len(), maxBytes))
+		return nil, event.TooLarge(int64(out.Len()), maxBytes)
 	}
 	return out.Bytes(), nil
 }

@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,10 +54,6 @@ func laughs(levels int, attribute string) func() string {
 		}
 		return b.String() + "</svg>"
 	}
-}
-
-func dataPNG(width, height int) string {
-	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(chequered(width, height))
 }
 
 func noise(n int) func() string {
@@ -173,12 +172,12 @@ var bombs = []bomb{
 	{"fixed on each page", fixed("<div style='position:fixed;inset:0;background:conic-gradient(red,blue)'></div><div style='height:400000mm'>"), false},
 
 	// Images.
-	{"a large data image", func() string { return "<img src=" + dataPNG(20_000, 20_000) + ">" }, true},
+	{"a large data image", func() string { return "<img src=" + pdftest.DataPNG(20_000, 20_000) + ">" }, true},
 	{"a hidden data image", func() string {
-		return "<style>@import 'data:text/css;base64," + base64.StdEncoding.EncodeToString([]byte("body{background:url("+dataPNG(9_000, 9_000)+")}")) + "'</style>x"
+		return "<style>@import 'data:text/css;base64," + base64.StdEncoding.EncodeToString([]byte("body{background:url("+pdftest.DataPNG(9_000, 9_000)+")}")) + "'</style>x"
 	}, false},
 	{"an image in an image", func() string {
-		return `<img src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString([]byte("<svg xmlns='http://www.w3.org/2000/svg'><image width='9' height='9' href='"+dataPNG(9_000, 9_000)+"'/></svg>")) + `">`
+		return `<img src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString([]byte("<svg xmlns='http://www.w3.org/2000/svg'><image width='9' height='9' href='"+pdftest.DataPNG(9_000, 9_000)+"'/></svg>")) + `">`
 	}, false},
 	{"one image, often", func() string { return clip(strings.Repeat("<img width=1 src=https://IMAGES/20>", 9_000)) }, false},
 	{"as many pixels as allowed", fixed("<img width=99 src=https://IMAGES/20?1><img width=99 src=https://IMAGES/20?2><img width=99 src=https://IMAGES/20?3>"), false},
@@ -205,7 +204,7 @@ var bombs = []bomb{
 	{"an image that drips", fixed("<img src=https://IMAGES/drip>"), false},
 	{"a broken image", fixed("<img src=https://IMAGES/broken>"), false},
 	{"a tiled image", func() string {
-		return "<body style='background:url(" + dataPNG(1, 1) + ") 0 0/1px 1px'><div style='height:3000mm'>"
+		return "<body style='background:url(" + pdftest.DataPNG(1, 1) + ") 0 0/1px 1px'><div style='height:3000mm'>"
 	}, false},
 
 	// SVG.
@@ -333,12 +332,12 @@ func imageServer(w http.ResponseWriter, r *http.Request) {
 	case "/cut":
 		_, _ = w.Write(large20()[:len(large20())-12])
 	case "/cutsmall":
-		small := chequered(700, 800)
+		small := pdftest.Chequered(700, 800)
 		_, _ = w.Write(small[:len(small)*3/4])
 	case "/400":
-		_, _ = w.Write(chequered(20_000, 20_000))
+		_, _ = w.Write(pdftest.Chequered(20_000, 20_000))
 	case "/tiny":
-		_, _ = w.Write(chequered(1, 1))
+		_, _ = w.Write(pdftest.Chequered(1, 1))
 	case "/redirect":
 		http.Redirect(w, r, "/redirect", http.StatusFound)
 	case "/endless":
@@ -356,46 +355,36 @@ func imageServer(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	case "/broken":
-		_, _ = w.Write(chequered(50, 50)[:80])
+		_, _ = w.Write(pdftest.Chequered(50, 50)[:80])
 	}
 }
 
 // large20 is an image with the maximum of pixels, drawn once.
-var large20 = sync.OnceValue(func() []byte { return chequered(5_000, 4_000) })
+var large20 = sync.OnceValue(func() []byte { return pdftest.Chequered(5_000, 4_000) })
+
+// held matches the parent of a process in its status, and the sizes of its private memory.
+var held = regexp.MustCompile(`(?m)^(PPid|RssAnon|RssShmem):\s*(\d+)`)
 
 // resident returns the private memory of this process and its children in bytes, as the limit of the function counts.
 func resident() (sum int64) {
-	self := os.Getpid()
-	entries, _ := os.ReadDir("/proc")
-	parent := map[int]int{}
-	own := map[int]int64{}
-	for _, entry := range entries {
-		var pid, ppid int
-		if _, err := fmt.Sscan(entry.Name(), &pid); err != nil {
-			continue
-		}
-		status, err := os.ReadFile("/proc/" + entry.Name() + "/status")
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(status)) {
-			var kib int64
-			name, value, _ := strings.Cut(line, ":")
-			switch name {
-			case "PPid":
-				_, _ = fmt.Sscan(value, &ppid)
-			case "RssAnon", "RssShmem":
-				if _, err := fmt.Sscan(value, &kib); err == nil {
-					own[pid] += kib << 10
-				}
+	parent, own := map[int]int{}, map[int]int64{}
+	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, name := range statuses {
+		status, _ := os.ReadFile(name) // empty where the process has ended
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		for _, match := range held.FindAllSubmatch(status, -1) {
+			n, _ := strconv.Atoi(string(match[2]))
+			if string(match[1]) == "PPid" {
+				parent[pid] = n
+			} else {
+				own[pid] += int64(n) << 10
 			}
 		}
-		parent[pid] = ppid
 	}
-	for pid, held := range own {
+	for pid, size := range own {
 		for up := pid; up > 1; up = parent[up] {
-			if up == self {
-				sum += held
+			if up == os.Getpid() {
+				sum += size
 				break
 			}
 		}
@@ -409,12 +398,12 @@ func TestHostile(t *testing.T) {
 	if len(bombs) < 60 {
 		t.Fatalf("%d hostile documents", len(bombs))
 	}
-	server := serveImages(t, imageServer)
+	server := pdftest.Serve(t, imageServer)
 	c := configuration(t, server)
 	r := started(t, c)
 	ran := 0
 	for _, bomb := range bombs {
-		if !bomb.short && !everything {
+		if !bomb.short && !pdftest.Everything {
 			continue
 		}
 		ran++
@@ -434,7 +423,7 @@ func TestHostile(t *testing.T) {
 				}
 			}()
 			began := time.Now()
-			pdf, _, err := r.render(t.Context(), "", page(html))
+			pdf, _, err := r.render(t.Context(), page(html))
 			took := time.Since(began)
 			close(stop)
 			<-stopped
@@ -453,7 +442,7 @@ func TestHostile(t *testing.T) {
 			if peak.Load() > int64(c.MemoryMB)<<20 {
 				t.Errorf("the tree held %d MiB", peak.Load()>>20)
 			}
-			next, _, err := r.render(t.Context(), "", page("<p>the next document"))
+			next, _, err := r.render(t.Context(), page("<p>the next document"))
 			if err != nil || pdftest.Text(t, next) != "the next document" {
 				t.Errorf("the next document: %v", err)
 			}

@@ -18,7 +18,7 @@ func serveFiles(t *testing.T) *httptest.Server {
 	for _, i := range pdftest.Images() {
 		files["/"+fileName(i.Name)] = i.Body
 	}
-	return serveImages(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(files[r.URL.Path]) })
+	return pdftest.Serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(files[r.URL.Path]) })
 }
 
 func fileName(name string) string { return strings.ReplaceAll(name, " ", "-") }
@@ -30,7 +30,7 @@ func TestImages(t *testing.T) {
 	r := started(t, configuration(t, server))
 	const box = "<body style='margin:0'><div style='width:100mm;height:100mm;background:url(ADDRESS) 0 0/100% 100%'>"
 	draw := func(address string) (pdf []byte, err error) {
-		pdf, _, err = r.render(t.Context(), "", page(strings.Replace(box, "ADDRESS", address, 1)))
+		pdf, _, err = r.render(t.Context(), page(strings.Replace(box, "ADDRESS", address, 1)))
 		return pdf, err
 	}
 	empty, err := draw("")
@@ -119,7 +119,7 @@ func TestImagesEverywhere(t *testing.T) {
 	} {
 		for file, want := range map[string]string{"PNG-without-its-end": "", "PNG-without-data": "decoded"} {
 			t.Run(name+" "+file, func(t *testing.T) {
-				_, _, err := r.render(t.Context(), "", page(strings.ReplaceAll(html, "URL", server.URL+"/"+file)))
+				_, _, err := r.render(t.Context(), page(strings.ReplaceAll(html, "URL", server.URL+"/"+file)))
 				if (err == nil) != (want == "") || err != nil && !strings.HasSuffix(err.Error(), file+" cannot be "+want) {
 					t.Errorf("got %v", err)
 				}
@@ -134,8 +134,8 @@ func TestHeaderImage(t *testing.T) {
 	r := started(t, configuration(t, server))
 	draw := func(address string) (pdf []byte, err error) {
 		d := page("<p>x")
-		d.Header = "<img style='height:5mm;width:5mm' src='" + address + "'>"
-		pdf, _, err = r.render(t.Context(), "", d)
+		d.Header = []byte("<img style='height:5mm;width:5mm' src='" + address + "'>")
+		pdf, _, err = r.render(t.Context(), d)
 		return pdf, err
 	}
 	none, err := draw("http://example.com/a.png")

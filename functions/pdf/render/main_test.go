@@ -2,15 +2,9 @@ package main
 
 import (
 	"bytes"
-	"compress/zlib"
 	"context"
-	"encoding/binary"
 	"encoding/pem"
-	"hash/crc32"
-	"io"
-	"log"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
@@ -51,45 +45,9 @@ func started(t testing.TB, c config) *renderer {
 	return r
 }
 
-func serveImages(t testing.TB, handler http.HandlerFunc) *httptest.Server {
-	t.Helper()
-	s := httptest.NewUnstartedServer(handler)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s
-}
-
-// chequered returns a PNG of the given size in few bytes and little memory: chequered writes one bit for each pixel.
-func chequered(width, height int) []byte {
-	var packed bytes.Buffer
-	pixels := zlib.NewWriter(&packed)
-	row := append([]byte{0}, bytes.Repeat([]byte{0xf0}, (width+7)/8)...)
-	for range height {
-		_, _ = pixels.Write(row)
-	}
-	_ = pixels.Close()
-	head := binary.BigEndian.AppendUint32(nil, uint32(width))
-	head = append(binary.BigEndian.AppendUint32(head, uint32(height)), 1, 0, 0, 0, 0) // one bit of grey
-	file := []byte("\x89PNG\r\n\x1a\n")
-	for _, chunk := range []struct {
-		kind string
-		body []byte
-	}{{"IHDR", head}, {"IDAT", packed.Bytes()}, {"IEND", nil}} {
-		file = binary.BigEndian.AppendUint32(file, uint32(len(chunk.body)))
-		sum := crc32.NewIEEE()
-		part := append([]byte(chunk.kind), chunk.body...)
-		_, _ = sum.Write(part)
-		file = append(append(file, part...), sum.Sum(nil)...)
-	}
-	return file
-}
-
 // page returns a document on A4 with the default margins.
 func page(html string) browser.Document {
-	return browser.Document{HTML: html, Geometry: browser.Geometry{
-		Size: browser.Sizes["A4"], Margins: event.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15},
-	}}
+	return browser.Document{Event: event.Event{HTML: []byte(html), PageSize: "A4", Margins: around(15), MaxBytes: event.MaxPDF}}
 }
 
 // TestRenewsPage checks that a document that reached the browser has the browser's next page awaited after the response
@@ -99,7 +57,7 @@ func TestRenewsPage(t *testing.T) {
 	for html, want := range map[string]int{"<p>x": 1, strings.Repeat("<p>", 1_000_000): 0} {
 		var waits []func(context.Context) error
 		r.after = func(_ context.Context, w afterresponse.Work) { waits = append(waits, w.Run) }
-		_, _, err := r.render(t.Context(), "", page(html))
+		_, _, err := r.render(t.Context(), page(html))
 		if len(waits) != want || (err == nil) != (want == 1) {
 			t.Fatalf("%.10s: %d waits, want %d; %v", html, len(waits), want, err)
 		}

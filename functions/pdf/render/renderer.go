@@ -22,7 +22,6 @@ import (
 type renderer struct {
 	browser *browser.Renderer
 	images  *fetch.Client
-	limits  limits.Limits
 	after   afterResponse
 }
 
@@ -45,7 +44,7 @@ func newRenderer(c config, protections []browser.Protection, after afterResponse
 	if err := browser.RemoveStale(o.Dir); err != nil {
 		o.Log.Warn("stale folders were not removed", "error", err.Error())
 	}
-	r := &renderer{browser: browser.New(o), images: images, limits: documentLimits, after: after}
+	r := &renderer{browser: browser.New(o), images: images, after: after}
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
 	// A failed start is not an error of newRenderer: each request tries again.
@@ -87,10 +86,6 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 		ctx, cancel = context.WithDeadline(ctx, until)
 		defer cancel()
 	}
-	size, named := browser.Sizes[e.PageSize]
-	if !named {
-		size = browser.Size{Width: e.PageWidth, Height: e.PageHeight}
-	}
 	finish := func(pdf []byte) ([]byte, error) {
 		pdf, err := browser.Describe(pdf, e.Metadata)
 		if err == nil && e.Password != "" {
@@ -98,11 +93,7 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 		}
 		return pdf, err
 	}
-	pdf, warnings, err := r.render(ctx, e.RequestID, browser.Document{
-		HTML: string(e.HTML), Header: string(e.Header), Footer: string(e.Footer), Bytes: e.MaxBytes,
-		Geometry: browser.Geometry{Size: size, Landscape: e.Landscape, CSSSize: e.CSSSize, Margins: e.Margins, Scale: e.Scale},
-		Ranges:   e.PageRanges, Title: e.Metadata.Title, Tagged: e.Tagged, Outline: e.Outline, Strict: e.Strict, Finish: finish,
-	})
+	pdf, warnings, err := r.render(ctx, browser.Document{Event: e, Finish: finish})
 	if rejection, ok := errors.AsType[*event.RejectionError](err); ok {
 		return event.Result{Rejection: rejection}.Response()
 	}
@@ -113,13 +104,13 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 }
 
 // render returns the PDF of a document with its warnings. The document causes every error that wraps an *event.RejectionError.
-func (r *renderer) render(ctx context.Context, requestID string, d browser.Document) (pdf []byte, warnings string, err error) {
-	if err := r.limits.Check(d.HTML, d.Header, d.Footer); err != nil {
+func (r *renderer) render(ctx context.Context, d browser.Document) (pdf []byte, warnings string, err error) {
+	if err := documentLimits.Check(string(d.HTML), string(d.Header), string(d.Footer)); err != nil {
 		return nil, "", err
 	}
-	d.HTML = limits.Block(d.HTML, r.images.Permitted)
+	d.HTML = []byte(limits.Block(string(d.HTML), r.images.Permitted))
 	// The browser gets its next page beside the response. A freeze before that page is ready would delay the next event.
-	defer r.after(ctx, afterresponse.Work{Name: "renew page", RequestID: requestID, Run: r.browser.Ready})
+	defer r.after(ctx, afterresponse.Work{Name: "renew page", RequestID: d.RequestID, Run: r.browser.Ready})
 	d.Images = r.images.Document()
 	if pdf, warnings, err = r.browser.Render(ctx, d); err != nil {
 		return nil, "", fmt.Errorf("render: %w", err)

@@ -34,7 +34,7 @@ func BenchmarkBlocked(b *testing.B) {
 			for b.Loop() {
 				for i, html := range []string{many(c.blocked), many(c.without)} {
 					began := time.Now()
-					if _, _, err := r.render(b.Context(), "", page(html)); err != nil {
+					if _, _, err := r.render(b.Context(), page(html)); err != nil {
 						b.Fatal(err)
 					}
 					took[i] += time.Since(began)
@@ -83,12 +83,12 @@ func TestWarnings(t *testing.T) {
 		many("<img src=http://a.example/NUMBER>"):                                                  {"resources-blocked;n=10000", "resources-blocked;n=10000 (body > img:nth-of-type(1) on page 1, img:nth-of-type(2) on page 1, img:nth-of-type(3) on page 1)"},
 	} {
 		d := page("<!DOCTYPE html><meta charset=utf-8>" + html)
-		pdf, got, err := r.render(t.Context(), "", d)
+		pdf, got, err := r.render(t.Context(), d)
 		if err != nil || got != want[0] || len(pdf) == 0 {
 			t.Errorf("%.200s: %q, %v, want %q", html, got, err, want[0])
 		}
 		d.Strict = true
-		_, _, err = r.render(t.Context(), "", d)
+		_, _, err = r.render(t.Context(), d)
 		var rejected *event.RejectionError
 		if want[1] == "" && err != nil || want[1] != "" && (!errors.As(err, &rejected) || rejected.ExceedsLimit ||
 			rejected.Message != "strict is true, and the document has warnings: "+want[1] || rejected.Address != want[1]) {
@@ -104,14 +104,14 @@ func TestWarnings(t *testing.T) {
 		"<p style='background:url(http://a.example/b)'><style>@import \"https://a.example/c\";</style>":                "resources-blocked;n=3",
 		"<script type=application/ld+json>{}</script><!--a--><p style='background:url(data:,)'><template>a</template>": "resources-blocked;n=1",
 	} {
-		d.Header, d.Footer = html, "<img src=logo.png>" // one of each count
-		if _, got, err := r.render(t.Context(), "", d); err != nil || got != want {
+		d.Header, d.Footer = []byte(html), []byte("<img src=logo.png>") // one of each count
+		if _, got, err := r.render(t.Context(), d); err != nil || got != want {
 			t.Errorf("%s in a header: %q, %v, want %q", html, got, err, want)
 		}
 	}
-	d.Header = "<img src=http://a.example/h>"
+	d.Header = []byte("<img src=http://a.example/h>")
 	d.Strict = true
-	if _, _, err := r.render(t.Context(), "", d); err == nil || !strings.HasSuffix(err.Error(), ": resources-blocked;n=2") {
+	if _, _, err := r.render(t.Context(), d); err == nil || !strings.HasSuffix(err.Error(), ": resources-blocked;n=2") {
 		t.Errorf("strict, images of a header and a footer: %v", err)
 	}
 }

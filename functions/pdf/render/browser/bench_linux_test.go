@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-rod/rod/lib/cdp"
 
-	"svcapi/functions/pdf/render/fetch"
 	"svcapi/functions/pdf/render/limits"
 	"svcapi/test/pdftest"
 )
@@ -76,7 +75,7 @@ func (d *bare) render(b *testing.B, html string) []byte {
 }
 
 // pass has the document limits of the deployed function.
-var pass = limits.Limits{Elements: 40_000, Depth: 250, Tables: 20, Pixels: 60_000_000, Measure: fetch.Measure}
+var pass = limits.Limits{Elements: 40_000, Depth: 250, Tables: 20, Pixels: 60_000_000}
 
 // middle returns the median.
 func middle(times []time.Duration) float64 {
@@ -94,7 +93,7 @@ func BenchmarkRender(b *testing.B) {
 			defer r.Close()
 			d := startBare(b, pdftest.Browser())
 			defer d.process.end()
-			document := Document{HTML: html, Geometry: a4}
+			document := a4(html)
 			product := func() time.Duration {
 				began := time.Now()
 				if err := pass.Check(html); err != nil {
@@ -159,7 +158,7 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		began := time.Now()
 		r := New(limitsOf(b))
-		if _, _, err := r.Render(b.Context(), Document{HTML: pdftest.Invoice, Geometry: a4}); err != nil {
+		if _, _, err := r.Render(b.Context(), a4(pdftest.Invoice)); err != nil {
 			b.Fatal(err)
 		}
 		ours = append(ours, time.Since(began))

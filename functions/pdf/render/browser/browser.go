@@ -6,12 +6,9 @@
 package browser
 
 import (
-	"bytes"
-	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -24,18 +21,17 @@ import (
 	"svcapi/functions/pdf/render/fetch"
 )
 
-// Options configure a Renderer. All fields but the last three are required.
+// Options configure a Renderer. All fields but Protections are required.
 type Options struct {
 	Path          string        // of the Chromium to start
 	Dir           string        // parent of the profile folders
 	Time          time.Duration // for one render
 	Memory        int64         // bytes, of the browser's processes and this one
 	Pages         int           // of one PDF
-	Bytes         int64         // of one PDF, unless the document has fewer
 	RecycleAfter  int           // renders
 	RecycleMemory int64         // bytes that the browser may hold between two renders
 	Protections   []Protection  // returned by Isolate; optional
-	Log           *slog.Logger  // receives starts and ends of browsers; nil: nothing is logged
+	Log           *slog.Logger  // receives starts and ends of browsers
 	scripts       bool          // tests only: the containment must hold with scripts, too
 }
 
@@ -45,19 +41,10 @@ const startTime = 10 * time.Second
 // watchInterval is the time between two looks at the memory. The fastest known document takes 2 GB a second.
 const watchInterval = 20 * time.Millisecond
 
-// Document is the input of one render.
+// Document is the input of one render: a valid event, whose geometry overrides the page rules of the HTML.
 type Document struct {
-	HTML     string // valid UTF-8
-	Header   string // HTML in the top margin of each page; empty: none
-	Footer   string // HTML in the bottom margin of each page; empty: none
-	Title    string // of the PDF; empty: the document's
-	Ranges   string // of the pages, as event.ParseRanges takes them; empty: all pages
-	Tagged   bool   // for assistive technology
-	Outline  bool   // bookmarks of the headings
-	Strict   bool   // a warning is a rejection
-	Geometry Geometry
-	Bytes    int64         // of the PDF; 0: those of the Options
-	Images   *fetch.Images // nil: none are loaded
+	event.Event
+	Images *fetch.Images // nil: none are loaded
 	// Finish returns the final PDF of a printed one, within the same limits. A Finish without an end outlives its render.
 	Finish func(pdf []byte) ([]byte, error)
 }
@@ -81,9 +68,6 @@ type prepared struct {
 
 // New starts a browser in the background. After a failed start each Render tries again.
 func New(o Options) *Renderer {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	r := &Renderer{options: o, ready: make(chan prepared, 1)}
 	go r.replace(context.Background(), prepared{})
 	return r
@@ -184,9 +168,6 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) (pdf []by
 	go r.watch(ctx, p.session, fail)
 	defer context.AfterFunc(page.crashed, func() { fail(errUnprintable) })()
 
-	if d.Bytes == 0 || d.Bytes > r.options.Bytes {
-		d.Bytes = r.options.Bytes
-	}
 	if pdf, warnings, err = page.render(d, r.options.Pages); err == nil {
 		pdf, err = finish(ctx, pdf, d.Finish)
 	}
@@ -238,7 +219,7 @@ func (r *Renderer) watch(ctx context.Context, s *session, fail context.CancelCau
 			pids = append(groupMembers(s.group), os.Getpid())
 		}
 		if memory(pids) > r.options.Memory {
-			fail(exceeded("memory", "rendering needs more than %d MiB of memory", r.options.Memory>>20))
+			fail(event.Exceeded("memory", "rendering needs more than %d MiB of memory", r.options.Memory>>20))
 			s.end()
 			return
 		}
@@ -316,22 +297,3 @@ var (
 	errSlowStart = fmt.Errorf("browser: not ready after %s", startTime)
 	errNoText    = errors.New("browser: self-test: no text in the PDF; are fonts and their configuration beside the browser?")
 )
-
-// showsText reports whether a PDF maps glyphs to characters (ISO 32000-1, 9.10.3): only text in a real font does.
-func showsText(pdf []byte) bool {
-	for {
-		_, rest, found := bytes.Cut(pdf, []byte("stream\n"))
-		if !found {
-			return false
-		}
-		pdf = rest
-		stream, err := zlib.NewReader(bytes.NewReader(rest))
-		if err != nil {
-			continue
-		}
-		text, _ := io.ReadAll(io.LimitReader(stream, 1<<20))
-		if bytes.Contains(text, []byte("endbfchar")) || bytes.Contains(text, []byte("endbfrange")) {
-			return true
-		}
-	}
-}

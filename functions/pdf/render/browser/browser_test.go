@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,7 +19,7 @@ import (
 
 func render(t testing.TB, r *Renderer, html string) []byte {
 	t.Helper()
-	pdf, _, err := r.Render(t.Context(), Document{HTML: html, Geometry: a4})
+	pdf, _, err := r.Render(t.Context(), a4(html))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestContextsAreApart(t *testing.T) {
 	defer r.Close()
 	first := "<script>try{document.cookie='secret=1';localStorage.s='secret'}catch(e){}name='secret'</script>first"
 	second := "<p id=p>second</p><script>p.textContent=document.cookie+name;try{p.textContent+=localStorage.s}catch(e){}</script>"
-	_, _, _ = r.Render(t.Context(), Document{HTML: first, Geometry: a4})
+	_, _, _ = r.Render(t.Context(), a4(first))
 	if got := pdftest.Text(t, render(t, r, second)); strings.Contains(got, "secret") {
 		t.Error(got)
 	}
@@ -133,14 +134,19 @@ func TestLimits(t *testing.T) {
 			o := o
 			switch test.reason {
 			case "size":
-				o.Pages, o.Bytes = 500, 6_000
+				o.Pages = 500
 			case "time":
 				o.Time = 2 * time.Second
 			case "memory":
 				o.Memory = 500 << 20
 			}
 			r := run(t, o)
-			_, _, err := r.Render(t.Context(), Document{HTML: test.html, Geometry: a4, Finish: test.finish})
+			d := a4(test.html)
+			d.Finish = test.finish
+			if test.reason == "size" {
+				d.MaxBytes = 6_000
+			}
+			_, _, err := r.Render(t.Context(), d)
 			var refused *event.RejectionError
 			switch {
 			case test.reason == "" && err != nil:
@@ -158,7 +164,7 @@ func TestLimits(t *testing.T) {
 func TestWarningsFail(t *testing.T) {
 	defer func(program string) { measure = program }(measure)
 	measure = "throw new RangeError(JSON.stringify(OPTIONS))"
-	_, _, err := run(t, limitsOf(t)).Render(t.Context(), Document{HTML: "<script></script>", Geometry: a4})
+	_, _, err := run(t, limitsOf(t)).Render(t.Context(), a4("<script></script>"))
 	if rejected, ok := errors.AsType[*event.RejectionError](err); !ok || rejected.Reason != "unprintable" {
 		t.Errorf("got %v", err)
 	}
@@ -171,8 +177,11 @@ func TestSelfTest(t *testing.T) {
 	lib := filepath.Join(filepath.Dir(pdftest.Browser()), "lib")
 	empty := filepath.Join(bare, "empty.conf")
 	write(t, empty, "<fontconfig></fontconfig>", 0o644)
+	with := func(fonts string) string {
+		return "#!/bin/sh\nFONTCONFIG_FILE=" + fonts + " LD_LIBRARY_PATH=" + lib + " exec " + pdftest.Browser() + ` "$@"` + "\n"
+	}
 	for name, test := range map[string]struct{ script, want string }{
-		"no fonts":   {"#!/bin/sh\nFONTCONFIG_FILE=" + empty + " LD_LIBRARY_PATH=" + lib + " exec " + pdftest.Browser() + ` "$@"` + "\n", "self-test"},
+		"no fonts":   {with(empty), "self-test"},
 		"no program": {"#!/none\n", "start"},
 		"ends":       {"#!/bin/sh\nexit 1\n", "has ended"},
 	} {
@@ -187,10 +196,10 @@ func TestSelfTest(t *testing.T) {
 			if err := r.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
-			if _, _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil || errors.As(err, new(*event.RejectionError)) {
+			if _, _, err := r.Render(t.Context(), a4("x")); err == nil || errors.As(err, new(*event.RejectionError)) {
 				t.Errorf("rendered: %v", err)
 			}
-			write(t, path+".new", "#!/bin/sh\nFONTCONFIG_FILE="+filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")+" LD_LIBRARY_PATH="+lib+" exec "+pdftest.Browser()+` "$@"`+"\n", 0o755)
+			write(t, path+".new", with(filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")), 0o755)
 			if err := os.Rename(path+".new", path); err != nil {
 				t.Fatal(err)
 			}
@@ -226,16 +235,26 @@ func TestRemoveStale(t *testing.T) {
 	}
 }
 
+// pages returns the number of pages of a PDF.
+func pages(pdf []byte) (int, error) {
+	o, err := readObjects(pdf)
+	if err != nil {
+		return 0, err
+	}
+	o.missGlyphs()
+	return o.countPages()
+}
+
 // The number of pages is that of the page tree, whatever text the document contains.
 func TestCountPages(t *testing.T) {
 	r := run(t, limitsOf(t))
 	for want := 1; want <= 12; want += 11 {
 		pdf := render(t, r, strings.Repeat("<p style='break-after:page'>x", want-1)+"<p>x")
-		if got, err := countPages(pdf); got != want || err != nil || len(pdftest.Sheets(t, pdf)) != want {
+		if got, err := pages(pdf); got != want || err != nil || len(pdftest.Sheets(t, pdf)) != want {
 			t.Errorf("%d pages: %d, %v", want, got, err)
 		}
 		for _, broken := range [][]byte{nil, pdf[:len(pdf)/2], bytes.ReplaceAll(pdf, []byte("/Pages"), []byte("/Pagez")), bytes.ReplaceAll(pdf, []byte("/Root"), []byte("/Rood")), bytes.ReplaceAll(pdf, []byte("xref\n0"), []byte("xref\n1"))} {
-			if got, err := countPages(broken); err == nil {
+			if got, err := pages(broken); err == nil {
 				t.Errorf("%d pages in a broken PDF", got)
 			}
 		}
@@ -244,10 +263,7 @@ func TestCountPages(t *testing.T) {
 
 func FuzzCountPages(f *testing.F) {
 	f.Add([]byte("%PDF-1.4\n1 0 obj\n<</Type /Catalog\n/Pages 2 0 R>>\nendobj\nxref\n0 3\n0000000000 65535 f \n0000000009 00000 n \n0000000009 00000 n \ntrailer\n<</Root 1 0 R>>\nstartxref\n57\n%%EOF\n"))
-	f.Fuzz(func(_ *testing.T, pdf []byte) {
-		_, _ = countPages(pdf)
-		MissingGlyphs(pdf)
-	})
+	f.Fuzz(func(_ *testing.T, pdf []byte) { _, _ = pages(pdf) })
 }
 
 // A malformed or too long message ends the connection and not this process.
@@ -266,6 +282,31 @@ func TestPipe(t *testing.T) {
 			t.Errorf("%.20q: %.20q, %v", input, got, err)
 		}
 	}
+}
+
+// The pipe returns only JSON objects and an error at the end, for all bytes that a browser can write.
+func FuzzPipe(f *testing.F) {
+	f.Add([]byte("{\"id\":1}\x00{}\x00"))
+	f.Add([]byte("\x00\x00"))
+	f.Add([]byte("[1]\x00{"))
+	f.Add(append(bytes.Repeat([]byte(" "), 70_000), "{}\x00"...))
+	f.Fuzz(func(t *testing.T, written []byte) {
+		var sent bytes.Buffer
+		p := newPipe(bytes.NewReader(written), &sent)
+		for range bytes.Count(written, []byte{0}) + 1 {
+			message, err := p.Read()
+			if err != nil {
+				return
+			}
+			if message[0] != '{' || !json.Valid(message) {
+				t.Fatalf("%q", message)
+			}
+			if err := p.Send(message); err != nil || !bytes.HasSuffix(sent.Bytes(), append(message, 0)) {
+				t.Fatalf("%v, %q", err, sent.Bytes())
+			}
+		}
+		t.Errorf("%q does not end", written)
+	})
 }
 
 func exists(path string) bool {

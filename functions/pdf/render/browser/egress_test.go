@@ -172,11 +172,12 @@ func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, 
 	defer fail(nil)
 	p.page.ctx, p.page.fail, p.page.images = ctx, fail, d.Images
 	p.session.page.Store(p.page)
-	err := p.page.load(d.HTML)
+	err := p.page.load(string(d.HTML))
 	time.Sleep(open)
 	var pdf []byte
 	if err == nil {
-		pdf, err = p.page.print(Document{Geometry: d.Geometry, Header: d.Header, Footer: d.Footer, Bytes: 1 << 30}, firstPages("", 5))
+		d.MaxBytes = 1 << 30
+		pdf, err = p.page.print(d, firstPages("", 5))
 	}
 	p.session.page.Store(nil)
 	p.renders++
@@ -243,7 +244,7 @@ func (c *canary) render(t *testing.T, browser func(*canary) string, containing s
 	all := map[string]string{}
 	t.Run("documents", func(t *testing.T) { // returns when all browsers have ended
 		for first, scripts := range map[int]bool{0: false, 500: true} {
-			if scripts && !everything { // no function runs scripts: the long tests show that the network is closed to scripts, too
+			if scripts && !pdftest.Everything { // no function runs scripts: the long tests show that the network is closed to scripts, too
 				continue
 			}
 			documents, names := c.batches(first, containing)
@@ -267,7 +268,9 @@ func (c *canary) render(t *testing.T, browser func(*canary) string, containing s
 					defer r.Close()
 					images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
 					for i := share; i < len(documents); i += browsers {
-						pdf, err := linger(t, r, Document{HTML: documents[i], Geometry: a4, Images: images.Document()}, open)
+						d := a4(documents[i])
+						d.Images = images.Document()
+						pdf, err := linger(t, r, d, open)
 						if err != nil && !scripts { // a document whose script leaves it has no PDF
 							t.Errorf("%s: %v", documents[i], err)
 						}
@@ -278,7 +281,8 @@ func (c *canary) render(t *testing.T, browser func(*canary) string, containing s
 							}
 						}
 						if !scripts { // not each is printed, as Chromium refuses some headers
-							d := Document{HTML: "<p>x", Header: documents[i], Footer: documents[i], Geometry: a4, Images: images.Document()}
+							d := a4("<p>x")
+							d.Header, d.Footer, d.Images = []byte(documents[i]), []byte(documents[i]), images.Document()
 							_, _ = linger(t, r, d, 0)
 						}
 					}

@@ -2,7 +2,6 @@ package browser
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"svcapi/functions/pdf/render/event"
@@ -16,19 +15,14 @@ const (
 	reasonWarnings = "warnings"
 )
 
-// exceeded returns the error of a document that exceeds a limit.
-func exceeded(reason, format string, values ...any) error {
-	return fmt.Errorf("browser: %w", event.Exceeded(reason, format, values...))
-}
-
 func tooSlow(limit time.Duration) error {
-	return exceeded("time", "rendering took longer than %s", limit)
+	return event.Exceeded("time", "rendering took longer than %s", limit)
 }
 
 var (
-	errUnprintable = fmt.Errorf("browser: %w", &event.RejectionError{Reason: "unprintable", Message: "the document could not be rendered"})
+	errUnprintable = &event.RejectionError{Reason: "unprintable", Message: "the document could not be rendered"}
 	errProgram     = errors.New("browser: a program has failed in the page")
-	errNoPage      = fmt.Errorf("browser: %w", &event.RejectionError{Reason: reasonRanges, Message: "the document has no page in one of the page_ranges"})
+	errNoPage      = &event.RejectionError{Reason: reasonRanges, Message: "the document has no page in one of the page_ranges"}
 	errEnded       = errors.New("browser: the browser has ended") // by itself, or by another process
 	errClosed      = errors.New("browser: the renderer is closed")
 )

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"svcapi/test/pdftest"
 )
 
 // served is a process with a renderer.
@@ -109,7 +111,7 @@ func TestFreeze(t *testing.T) {
 		t.Fatal("the freeze is too short to show anything")
 	}
 	moments, freezes := []time.Duration{0, 25 * time.Millisecond}, 1
-	if everything {
+	if pdftest.Everything {
 		moments, freezes = nil, 3
 		for _, ms := range []int{0, 1, 2, 4, 7, 10, 15, 20, 30, 45, 70, 100} {
 			moments = append(moments, time.Duration(ms)*time.Millisecond)
@@ -119,7 +121,7 @@ func TestFreeze(t *testing.T) {
 	places := make(chan struct{}, 6)
 	for name, test := range map[string]struct{ html, end string }{
 		"page":    {"<p>x", "<nil>"},
-		"browser": {"LONG", "browser: rendering took longer than 2s"},
+		"browser": {"LONG", "rendering took longer than 2s"},
 	} {
 		for _, moment := range moments {
 			running.Go(func() {

@@ -12,43 +12,38 @@ import (
 // millimetresPerInch converts the request's margins to the protocol's unit.
 const millimetresPerInch = 25.4
 
-// Size is a sheet's width and height in millimetres, upright.
-type Size struct{ Width, Height float64 }
+// size is a sheet's width and height in millimetres.
+type size struct{ width, height float64 }
 
-// Sizes are the sheets that a request may name (openapi.yaml#generatePdf, page_size).
-var Sizes = map[string]Size{
+// named are the sheets that a request may name (openapi.yaml#generatePdf, page_size).
+var named = map[string]size{
 	"A4":     {210, 297},
 	"Letter": {215.9, 279.4},
 	"Legal":  {215.9, 355.6},
 }
 
-// Geometry is the page that the request asks for. A Geometry overrides the page rules of the document.
-type Geometry struct {
-	Size      Size
-	Landscape bool
-	CSSSize   bool // the document's page rules choose the size
-	Margins   event.Margins
-	Scale     float64 // of the content; 0: 1
-}
-
-// sheet returns the size as printed, in millimetres.
-func (g Geometry) sheet() Size {
-	if g.Landscape {
-		return Size{g.Size.Height, g.Size.Width}
+// sheet returns the size of the pages as printed.
+func (d Document) sheet() size {
+	sheet, known := named[d.PageSize]
+	if !known {
+		sheet = size{d.PageWidth, d.PageHeight}
 	}
-	return g.Size
+	if d.Landscape {
+		return size{sheet.height, sheet.width}
+	}
+	return sheet
 }
 
 // mediaBox is the size of a page of a PDF in points, as Chromium writes one.
 var mediaBox = regexp.MustCompile(`\n/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]`)
 
 // sheets returns the sizes of the pages of a PDF.
-func sheets(pdf []byte) []Size {
-	var sizes []Size
+func sheets(pdf []byte) []size {
+	var sizes []size
 	for _, match := range mediaBox.FindAllSubmatch(pdf, -1) {
 		width, _ := strconv.ParseFloat(string(match[1]), 64)
 		height, _ := strconv.ParseFloat(string(match[2]), 64)
-		sizes = append(sizes, Size{width * millimetresPerInch / 72, height * millimetresPerInch / 72})
+		sizes = append(sizes, size{width * millimetresPerInch / 72, height * millimetresPerInch / 72})
 	}
 	return sizes
 }
@@ -56,18 +51,18 @@ func sheets(pdf []byte) []Size {
 // checkSize returns an error for a PDF with a page that is larger than a request may ask for.
 func checkSize(pdf []byte) error {
 	for _, s := range sheets(pdf) {
-		if max(s.Width, s.Height) > event.MaxSide+1 { // Chromium rounds to whole CSS pixels
-			return exceeded(reasonPages, "a page of the document is longer than %d mm", event.MaxSide)
+		if max(s.width, s.height) > event.MaxSide+1 { // Chromium rounds to whole CSS pixels
+			return event.Exceeded(reasonPages, "a page of the document is longer than %d mm", event.MaxSide)
 		}
 	}
 	return nil
 }
 
 // content returns the width and height of a page within its margins, in CSS pixels of the sheet, and the scale of the content.
-func (g Geometry) content() (width, height, scale float64) {
+func (d Document) content() (width, height, scale float64) {
 	const pixels = 96 / millimetresPerInch
-	sheet, m := g.sheet(), g.Margins
-	return (sheet.Width - m.Left - m.Right) * pixels, (sheet.Height - m.Top - m.Bottom) * pixels, cmp.Or(g.Scale, 1)
+	sheet, m := d.sheet(), d.Margins
+	return (sheet.width - m.Left - m.Right) * pixels, (sheet.height - m.Top - m.Bottom) * pixels, cmp.Or(d.Scale, 1)
 }
 
 // style returns the page rule that overrides every page rule of the document.
@@ -76,19 +71,19 @@ func (g Geometry) content() (width, height, scale float64) {
 // layer wins, whatever the selectors of the others, and a layer without a name can be neither joined nor reopened. So
 // the rule is in an anonymous layer, in a style sheet before all others. The page is a box of its own: its widths,
 // heights, padding and border move the content as a margin does.
-func (g Geometry) style() string {
+func (d Document) style() string {
 	mm := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + "mm" }
-	sheet := g.sheet()
-	size := fmt.Sprintf("size:%s %s!important;page-orientation:upright!important;", mm(sheet.Width), mm(sheet.Height))
-	if g.CSSSize {
-		size = ""
+	sheet := d.sheet()
+	ofSheet := fmt.Sprintf("size:%s %s!important;page-orientation:upright!important;", mm(sheet.width), mm(sheet.height))
+	if d.CSSSize {
+		ofSheet = ""
 	}
 	return fmt.Sprintf("@layer{@page{%s"+
 		"margin:%s %s %s %s!important;"+
 		"width:auto!important;min-width:0!important;max-width:none!important;"+
 		"height:auto!important;min-height:0!important;max-height:none!important;"+
 		"padding:0!important;border:none!important;outline:none!important}}",
-		size, mm(g.Margins.Top), mm(g.Margins.Right), mm(g.Margins.Bottom), mm(g.Margins.Left))
+		ofSheet, mm(d.Margins.Top), mm(d.Margins.Right), mm(d.Margins.Bottom), mm(d.Margins.Left))
 }
 
 // hideOnScreen is the program that hides the body of each document in the window, where nobody sees the body: Chromium

@@ -16,15 +16,15 @@ import (
 // block fills the whole content area of the pages.
 const block = `<div style="height:600mm;background:#000"></div>`
 
-func wantSheet(t *testing.T, pdf []byte, g Geometry) {
+func wantSheet(t *testing.T, pdf []byte, d Document) {
 	t.Helper()
-	sheet := g.sheet()
+	sheet := d.sheet()
 	for i, got := range pdftest.Sheets(t, pdf) {
-		if math.Abs(got[0]-sheet.Width/25.4*72) > 1 || math.Abs(got[1]-sheet.Height/25.4*72) > 1 {
+		if math.Abs(got[0]-sheet.width/25.4*72) > 1 || math.Abs(got[1]-sheet.height/25.4*72) > 1 {
 			t.Errorf("page %d has %v points, want %v mm", i+1, got, sheet)
 		}
 	}
-	want := pdftest.Margins{g.Margins.Top, g.Margins.Right, g.Margins.Bottom, g.Margins.Left}
+	want := pdftest.Margins{d.Margins.Top, d.Margins.Right, d.Margins.Bottom, d.Margins.Left}
 	if got := pdftest.Inked(t, pdf); !got.Near(want, 1) {
 		t.Errorf("margins are %v, want %v", got, want)
 	}
@@ -34,20 +34,21 @@ func wantSheet(t *testing.T, pdf []byte, g Geometry) {
 func TestGeometry(t *testing.T) {
 	t.Parallel()
 	r := run(t, limitsOf(t))
-	for name, size := range Sizes {
+	for name := range named {
 		for _, landscape := range []bool{false, true} {
 			several := []event.Margins{margins(15, 15, 15, 15), margins(5, 12.5, 30, 60)}
 			if name == "A4" {
 				several = append(several, event.Margins{}, margins(100, 100, 100, 100))
 			}
 			for _, margins := range several {
-				g := Geometry{Size: size, Landscape: landscape, Margins: margins}
+				d := a4("<!DOCTYPE html><body style='margin:0'>" + block)
+				d.PageSize, d.Landscape, d.Margins = name, landscape, margins
 				t.Run(fmt.Sprintf("%s,%v,%v", name, landscape, margins), func(t *testing.T) {
-					pdf, _, err := r.Render(t.Context(), Document{HTML: "<!DOCTYPE html><body style='margin:0'>" + block, Geometry: g})
+					pdf, _, err := r.Render(t.Context(), d)
 					if err != nil {
 						t.Fatal(err)
 					}
-					wantSheet(t, pdf, g)
+					wantSheet(t, pdf, d)
 				})
 			}
 		}
@@ -61,7 +62,7 @@ func TestHideOnScreen(t *testing.T) {
 	for i, step := range []func() error{
 		func() error { return page.load("<b>") },
 		func() error { return page.load("<b style='color:url(a)'>") }, // alone is shown
-		func() error { return page.insertRules(Document{Geometry: a4}) },
+		func() error { return page.insertRules(a4("")) },
 	} {
 		err := step()
 		const program = "String(document.querySelector('b').checkVisibility())"
@@ -162,18 +163,19 @@ func TestGeometryOverridesDocument(t *testing.T) {
 	r := run(t, limitsOf(t))
 	n := 0
 	for name, css := range forms { // in random order: make test renders some of them, the long tests all
-		if n == 25 && !everything {
+		if n == 25 && !pdftest.Everything {
 			break
 		}
-		g := Geometry{Size: Sizes["A4"], Landscape: n%2 == 1, Margins: margins(15, 20, 25, 30)}
 		head := strings.NewReplacer("CSS", css, "LINK", sheet(css)).Replace(places[n%len(places)])
+		d := a4(head + "<body style='margin:0'>" + block)
+		d.Landscape, d.Margins = n%2 == 1, margins(15, 20, 25, 30)
 		n++
 		t.Run(name, func(t *testing.T) {
-			pdf, _, err := r.Render(t.Context(), Document{HTML: head + "<body style='margin:0'>" + block, Geometry: g})
+			pdf, _, err := r.Render(t.Context(), d)
 			if err != nil {
 				t.Fatalf("%s: %v", head, err)
 			}
-			wantSheet(t, pdf, g)
+			wantSheet(t, pdf, d)
 			if t.Failed() {
 				t.Log(head)
 			}
@@ -191,11 +193,11 @@ func TestGeometryOverridesDocument(t *testing.T) {
 		"a policy":       "<!DOCTYPE html><meta http-equiv=content-security-policy content=\"default-src 'none'\"><body style='margin:0'>" + block,
 	} {
 		t.Run(name, func(t *testing.T) {
-			pdf, _, err := r.Render(t.Context(), Document{HTML: html, Geometry: a4})
+			pdf, _, err := r.Render(t.Context(), a4(html))
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantSheet(t, pdf, a4)
+			wantSheet(t, pdf, a4(html))
 		})
 	}
 }

@@ -29,7 +29,7 @@ func TestEgressUnlocked(t *testing.T) {
 		if err := (proto.FetchDisable{}).Call(next(t, r).session.in(t.Context(), "")); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = linger(t, r, Document{HTML: document, Geometry: a4}, 200*time.Millisecond)
+		_, _ = linger(t, r, a4(document), 200*time.Millisecond)
 	}
 	time.Sleep(300 * time.Millisecond)
 	singing, channels := 0, []string{}
@@ -47,8 +47,8 @@ func TestEgressUnlocked(t *testing.T) {
 	}
 }
 
-// size returns the bytes of all files in a folder.
-func size(t *testing.T, dir string) (sum int64) {
+// bytesIn returns the bytes of all files in a folder.
+func bytesIn(t *testing.T, dir string) (sum int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
 		if err != nil {
@@ -79,7 +79,7 @@ func TestFiveHundred(t *testing.T) {
 			}
 			next(t, r)
 			groups, dead := browsers(t), zombies(os.Getpid())
-			held := size(t, o.Dir)
+			held := bytesIn(t, o.Dir)
 			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)), memory(groupMembers(groups[0]))>>20)
 			if len(folders(t, o.Dir)) != 1 || len(groups) != 1 || dead != 0 {
 				t.Errorf("%v, %v, %d zombies", folders(t, o.Dir), groups, dead)

@@ -33,7 +33,7 @@ const servedDir = "BROWSER_SERVE"
 func serveLines() {
 	var starts counter
 	r := New(Options{
-		Path: pdftest.Browser(), Dir: os.Getenv(servedDir), Time: 2 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
+		Path: pdftest.Browser(), Dir: os.Getenv(servedDir), Time: 2 * time.Second, Memory: 1536 << 20, Pages: 500,
 		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(), Log: slog.New(slog.NewTextHandler(&starts, nil)),
 	})
 	lines := bufio.NewReader(os.Stdin)
@@ -43,7 +43,7 @@ func serveLines() {
 			r.Close()
 			return
 		}
-		_, _, err = r.Render(context.Background(), Document{HTML: strings.ReplaceAll(line, "LONG", strings.Repeat("x", 500_000)), Geometry: a4})
+		_, _, err = r.Render(context.Background(), a4(strings.ReplaceAll(line, "LONG", strings.Repeat("x", 500_000))))
 		_, _ = fmt.Fprintf(os.Stdout, "%d %v\n", starts.Load(), err)
 	}
 }
@@ -61,8 +61,8 @@ func (c *counter) Write(line []byte) (int, error) {
 // limitsOf returns the options of the deployed function.
 func limitsOf(t testing.TB) Options {
 	return Options{
-		Path: pdftest.Browser(), Dir: t.TempDir(), Time: 20 * time.Second, Memory: 1536 << 20, Pages: 500, Bytes: 4_700_000,
-		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(),
+		Path: pdftest.Browser(), Dir: t.TempDir(), Time: 20 * time.Second, Memory: 1536 << 20, Pages: 500,
+		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(), Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -89,7 +89,10 @@ func next(t testing.TB, r *Renderer) prepared {
 	return p
 }
 
-var a4 = Geometry{Size: Sizes["A4"], Margins: margins(15, 15, 15, 15)}
+// a4 returns a document on A4 with the default margins.
+func a4(html string) Document {
+	return Document{Event: event.Event{HTML: []byte(html), PageSize: "A4", Margins: margins(15, 15, 15, 15), MaxBytes: 4_700_000}}
+}
 
 func margins(top, right, bottom, left float64) event.Margins {
 	return event.Margins{Top: top, Right: right, Bottom: bottom, Left: left}

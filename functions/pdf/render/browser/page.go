@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -105,11 +106,11 @@ const warmUpHTML = `<!DOCTYPE html><p>self-test<p style="font-family:sans-serif"
 // replaces this one in the page.
 func (p *page) warmUp(ctx context.Context) error {
 	p.ctx = ctx
-	pdf, _, err := p.render(Document{HTML: warmUpHTML, Geometry: Geometry{Size: Sizes["A4"]}, Bytes: 1 << 20}, 1)
+	pdf, _, err := p.render(Document{Event: event.Event{HTML: []byte(warmUpHTML), PageSize: "A4", MaxBytes: 1 << 20}}, 1)
 	if err != nil {
 		return err
 	}
-	if !showsText(pdf) {
+	if !bytes.Contains(pdf, []byte("/Type /FontDescriptor")) { // of the fonts with text
 		return errNoText
 	}
 	p.s.mu.Lock()
@@ -142,11 +143,11 @@ func containsFrame(tree *proto.PageFrameTree, frame proto.PageFrameID) bool {
 
 // render returns the document as a PDF of at most maxPages pages, with the warnings about it.
 func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, err error) {
-	if err := p.load(d.HTML); err != nil {
+	if err := p.load(string(d.HTML)); err != nil {
 		return nil, "", err
 	}
 	// One page more than allowed: Chromium drops the pages beyond a range without an error.
-	wanted := firstPages(d.Ranges, maxPages+1)
+	wanted := firstPages(d.PageRanges, maxPages+1)
 	if err := p.insertRules(d); err != nil {
 		return nil, "", err
 	}
@@ -157,25 +158,29 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 	if err := p.checkImages(); err != nil {
 		return nil, "", err
 	}
-	pages, err := countPages(pdf)
+	o, err := readObjects(pdf)
+	if err != nil {
+		return nil, "", err
+	}
+	pages, err := o.countPages()
 	if err != nil {
 		return nil, "", err
 	}
 	if pages > maxPages {
-		return nil, "", exceeded(reasonPages, "the document has more than %d pages", maxPages)
+		return nil, "", event.Exceeded(reasonPages, "the document has more than %d pages", maxPages)
 	}
-	if _, lastStart, ok := event.ParseRanges(d.Ranges); ok && pages <= pagesBefore(wanted, lastStart) {
+	if _, lastStart, ok := event.ParseRanges(d.PageRanges); ok && pages <= pagesBefore(wanted, lastStart) {
 		return nil, "", errNoPage
 	}
-	if d.Geometry.CSSSize {
+	if d.CSSSize {
 		if err := checkSize(pdf); err != nil {
 			return nil, "", err
 		}
 	}
-	if warnings, err = p.warnings(d, pdf, wanted); err != nil {
+	if warnings, err = p.warnings(d, o, wanted); err != nil {
 		return nil, "", err
 	}
-	return pdf, warnings, removeLinks(pdf)
+	return pdf, warnings, o.removeLinks()
 }
 
 // load sets the document and waits until its images, styles and frames are loaded.
@@ -271,43 +276,42 @@ const firstBroken = `(async () => {
 
 // insertRules gives the document the page rule and the title of the request.
 func (p *page) insertRules(d Document) error {
-	program := insertStyle(d.Geometry.style())
-	if d.Title != "" {
+	program := insertStyle(d.style())
+	if d.Metadata.Title != "" {
 		set := `; Object.getOwnPropertyDescriptor(Document.prototype, "title").set`
-		program += set + ".call(document, " + utils.MustToJSON(d.Title) + ")"
+		program += set + ".call(document, " + utils.MustToJSON(d.Metadata.Title) + ")"
 	}
 	_, err := p.evaluate("page rule or title", proto.RuntimeEvaluate{Expression: program})
 	return err
 }
 
-// print returns the wanted pages as a PDF of at most d.Bytes.
+// print returns the wanted pages as a PDF of at most d.MaxBytes.
 func (p *page) print(d Document, wanted []event.Range) ([]byte, error) {
-	g := d.Geometry
-	sheet := g.sheet()
+	sheet := d.sheet()
 	// The type proto.PagePrintToPDF omits false values, and tags make a table of 512 KiB 25 times as large.
 	parameters := map[string]any{
-		"paperWidth": sheet.Width / millimetresPerInch, "paperHeight": sheet.Height / millimetresPerInch,
-		"marginTop": g.Margins.Top / millimetresPerInch, "marginRight": g.Margins.Right / millimetresPerInch,
-		"marginBottom": g.Margins.Bottom / millimetresPerInch, "marginLeft": g.Margins.Left / millimetresPerInch,
-		"printBackground": true, "preferCSSPageSize": g.CSSSize, "generateTaggedPDF": d.Tagged || d.Outline, "generateDocumentOutline": d.Outline,
+		"paperWidth": sheet.width / millimetresPerInch, "paperHeight": sheet.height / millimetresPerInch,
+		"marginTop": d.Margins.Top / millimetresPerInch, "marginRight": d.Margins.Right / millimetresPerInch,
+		"marginBottom": d.Margins.Bottom / millimetresPerInch, "marginLeft": d.Margins.Left / millimetresPerInch,
+		"printBackground": true, "preferCSSPageSize": d.CSSSize, "generateTaggedPDF": d.Tagged || d.Outline, "generateDocumentOutline": d.Outline,
 		"pageRanges": pageRanges(wanted), "transferMode": "ReturnAsStream",
 	}
-	if g.Scale != 0 {
-		parameters["scale"] = g.Scale
+	if d.Scale != 0 {
+		parameters["scale"] = d.Scale
 	}
-	if d.Header != "" || d.Footer != "" {
-		header, err := p.template(d.Header)
+	if len(d.Header)+len(d.Footer) > 0 {
+		header, err := p.template(string(d.Header))
 		if err != nil {
 			return nil, err
 		}
-		footer, err := p.template(d.Footer)
+		footer, err := p.template(string(d.Footer))
 		if err != nil {
 			return nil, err
 		}
 		parameters["displayHeaderFooter"], parameters["headerTemplate"], parameters["footerTemplate"] = true, header, footer
 	}
 	response, err := p.s.in(p.ctx, p.id).Call(p.ctx, string(p.id), "Page.printToPDF", parameters)
-	if refused, ok := errors.AsType[*cdp.Error](err); ok && d.Ranges != "" && strings.Contains(strings.ToLower(refused.Message), "range") {
+	if refused, ok := errors.AsType[*cdp.Error](err); ok && d.PageRanges != "" && strings.Contains(strings.ToLower(refused.Message), "range") {
 		return nil, errNoPage
 	}
 	if err != nil {
@@ -317,7 +321,7 @@ func (p *page) print(d Document, wanted []event.Range) ([]byte, error) {
 	if err := json.Unmarshal(response, &printed); err != nil {
 		return nil, fmt.Errorf("browser: print: %w", err)
 	}
-	return p.read(printed.Stream, d.Bytes)
+	return p.read(printed.Stream, d.MaxBytes)
 }
 
 // chunkSize is the number of bytes of a PDF that one protocol message carries.
@@ -344,7 +348,7 @@ func (p *page) read(stream proto.IOStreamHandle, maxBytes int64) ([]byte, error)
 			continue
 		}
 		if size > maxBytes {
-			return nil, exceeded(event.ReasonSize, "the PDF has %d bytes; at most %d are allowed", size, maxBytes)
+			return nil, event.TooLarge(size, maxBytes)
 		}
 		return pdf, nil
 	}

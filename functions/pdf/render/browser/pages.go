@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"strconv"
 )
@@ -66,6 +67,19 @@ func (o objects) object(n int) []byte {
 	return body
 }
 
+// of returns the numbers of the objects of a type, as Chromium writes it.
+func (o objects) of(kind string) iter.Seq[int] {
+	start := []byte("<</Type /" + kind + "\n")
+	return func(yield func(int) bool) {
+		for n := range len(o.entries) / 20 {
+			head := o.at(n)
+			if _, body, _ := bytes.Cut(head[:min(40, len(head))], []byte(" obj\n")); bytes.HasPrefix(body, start) && !yield(n) {
+				return
+			}
+		}
+	}
+}
+
 func number(pattern *regexp.Regexp, text []byte) int {
 	if match := pattern.FindSubmatch(text); match != nil {
 		if n, err := strconv.Atoi(string(match[1])); err == nil {
@@ -76,11 +90,7 @@ func number(pattern *regexp.Regexp, text []byte) int {
 }
 
 // countPages returns the number of pages from the root of the page tree (ISO 32000-1, 7.7.3).
-func countPages(pdf []byte) (int, error) {
-	o, err := readObjects(pdf)
-	if err != nil {
-		return 0, err
-	}
+func (o objects) countPages() (int, error) {
 	pages := number(count, o.object(number(pagesRef, o.object(number(rootEntry, o.trailer)))))
 	if pages < 0 {
 		return 0, errPDF
@@ -91,17 +101,9 @@ func countPages(pdf []byte) (int, error) {
 // removeLinks hides the links that no reader of a PDF should open, such as those of javascript: and file:, and overwrites their
 // actions: markup has many ways to a link, the PDF has one. A name of no place replaces the action, because pdfinfo of poppler
 // 22 crashes at a link without either. The flag 2 is hidden (ISO 32000-1, 12.5.3).
-func removeLinks(pdf []byte) error {
-	o, err := readObjects(pdf)
-	if err != nil {
-		return err
-	}
-	for n := range len(o.entries) / 20 {
-		link := o.at(n)
-		if !bytes.Contains(link[:min(40, len(link))], []byte(" obj\n<</Type /Annot\n")) {
-			continue
-		}
-		_, link, _ = bytes.Cut(link, []byte("<<"))
+func (o objects) removeLinks() error {
+	for n := range o.of("Annot") {
+		_, link, _ := bytes.Cut(o.at(n), []byte("<<"))
 		// Before the first string or dictionary nothing is the document's own but the name of a place, which escapes these.
 		first := bytes.IndexAny(link, "()<>")
 		if first >= 0 && bytes.HasPrefix(link[first:], []byte(">>")) {
@@ -127,16 +129,11 @@ func removeLinks(pdf []byte) error {
 	return nil
 }
 
-// MissingGlyphs reports whether a PDF shows the box of a character that no font has. Chromium
-// takes the box from a font of its own, and writes the descriptor of each font that the pages show.
-func MissingGlyphs(pdf []byte) bool {
-	o, err := readObjects(pdf)
-	if err != nil {
-		return false
-	}
-	for n := range len(o.entries) / 20 {
-		_, body, _ := bytes.Cut(o.at(n)[:min(40, len(o.at(n)))], []byte(" obj\n"))
-		if bytes.HasPrefix(body, []byte("<</Type /FontDescriptor")) && missingGlyphs.Match(o.object(n)) {
+// missGlyphs reports whether a PDF shows the box of a character that no font has. Chromium takes the box from a font of its
+// own, and writes the descriptor of each font that the pages show.
+func (o objects) missGlyphs() bool {
+	for n := range o.of("FontDescriptor") {
+		if missingGlyphs.Match(o.object(n)) {
 			return true
 		}
 	}

@@ -61,14 +61,11 @@ const emptyTemplate = "<span></span>"
 // elements that show text, tables and images, and no attribute that runs anything. Vector graphics and frames are left out,
 // because another reading of their markup could run. Permitted images by address are written into the HTML.
 func (p *page) template(fragment string) (string, error) {
-	if fragment == "" {
-		return emptyTemplate, nil
-	}
-	nodes, err := html.ParseFragment(strings.NewReader(fragment), &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div})
+	root := &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div}
+	nodes, err := html.ParseFragment(strings.NewReader(fragment), root)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errUnprintable, err)
 	}
-	root := &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div}
 	for _, node := range nodes {
 		root.AppendChild(node)
 	}

@@ -19,7 +19,9 @@ func TestHeaderAndFooter(t *testing.T) {
 	t.Parallel()
 	r := run(t, limitsOf(t))
 	render := func(header, footer string) (pdf []byte, err error) {
-		pdf, _, err = r.Render(t.Context(), Document{HTML: fivePages, Header: header, Footer: footer, Geometry: a4})
+		d := a4(fivePages)
+		d.Header, d.Footer = []byte(header), []byte(footer)
+		pdf, _, err = r.Render(t.Context(), d)
 		return pdf, err
 	}
 	pdf, err := render(
@@ -68,7 +70,9 @@ func TestRanges(t *testing.T) {
 		"6": "page_ranges", "1,6": "page_ranges", "6,1-3": "page_ranges", "1-2,9999": "page_ranges", "1-5": "more than 4 pages", "1-9999": "more than 4 pages", "": "more than 4 pages",
 		"2-5,6": "page_ranges",
 	} {
-		pdf, _, err := r.Render(t.Context(), Document{HTML: fivePages, Ranges: text, Geometry: a4})
+		d := a4(fivePages)
+		d.PageRanges = text
+		pdf, _, err := r.Render(t.Context(), d)
 		if err != nil {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %s", text, err, want)
@@ -79,7 +83,9 @@ func TestRanges(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	pdf, _, err := r.Render(t.Context(), Document{HTML: fivePages, Ranges: "2", Footer: `<p style="font-size:9pt"><span class=pageNumber></span>/<span class=totalPages></span>`, Geometry: a4})
+	d := a4(fivePages)
+	d.PageRanges, d.Footer = "2", []byte(`<p style="font-size:9pt"><span class=pageNumber></span>/<span class=totalPages></span>`)
+	pdf, _, err := r.Render(t.Context(), d)
 	if err != nil || !strings.Contains(pdftest.Text(t, pdf), "2/") {
 		t.Errorf("a footer on page 2: %q, %v", pdftest.Text(t, pdf), err)
 	}
@@ -107,9 +113,9 @@ func TestScale(t *testing.T) {
 	r := run(t, limitsOf(t))
 	var words []int
 	for _, scale := range []float64{0.5, 0, 1, 2} {
-		g := a4
-		g.Scale = scale
-		pdf, _, err := r.Render(t.Context(), Document{HTML: "<body style=margin:0>" + strings.Repeat("Hword ", 3000), Geometry: g})
+		d := a4("<body style=margin:0>" + strings.Repeat("Hword ", 3000))
+		d.Scale = scale
+		pdf, _, err := r.Render(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +136,9 @@ func TestMetadata(t *testing.T) {
 	const odd = `(a) \ <b> ස්තුතියි 😀 "q"`
 	for _, title := range []string{"", odd} {
 		for _, tagged := range []bool{false, true} {
-			pdf, _, err := r.Render(t.Context(), Document{HTML: fivePages, Title: title, Tagged: tagged, Geometry: a4})
+			d := a4(fivePages)
+			d.Metadata.Title, d.Tagged = title, tagged
+			pdf, _, err := r.Render(t.Context(), d)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,15 +176,15 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	links := string(text)
+	tagged, header := a4(string(text)), a4("<p>a")
+	tagged.Tagged, header.Header, header.Footer = true, text, text
 	want := []string{"mailto:a@b.example", "tel:+94771234567", "http://a.example/", `https://a.example/(x)?y=\z&%3E%3E/S%20/JavaScript`, "http://frame.example/"}
-	for _, d := range []Document{{HTML: links}, {HTML: links, Tagged: true}, {HTML: "<p>a", Header: links, Footer: links}} {
-		d.Geometry = a4
+	for _, d := range []Document{a4(string(text)), tagged, header} {
 		pdf, _, err := r.Render(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Header != "" { // a header has no links at all
+		if d.Header != nil { // a header has no links at all
 			want = nil
 		}
 		var got []string
@@ -186,7 +194,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("tagged %v, header %v: links are %q, want %q", d.Tagged, d.Header != "", got, want)
+			t.Errorf("tagged %v, header %v: links are %q, want %q", d.Tagged, d.Header != nil, got, want)
 		}
 		if program := pdftest.Tool(t, pdf, "pdfinfo", "-js"); len(program) > 0 {
 			t.Errorf("the PDF has the program %s", program)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,28 +28,20 @@ type task struct {
 	name               string
 }
 
-func tasks() []task {
+// stated matches process, name, state, parent and group in /proc/PID/stat. The name may contain spaces and brackets.
+var stated = regexp.MustCompile(`(?s)^(\d+) \((.*)\) (\S) (\d+) (\d+) `)
+
+func tasks() (all []task) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	var all []task
 	for _, name := range stats {
-		stat, err := os.ReadFile(name)
-		if err != nil {
-			continue
+		stat, _ := os.ReadFile(name) // empty where the process has ended
+		if f := stated.FindStringSubmatch(string(stat)); f != nil {
+			t := task{name: f[2], zombie: f[3] == "Z" || f[3] == "X"}
+			t.pid, _ = strconv.Atoi(f[1])
+			t.parent, _ = strconv.Atoi(f[4])
+			t.group, _ = strconv.Atoi(f[5])
+			all = append(all, t)
 		}
-		// "pid (name) state ppid pgrp …"; the name may contain spaces and brackets.
-		open, shut := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
-		if open < 0 || shut < open {
-			continue
-		}
-		fields := bytes.Fields(stat[shut+1:])
-		if len(fields) < 3 {
-			continue
-		}
-		t := task{zombie: fields[0][0] == 'Z' || fields[0][0] == 'X', name: string(stat[open+1 : shut])}
-		t.pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		t.parent, _ = strconv.Atoi(string(fields[1]))
-		t.group, _ = strconv.Atoi(string(fields[2]))
-		all = append(all, t)
 	}
 	return all
 }
@@ -95,7 +88,7 @@ func TestMemory(t *testing.T) {
 	o.Memory = 300 << 20
 	r := run(t, o)
 	began := time.Now()
-	_, _, err := r.Render(t.Context(), Document{HTML: "<table>" + strings.Repeat("<tr><td>x<td>y", 20_000), Geometry: a4})
+	_, _, err := r.Render(t.Context(), a4("<table>"+strings.Repeat("<tr><td>x<td>y", 20_000)))
 	var refused *event.RejectionError
 	if !errors.As(err, &refused) || refused.Reason != "memory" || !strings.Contains(refused.Message, "300 MiB") {
 		t.Errorf("got %v after %v", err, time.Since(began))
@@ -136,13 +129,13 @@ func TestClose(t *testing.T) {
 	r := run(t, o)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, _, err := r.Render(ctx, Document{HTML: strings.Repeat("<p>x", 20_000), Geometry: a4}); err == nil {
+	if _, _, err := r.Render(ctx, a4(strings.Repeat("<p>x", 20_000))); err == nil {
 		t.Error("rendered within 30 ms")
 	}
 	render(t, r, "next")
 	r.Close()
 	gone(t, o.Dir)
-	if _, _, err := r.Render(t.Context(), Document{HTML: "x", Geometry: a4}); err == nil {
+	if _, _, err := r.Render(t.Context(), a4("x")); err == nil {
 		t.Error("rendered after Close")
 	}
 	r.Close() // a second call has no effect
@@ -189,7 +182,7 @@ func storm(t *testing.T, kills int, between time.Duration) {
 				default:
 				}
 				began := time.Now()
-				_, _, err := r.Render(t.Context(), Document{HTML: strings.Repeat("<p>x", 500), Geometry: a4})
+				_, _, err := r.Render(t.Context(), a4(strings.Repeat("<p>x", 500)))
 				// Twice the limit, because a render waits for that of the other goroutine, which may have two attempts.
 				if took := time.Since(began); took > 4*o.Time {
 					t.Errorf("a render took %v", took)
@@ -243,7 +236,7 @@ func TestOrphans(t *testing.T) {
 		p := next(t, r)
 		if i%2 == 0 { // during a render
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			if _, _, err := r.Render(ctx, Document{HTML: strings.Repeat("x", 300_000), Geometry: a4}); err == nil {
+			if _, _, err := r.Render(ctx, a4(strings.Repeat("x", 300_000))); err == nil {
 				t.Error("rendered within 200 ms")
 			}
 			cancel()
@@ -262,7 +255,7 @@ func TestOrphans(t *testing.T) {
 // After kills of browser processes at random moments under load, no request exceeds its limit, and no zombie and no folder
 // remains.
 func TestKilled(t *testing.T) {
-	if everything {
+	if pdftest.Everything {
 		storm(t, 60, 500*time.Millisecond)
 		return
 	}

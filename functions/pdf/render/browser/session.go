@@ -87,28 +87,22 @@ func (c scope) Call(ctx context.Context, id, method string, params any) ([]byte,
 func (s *session) listen() {
 	defer s.ended.fire()
 	for event := range s.client.Event() {
-		switch event.Method {
-		case "Fetch.requestPaused":
-			var paused proto.FetchRequestPaused
-			if json.Unmarshal(event.Params, &paused) == nil {
-				go s.respond(&paused)
-			}
-		case "Audits.issueAdded":
-			s.mu.Lock()
-			p := s.pages[event.SessionID]
-			s.mu.Unlock()
-			if p != nil {
+		var paused proto.FetchRequestPaused
+		if event.Method == paused.ProtoEvent() && json.Unmarshal(event.Params, &paused) == nil {
+			go s.respond(&paused)
+		}
+		s.mu.Lock()
+		if p := s.pages[event.SessionID]; p != nil {
+			switch event.Method {
+			case "Audits.issueAdded":
 				p.refused(event.Params)
-			}
-		case "Page.loadEventFired", "Inspector.targetCrashed": // the latter also while the page waits for a document
-			s.mu.Lock()
-			if p := s.pages[event.SessionID]; p != nil && event.Method == "Page.loadEventFired" {
+			case "Page.loadEventFired":
 				p.loaded.fire()
-			} else if p != nil {
+			case "Inspector.targetCrashed": // also while the page waits for a document
 				p.crashed.fire()
 			}
-			s.mu.Unlock()
 		}
+		s.mu.Unlock()
 	}
 }
 

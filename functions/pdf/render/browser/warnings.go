@@ -98,19 +98,19 @@ type measured struct {
 }
 
 // warnings returns what the PDF does not show, for the header of the response; an error if the document is strict.
-func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, error) {
+func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, error) {
 	p.mu.Lock()
 	blocked := maps.Clone(p.blocked)
 	p.mu.Unlock()
-	document := strings.ToLower(d.HTML)
-	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(d.HTML)
-	if sizes := sheets(pdf); d.Geometry.CSSSize && len(sizes) > 0 {
-		d.Geometry.Size, d.Geometry.Landscape = sizes[0], false
+	document := strings.ToLower(string(d.HTML))
+	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(string(d.HTML))
+	if sizes := sheets(o.pdf); d.CSSSize && len(sizes) > 0 {
+		d.PageSize, d.PageWidth, d.PageHeight, d.Landscape = "", sizes[0].width, sizes[0].height, false
 	}
-	width, height, scale := d.Geometry.content()
-	printed := printedScale(pdf)
-	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, MissingGlyphs(pdf)
-	m := measured{Blocked: len(blocked), Instances: map[string][]struct{ Selector, Mark string }{}}
+	width, height, scale := d.content()
+	printed := o.printedScale()
+	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, o.missGlyphs()
+	m := measured{Blocked: len(blocked)}
 	named := func(text string) bool { return strings.Contains(document, text) }
 	if shrunk || styles || private || p.cleaned || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
 		p.s.page.Store(nil) // the measuring loads nothing
@@ -120,7 +120,7 @@ func (p *page) warnings(d Document, pdf []byte, wanted []event.Range) (string, e
 		}
 		options := map[string]any{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
-			"images": named("image-set("), "templates": []string{d.Header, d.Footer}, "permitted": templateElements,
+			"images": named("image-set("), "templates": []string{string(d.Header), string(d.Footer)}, "permitted": templateElements,
 			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
@@ -154,12 +154,16 @@ func (p *page) reject(d Document, header []string, m measured, wanted []event.Ra
 	if err != nil {
 		return err
 	}
+	o, err := readObjects(pdf)
+	if err != nil {
+		return err
+	}
 	for i, text := range header {
 		name, _, _ := strings.Cut(text, ";")
 		var places []string
 		for _, instance := range m.Instances[name] {
 			place := instance.Selector
-			if n := pageOf(pdf, instance.Mark, wanted); n > 0 {
+			if n := o.pageOf(instance.Mark, wanted); n > 0 {
 				place += " on page " + strconv.Itoa(n)
 			}
 			places = append(places, place)
@@ -169,9 +173,9 @@ func (p *page) reject(d Document, header []string, m measured, wanted []event.Ra
 		}
 	}
 	found := strings.Join(header, ", ")
-	return fmt.Errorf("browser: %w", &event.RejectionError{
+	return &event.RejectionError{
 		Reason: reasonWarnings, Message: "strict is true, and the document has warnings: " + found, Address: found,
-	})
+	}
 }
 
 // screenScale is the scale of CSS pixels in a page's content: Chromium draws 300 units an inch.
@@ -184,13 +188,9 @@ var (
 
 // printedScale returns the scale of the content of the first page that shows any, in Chromium's units; 0 without one. The
 // widest area of the page is the page's own.
-func printedScale(pdf []byte) float64 {
-	o, err := readObjects(pdf)
+func (o objects) printedScale() float64 {
 	width, scale := 0.0, 0.0
-	for n := 0; err == nil && scale == 0 && n < len(o.entries)/20; n++ {
-		if !o.isPage(n) {
-			continue
-		}
+	for n := range o.of("Page") {
 		_, stream, _ := bytes.Cut(o.at(number(contents, o.object(n))), []byte("stream\n"))
 		plain, err := zlib.NewReader(bytes.NewReader(stream))
 		if err != nil {
@@ -204,21 +204,23 @@ func printedScale(pdf []byte) float64 {
 				width, scale = w, s
 			}
 		}
+		if scale > 0 {
+			return scale
+		}
 	}
-	return scale
+	return 0
 }
 
 // pageOf returns the number of the page with a named place (ISO 32000-1, 12.3.2.3), 0 without one. Chromium numbers the
 // objects of the pages in their order.
-func pageOf(pdf []byte, name string, wanted []event.Range) int {
-	o, err := readObjects(pdf)
-	object := number(regexp.MustCompile(`/`+name+` \[(\d+) 0 R`), pdf)
-	if err != nil || object < 0 {
+func (o objects) pageOf(name string, wanted []event.Range) int {
+	object := number(regexp.MustCompile(`/`+name+` \[(\d+) 0 R`), o.pdf)
+	if object < 0 {
 		return 0
 	}
 	before := 0
-	for n := range object {
-		if o.isPage(n) {
+	for n := range o.of("Page") {
+		if n < object {
 			before++
 		}
 	}
@@ -229,10 +231,4 @@ func pageOf(pdf []byte, name string, wanted []event.Range) int {
 		before -= r.Last - r.First + 1
 	}
 	return 0
-}
-
-// isPage reports whether object n is a page.
-func (o objects) isPage(n int) bool {
-	object := o.at(n)
-	return bytes.Contains(object[:min(len(object), 64)], []byte(" obj\n<</Type /Page\n"))
 }

@@ -18,6 +18,8 @@ const Version = 1
 const (
 	// MaxHTML is the largest document, and the largest header or footer, in bytes (openapi.yaml#PdfRequest, html).
 	MaxHTML = 524_288
+	// MaxPDF is the largest PDF in bytes that an event may ask for. The operation asks for fewer.
+	MaxPDF = 64 << 20
 	// MaxMetadata is the longest text of a PDF's metadata in characters.
 	MaxMetadata = 255
 	// MinScale is the smallest scale of a page's content.
@@ -122,7 +124,7 @@ func (e Event) validate() error {
 		{"page_ranges", e.PageRanges == "" || ranges && len(e.PageRanges) <= MaxRanges},
 		{"scale", e.Scale == 0 || e.Scale >= MinScale && e.Scale <= MaxScale},
 		{"metadata", short(about.Title) && short(about.Author) && short(about.Subject) && short(about.Keywords)},
-		{"max_bytes", e.MaxBytes > 0},
+		{"max_bytes", e.MaxBytes > 0 && e.MaxBytes <= MaxPDF},
 		{"page_size", slices.Contains(PageSizes, e.PageSize) || e.PageSize == "" && side(e.PageWidth) && side(e.PageHeight)},
 		{"password", e.Password == "" || len(e.Password) >= MinPassword && len(e.Password) <= MaxPassword},
 		{"margins", min(sides.Top, sides.Right, sides.Bottom, sides.Left) >= 0 &&

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -29,6 +30,7 @@ func TestParse(t *testing.T) {
 		`"version":1`:             `"version":2`,
 		`"version":1,`:            ``,
 		`"max_bytes":9`:           `"max_bytes":0`,
+		`"max_bytes":9,`:          `"max_bytes":67108865,`,
 		`"html":"`:                `"html":"-`,
 		`"html"`:                  `"text"`,
 		`"Legal"`:                 `"A5"`,
@@ -74,8 +76,8 @@ func TestRead(t *testing.T) {
 		{PDF: []byte("%PDF-1.4\x00\x00\x00\x00\x00\x00\x00\x00 …")}, {PDF: bytes.Repeat([]byte{7}, 1<<20), Warnings: "missing-glyphs, resources-blocked;n=2"},
 		{Rejection: &RejectionError{Message: "the document has <more> than 5 pages", ExceedsLimit: true}}, {Rejection: &RejectionError{Message: "x", TooLarge: true}},
 	} {
-		for _, pieces := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, oneByte} {
-			stream := pieces(io.MultiReader(response(t, sent), failing{}))
+		for _, pieces := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader} {
+			stream := pieces(io.MultiReader(response(t, sent), iotest.ErrReader(errors.New("read beyond the result"))))
 			if got, err := Read(stream, 1<<20); err != nil || !reflect.DeepEqual(got, sent) {
 				t.Errorf("%.60v, %v, want %.60v", got, err, sent)
 			}
@@ -91,19 +93,6 @@ func response(t testing.TB, r Result) io.Reader {
 	}
 	return stream
 }
-
-func oneByte(r io.Reader) io.Reader {
-	return readerFunc(func(p []byte) (int, error) { return r.Read(p[:min(len(p), 1)]) })
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-// failing is the end of a stream that must not be awaited.
-type failing struct{}
-
-func (failing) Read([]byte) (int, error) { return 0, errors.New("read beyond the result") }
 
 // A stream that is no complete result is an error.
 func TestReadBroken(t *testing.T) {

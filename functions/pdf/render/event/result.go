@@ -34,7 +34,14 @@ const ReasonSize = "size"
 
 // Exceeded returns the rejection of a document that exceeds a limit.
 func Exceeded(reason, format string, values ...any) *RejectionError {
-	return &RejectionError{Reason: reason, Message: fmt.Sprintf(format, values...), ExceedsLimit: true, TooLarge: reason == ReasonSize}
+	return &RejectionError{Reason: reason, Message: fmt.Sprintf(format, values...), ExceedsLimit: true}
+}
+
+// TooLarge returns the rejection of a document whose PDF has too many bytes.
+func TooLarge(size, limit int64) *RejectionError {
+	r := Exceeded(ReasonSize, "the PDF has %d bytes; at most %d are allowed", size, limit)
+	r.TooLarge = true
+	return r
 }
 
 // Error implements error.

@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"image"
-	"image/color"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -39,43 +36,11 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 // serve starts a server, and returns the server with a client that trusts its certificate and the loopback.
 func serve(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *Client) {
 	t.Helper()
-	server := httptest.NewUnstartedServer(handler)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
-	server.StartTLS()
-	t.Cleanup(server.Close)
+	server := pdftest.Serve(t, handler)
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	return server, New(Options{Limits: testLimits, Public: loopback, Roots: roots})
 }
-
-func picture(width, height int) image.Image {
-	m := image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.White, color.Black})
-	for i := range m.Pix {
-		m.Pix[i] = uint8(i / 3 % 2)
-	}
-	return m
-}
-
-func pngOf(width, height int) []byte {
-	var b bytes.Buffer
-	_ = png.Encode(&b, picture(width, height))
-	return b.Bytes()
-}
-
-func jpegOf(width, height int) []byte {
-	var b bytes.Buffer
-	_ = jpeg.Encode(&b, picture(width, height), nil)
-	return b.Bytes()
-}
-
-func gifOf(width, height int) []byte {
-	var b bytes.Buffer
-	_ = gif.Encode(&b, picture(width, height), nil)
-	return b.Bytes()
-}
-
-// webp1 is a lossless WebP of one pixel.
-var webp1, _ = base64.StdEncoding.DecodeString("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
 
 func messageOf(err error) string {
 	var e *event.RejectionError
@@ -90,26 +55,18 @@ func messageOf(err error) string {
 	return "unexpected: " + err.Error()
 }
 
-// Only public addresses are reached, also by the classes that package netip does not distinguish.
+// Only a host of the public network is reached: shared/ipaddr has the classes of addresses, and tests them. No address of a
+// protocol, of a cloud's metadata or of this machine is public, in any form.
 func TestPublic(t *testing.T) {
-	tests := []struct {
-		address string
-		want    bool
-	}{
-		{"8.8.8.8", true}, {"1.1.1.1", true}, {"104.16.0.1", true}, {"172.15.255.255", true}, {"172.32.0.1", true}, {"223.255.255.255", true},
-		{"2606:4700::1111", true}, {"2a00:1450:4001:80e::200e", true}, {"2001:4860:4860::8888", true}, {"::ffff:8.8.8.8", true},
-		{"0.0.0.0", false}, {"0.1.2.3", false}, {"10.0.0.1", false}, {"100.64.0.1", false}, {"100.127.255.255", false}, {"127.0.0.1", false},
-		{"127.255.255.254", false}, {"169.254.169.254", false}, {"169.254.170.2", false}, {"172.16.0.1", false}, {"172.31.255.255", false},
-		{"192.0.0.1", false}, {"192.0.2.1", false}, {"192.88.99.1", false}, {"192.168.1.1", false}, {"198.18.0.1", false}, {"198.19.255.255", false},
-		{"198.51.100.1", false}, {"203.0.113.1", false}, {"224.0.0.1", false}, {"239.255.255.255", false}, {"240.0.0.1", false}, {"255.255.255.255", false},
-		{"::", false}, {"::1", false}, {"::8.8.8.8", false}, {"::ffff:127.0.0.1", false}, {"::ffff:169.254.169.254", false}, {"::ffff:10.0.0.1", false},
-		{"64:ff9b::8.8.8.8", false}, {"64:ff9b:1::1", false}, {"100::1", false}, {"2001::1", false}, {"2001:10::1", false}, {"2001:20::1", false},
-		{"2001:db8::1", false}, {"2002:7f00:1::", false}, {"3fff::1", false}, {"5f00::1", false}, {"fc00::1", false}, {"fd00:ec2::254", false},
-		{"fe80::1", false}, {"fe80::1%eth0", false}, {"fec0::1", false}, {"ff02::1", false}, {"4000::1", false},
-	}
-	for _, test := range tests {
-		if got := New(Options{}).public(netip.MustParseAddr(test.address)); got != test.want {
-			t.Errorf("public(%s) = %v", test.address, got)
+	for address, want := range map[string]bool{
+		"8.8.8.8": true, "104.16.0.1": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true,
+		"0.0.0.0": false, "10.0.0.1": false, "127.0.0.1": false, "169.254.169.254": false, "192.0.0.1": false, "192.88.99.1": false,
+		"::1": false, "::8.8.8.8": false, "::ffff:127.0.0.1": false, "::ffff:169.254.169.254": false, "64:ff9b::8.8.8.8": false,
+		"2001::1": false, "2001:10::1": false, "2001:20::1": false, "2002:7f00:1::": false, "fd00:ec2::254": false,
+		"fe80::1%eth0": false, "2606:4700::1%eth0": false,
+	} {
+		if got := New(Options{}).public(netip.MustParseAddr(address)); got != want {
+			t.Errorf("public(%s) = %v", address, got)
 		}
 	}
 	if New(Options{}).public(netip.Addr{}) {
@@ -144,7 +101,7 @@ func TestHosts(t *testing.T) {
 	for _, test := range []struct {
 		text string
 		want int // -1: an error
-	}{{"", 0}, {"a.example", 1}, {"A.example, b.example", 2}, {",", -1}, {" ", -1}, {"a.example,", -1}, {"https://a.example", -1}, {"*.example", -1}, {"a.example:443", -1}} {
+	}{{"", 0}, {"a.example", 1}, {"A.example, b.example", 2}, {",", -1}, {" ", -1}, {"a.example,", -1}, {"https://a.example", -1}, {"*.example", -1}, {"a@b.example", -1}, {"a b", -1}, {"a.example:443", -1}} {
 		hosts, err := ParseHosts(test.text)
 		if (err != nil) != (test.want < 0) || err == nil && len(hosts) != test.want || (hosts == nil) != (test.want <= 0) {
 			t.Errorf("%q: %v, %v", test.text, hosts, err)
@@ -185,23 +142,27 @@ func TestGet(t *testing.T) {
 			w.WriteHeader(http.StatusFound)
 		}
 	}
+	intact := map[string][]byte{}
+	for _, i := range pdftest.Images() {
+		intact[i.Name] = i.Body
+	}
 	tests := map[string]struct {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"png":           {send(pngOf(9, 9)), "loaded image/png"},
-		"jpeg":          {send(jpegOf(9, 9)), "loaded image/jpeg"},
-		"gif":           {send(gifOf(9, 9)), "loaded image/gif"},
-		"webp":          {send(webp1), "loaded image/webp"},
-		"mislabelled":   {send(pngOf(9, 9), "Content-Type", "text/html"), "loaded image/png"},
+		"png":           {send(pdftest.Chequered(9, 9)), "loaded image/png"},
+		"jpeg":          {send(intact["JPEG"]), "loaded image/jpeg"},
+		"gif":           {send(intact["GIF"]), "loaded image/gif"},
+		"webp":          {send(intact["WebP, lossless"]), "loaded image/webp"},
+		"mislabelled":   {send(pdftest.Chequered(9, 9), "Content-Type", "text/html"), "loaded image/png"},
 		"svg":           {send([]byte("<svg xmlns='http://www.w3.org/2000/svg'/>"), "Content-Type", "image/svg+xml"), "is no PNG"},
 		"html":          {send([]byte("<html>")), "is no PNG"},
 		"labelled":      {send([]byte("GIF, it says"), "Content-Type", "image/gif"), "is no PNG"},
 		"nothing":       {send(nil), "is no PNG"},
-		"compressed":    {send(pngOf(9, 9), "Content-Encoding", "br"), "is no PNG"},
-		"half a header": {send(pngOf(40, 40)[:20]), "cannot be decoded"},
-		"pixels":        {send(pngOf(101, 100)), "has 10100 pixels; at most 10000"},
-		"as many":       {send(pngOf(100, 100)), "loaded image/png"},
+		"compressed":    {send(pdftest.Chequered(9, 9), "Content-Encoding", "br"), "is no PNG"},
+		"half a header": {send(pdftest.Chequered(40, 40)[:20]), "cannot be decoded"},
+		"pixels":        {send(pdftest.Chequered(101, 100)), "has 10100 pixels; at most 10000"},
+		"as many":       {send(pdftest.Chequered(100, 100)), "loaded image/png"},
 		"bytes":         {send(bytes.Repeat([]byte{'x'}, 64<<10+1)), "is larger than 65536 bytes"},
 		"endless":       {func(w http.ResponseWriter, _ *http.Request) { drip(w, bytes.Repeat([]byte{'x'}, 4096), 0) }, "is larger than 65536 bytes"},
 		"404":           {http.NotFound, "status 404"},
@@ -310,7 +271,7 @@ func TestCheckAtSocket(t *testing.T) {
 
 // An image from a server with an untrusted certificate is an error.
 func TestCertificate(t *testing.T) {
-	server, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pngOf(3, 3)) })
+	server, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pdftest.Chequered(3, 3)) })
 	client := New(Options{Limits: testLimits, Public: loopback})
 	if _, _, err := client.Document().Get(t.Context(), server.URL); !strings.Contains(messageOf(err), "did not answer as an https server should") {
 		t.Error(messageOf(err))
@@ -323,7 +284,7 @@ func TestLimitsOfDocument(t *testing.T) {
 	server, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		n, _ := strconv.Atoi(r.URL.Query().Get("pad"))
-		_, _ = w.Write(append(pngOf(100, 80), make([]byte, n)...))
+		_, _ = w.Write(append(pdftest.Chequered(100, 80), make([]byte, n)...))
 	})
 	get := func(images *Images, query string) string {
 		_, _, err := images.Get(t.Context(), server.URL+"/?"+query)
@@ -439,6 +400,30 @@ func FuzzPermitted(f *testing.F) {
 	f.Fuzz(func(t *testing.T, address string) {
 		if _, _, err := client.Document().Get(t.Context(), address); err == nil {
 			t.Errorf("loaded %q", address)
+		}
+	})
+}
+
+// An address is public in all of its forms or in none, and no address of this machine or its network is public.
+func FuzzPublic(f *testing.F) {
+	for _, text := range []string{"8.8.8.8", "127.0.0.1", "::ffff:127.0.0.1", "2002:7f00:1::", "64:ff9b::a00:1", "2001:db8::1", "fd00::1", "169.254.169.254", "2606:4700::1", "100.64.0.1"} {
+		addr := netip.MustParseAddr(text)
+		raw := addr.As16()
+		f.Add(raw[:])
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		addr, ok := netip.AddrFromSlice(raw)
+		if !ok {
+			return
+		}
+		public := New(Options{}).public
+		is := public(addr)
+		if is != public(addr.Unmap()) || is && public(addr.WithZone("eth0")) && addr.Is6() {
+			t.Errorf("%s: %v, but not in another form", addr, is)
+		}
+		plain := addr.Unmap()
+		if is && (plain.IsPrivate() || plain.IsLoopback() || plain.IsLinkLocalUnicast() || plain.IsMulticast() || plain.IsUnspecified() || plain.IsInterfaceLocalMulticast()) {
+			t.Errorf("%s counts as public", addr)
 		}
 	})
 }

@@ -40,10 +40,13 @@ func mayLoad(lower string) bool {
 	return names(lower) || strings.Contains(lower, "background=")
 }
 
+// hidden are an escape of CSS and references of HTML, behind which "url(" can hide.
+var hidden = regexp.MustCompile(`\\|&#|&lpar;`)
+
 // NeedsLayout reports whether a document may need a layout before its print, to animate or to load more than images.
 func NeedsLayout(document string) bool {
 	lower := strings.ReplaceAll(strings.ToLower(document), "<img", "")
-	return mayLoad(lower) || strings.Contains(lower, "@keyframes")
+	return mayLoad(lower) || strings.Contains(lower, "@keyframes") || hidden.MatchString(lower)
 }
 
 // names reports whether a style sheet, in lower case, may name what it loads.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"svcapi/functions/pdf/render/event"
+	"svcapi/functions/pdf/render/fetch"
 )
 
 // Limits bound a document. Each is a maximum.
@@ -20,7 +21,6 @@ type Limits struct {
 	Depth    int   // elements within elements
 	Tables   int   // tables within tables
 	Pixels   int64 // of all images in data URLs
-	Measure  func(image []byte) (mediaType string, pixels int64, err error)
 }
 
 // Check returns an *event.RejectionError for the first limit that the texts of a document, such as its body and its header, exceed.
@@ -117,7 +117,7 @@ func (c *counter) images(text string) error {
 		if end < 0 {
 			end = len(rest)
 		}
-		if _, pixels, err := c.Measure(dataBody(rest[:end], isBase64)); err == nil {
+		if _, pixels, err := fetch.Measure(dataBody(rest[:end], isBase64)); err == nil {
 			if c.pixels += pixels; c.pixels > c.Pixels {
 				return event.Exceeded("pixels", "the images written into the document have more than %d pixels", c.Pixels)
 			}

@@ -1,39 +1,23 @@
 package limits
 
 import (
-	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"image"
-	"image/png"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"svcapi/functions/pdf/render/event"
+	"svcapi/test/pdftest"
 )
 
-// size reads the size of a PNG.
-func size(body []byte) (string, int64, error) {
-	c, err := png.DecodeConfig(bytes.NewReader(body))
-	return "image/png", int64(c.Width) * int64(c.Height), err
-}
-
-var limits = Limits{Elements: 100, Depth: 20, Tables: 3, Pixels: 5000, Measure: size}
-
-func dataURL(t testing.TB, width, height int) string {
-	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		t.Fatal(err)
-	}
-	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
-}
+var limits = Limits{Elements: 100, Depth: 20, Tables: 3, Pixels: 5000}
 
 // Each limit of elements, depth, tables and image pixels returns an error that names the limit.
 func TestCheck(t *testing.T) {
-	small, large := dataURL(t, 60, 60), dataURL(t, 80, 80)
+	small, large := pdftest.DataPNG(60, 60), pdftest.DataPNG(80, 80)
 	quoted := strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;")
 	plain, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(large, "data:image/png;base64,"))
 	tests := []struct{ name, html, want string }{
@@ -97,7 +81,7 @@ func TestCheck(t *testing.T) {
 
 // The time of Check is proportional to the size of the document.
 func TestCheckIsLinear(t *testing.T) {
-	unlimited := Limits{Elements: 1 << 30, Depth: 500, Tables: 500, Pixels: 1 << 40, Measure: size}
+	unlimited := Limits{Elements: 1 << 30, Depth: 500, Tables: 500, Pixels: 1 << 40}
 	const full = 262_144
 	for _, unit := range []string{
 		"<", "<a", "<a ", "<!--", "</", "&", "&amp;", "<p>", "<b></b>", "<div></div>", "</div>", "<li>", "<table>", "<svg>", "<style>",

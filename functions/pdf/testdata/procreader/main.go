@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -59,18 +60,10 @@ func main() {
 		})
 		look(memory(pid))
 	}
-	_ = os.WriteFile(kept, []byte(strings.Join(sorted(found), "\n")), 0o600)
-	fmt.Fprintf(os.Stderr, "procreader: %d processes;%s;end", processes, strings.Join(sorted(found), ";"))
+	all := strings.Join(slices.Sorted(maps.Keys(found)), ";")
+	_ = os.WriteFile(kept, []byte(all), 0o600)
+	fmt.Fprintf(os.Stderr, "procreader: %d processes;%s;end", processes, all)
 	os.Exit(1)
-}
-
-func sorted(found map[string]bool) []string {
-	var list []string
-	for text := range found {
-		list = append(list, text)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // memory returns the writable memory of a process, as far as it may be read.

@@ -1,6 +1,0 @@
-//go:build !hostile
-
-package main
-
-// everything is true where the long tests also run.
-const everything = false
