@@ -57,7 +57,7 @@ SHARED := go run ./test/enginetest/shared
 test: export TEST_LOGS := $(TEST_LOGS)
 test: export FAULT_SEED := $(FAULT_SEED)
 test: ## everything but what make test-nightly has: checks, unit tests, store tests on DynamoDB Local, acceptance tests
-	$(MAKE) --jobs=4 build downloads format template openapi
+	$(MAKE) --jobs=4 downloads format template openapi
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	{ $(MAKE) test-units && $(MAKE) test-contract && $(MAKE) test-local && $(MAKE) test-schedules; } 2>&1 | tee $(TEST_LOGS)/go-test.log
@@ -87,7 +87,7 @@ test-local:
 	go test -vet=off -count=1 -timeout 15m ./functions/pdf/render ./local
 
 test-schedules:
-	go test -count=1 -timeout 15m -v ./test/acceptance/faults
+	go test -vet=off -count=1 -timeout 15m -v ./test/acceptance/faults
 
 # The race detector sees nothing in programs that a test compiles and starts.
 test-race: export GORACE := atexit_sleep_ms=0
