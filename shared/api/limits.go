@@ -24,7 +24,7 @@ const (
 	countedAhead = 100
 )
 
-// Message is one message of a send, for the limits of the project (docs/limits.md).
+// Message is one message of a send, for the limits of the project (docs/limits-and-429.md).
 type Message struct {
 	To    string // in the format of project.NormalNumber
 	Units int

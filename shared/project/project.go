@@ -96,7 +96,7 @@ type Project struct {
 	version int64
 }
 
-// Limits are the limits against abuse that a project may have, over both environments (docs/limits.md).
+// Limits are the limits against abuse that a project may have, over both environments (docs/limits-and-429.md).
 type Limits struct {
 	Recipients   []RecipientLimit // the shortest window first; nil: no limit
 	DailyCredits int64            // credits of a UTC day; 0: no limit

@@ -1,6 +1,6 @@
 // Package ratelimit counts a project's requests in fixed windows, its messages to each number, and its credits and SMS units
 // of a day, over all running instances. The project's record holds the limits and the windows (package project).
-// A request over a limit is 429 or 402; docs/limits.md says how an operator finds the reason.
+// A request over a limit is 429 or 402; docs/limits-and-429.md says how an operator finds the reason.
 package ratelimit
 
 import (

@@ -102,7 +102,7 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 }
 
 // dailyLimits reports that a stolen production credential can spend without a limit of a day
-// (docs/limits.md#spending-of-a-day).
+// (docs/limits-and-429.md#spending-of-a-day).
 func (d *Diagnosis) dailyLimits(rec *project.Record) {
 	managed := func(i project.Integration) bool { return i.Environment == project.Production && paid(i) }
 	byok := func(i project.Integration) bool { return i.Mode == project.BYOK }

@@ -30,7 +30,7 @@ func limits(a *app.App) *cobra.Command {
 "none" removes a limit. The requests count in each environment, all else over both of them.
 The windows of --per-recipient divide a day and begin at 00:00 UTC; a day ends at 00:00 UTC.
 --daily-credits is for Managed integrations, --daily-units for SMS on Manual (BYOK) ones.
-docs/limits.md says what each limit stops and what to do when it fires.`,
+docs/limits-and-429.md says what each limit stops and what to do when it fires.`,
 		Example: `  svc project limits acme
   svc project limits acme --requests 1200 --window 1m
   svc project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000000

@@ -186,7 +186,7 @@ func create(a *app.App) *cobra.Command {
 		Use:   "create NAME",
 		Short: "Create a project and its empty wallet",
 		Long: `Create a project and its empty wallet. The command prints which limits the project
-lacks, and the command that sets them; docs/limits.md says what each limit stops.`,
+lacks, and the command that sets them; docs/limits-and-429.md says what each limit stops.`,
 		Example: `  svc project create "Acme Ltd" --requests 600 --window 1m
   svc project create "Initech" --per-recipient 5/10m,20/24h --daily-credits 5000000
   svc project create "Acme Trial" --id acme-trial --trial --allow 0771234567 --allow 0717654321
