@@ -57,8 +57,8 @@ func (r *renderer) operations(resultBytes int) []api.Route {
 	}
 }
 
-// decode reads the fields of openapi.yaml#PdfRequest, where a new field begins. The field also has its place in render/event/event.go, and in
-// browser/page.go below it where Chromium prints it.
+// decode reads the fields of openapi.yaml#PdfRequest, where a new field begins. The field also has its place in
+// render/event/event.go, and in browser/page.go below it where Chromium prints it.
 func decode(in *api.Input) (document, error) {
 	isBase64 := in.Bool("is_base64")
 	d := document{event: event.Event{
