@@ -51,8 +51,8 @@ func DropTables(ctx context.Context, client *dynamodb.Client, names map[string]s
 
 func create(ctx context.Context, client *dynamodb.Client, table template.Table, name string) error {
 	input := &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest, AttributeDefinitions: table.Attributes, KeySchema: table.Keys,
-		GlobalSecondaryIndexes: table.Indexes,
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: table.Attributes, KeySchema: table.Keys, GlobalSecondaryIndexes: table.Indexes,
 	}
 	if _, err := client.CreateTable(ctx, input); err != nil {
 		return err

@@ -514,15 +514,15 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestResponsesAreChecked checks that a gateway response with a mistake, and a throttle of no method, is found at start.
+// TestResponsesAreChecked checks that a gateway response with a mistake is found at start, and a throttle of no method.
 func TestResponsesAreChecked(t *testing.T) {
 	for name, c := range map[string]struct{ old, mistake, message string }{
 		"unknown variable": {"$context.requestId", "$context.requestID", "no variable but"},
-		"header":           {"X-SVC-Request-ID: context.requestId", "X-SVC-Request-ID: $context.requestId", "in single quotes"},
-		"header variable":  {"X-SVC-Request-ID: context.requestId", "X-SVC-Request-ID: context.nothing", "in single quotes"},
+		"header":           {"ID: context.requestId", "ID: $context.requestId", "in single quotes"},
+		"header variable":  {"ID: context.requestId", "ID: context.nothing", "in single quotes"},
 		"no default":       {"DEFAULT_4XX", "WAF_FILTERED", "no gateway response DEFAULT_4XX"},
-		"a throttle of no method": {"      GatewayResponses:", "      MethodSettings: [{ResourcePath: /docs, HttpMethod: ANY, ThrottlingRateLimit: 1}]\n      GatewayResponses:",
-			"no route has, or ANY"},
+		"a throttle of no method": {"      StageName:",
+			"      MethodSettings: [{ResourcePath: /docs, HttpMethod: ANY, ThrottlingRateLimit: 1}]\n      StageName:", "no route has, or ANY"},
 	} {
 		broken, err := template.Parse([]byte(strings.ReplaceAll(stack, c.old, c.mistake)), nil)
 		if err != nil {

@@ -134,7 +134,7 @@ func (h *Handler) respond(state *requestState, w http.ResponseWriter) *response 
 	}
 	result, err := invoke(ctx, state.route.function, event)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, lambda.ErrNoneFree): // it may have waited for a process
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, lambda.ErrNoneFree): // the event may have waited for a process
 		return h.gatewayResponse(state, "INTEGRATION_TIMEOUT", "the function did not respond in time")
 	case errors.Is(err, lambda.ErrThrottled):
 		return h.gatewayResponse(state, "DEFAULT_5XX", err.Error()) // a 500, though it is Lambda's 429

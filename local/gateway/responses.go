@@ -10,8 +10,8 @@ import (
 	"svcapi/local/template"
 )
 
-// statuses are the gateway responses that the local stack returns, with AWS's status where the template sets none. A type
-// that the template does not declare has the shape of DEFAULT_4XX or DEFAULT_5XX.
+// statuses are the gateway responses that the local stack returns, with AWS's status where the template sets none. A
+// type that the template does not declare has the shape of DEFAULT_4XX or DEFAULT_5XX.
 var statuses = map[string]int{
 	"DEFAULT_4XX":                  http.StatusBadRequest,
 	"DEFAULT_5XX":                  http.StatusInternalServerError,
@@ -62,7 +62,8 @@ func (h *Handler) gatewayResponse(state *requestState, kind, cause string) *resp
 	if !declared {
 		form = h.api.Responses[fmt.Sprintf("DEFAULT_%dXX", statuses[kind]/100)]
 	}
-	out := &response{status: cmp.Or(form.Status, statuses[kind]), headers: http.Header{"Content-Type": {"application/json"}}}
+	out := &response{status: cmp.Or(form.Status, statuses[kind]), headers: http.Header{}}
+	out.headers.Set("Content-Type", "application/json")
 	for name, v := range form.Headers {
 		if v == headerID {
 			v = state.id

@@ -159,7 +159,8 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 	}
 	command := jail.Command{Binary: binary, Env: list, Output: output.raw, Readable: readable(variables), Scratch: scratch}
 	h.pools[key] = &pool{
-		settings: settings{function, h.options.Jail, command, h.options.Concurrency, places, output}, instances: map[*instance]bool{},
+		settings:  settings{function, h.options.Jail, command, h.options.Concurrency, places, output},
+		instances: map[*instance]bool{},
 	}
 	return nil
 }

@@ -240,7 +240,8 @@ func TestAccount(t *testing.T) {
 	}
 	// Nor does an event keep one that waited in vain: there are more places than processes.
 	a := template.Function{LogicalID: "A", Folder: "a", Handler: "bootstrap", Timeout: 5 * time.Second}
-	small, err := lambda.HostOf(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1}, a, bootstrap)
+	options := lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1}
+	small, err := lambda.HostOf(options, a, bootstrap)
 	if err != nil {
 		t.Fatal(err)
 	}

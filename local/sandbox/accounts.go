@@ -11,7 +11,7 @@ const (
 	TwilioAuthToken        = "twilio-sandbox-auth-token"
 )
 
-// Accounts has the secret fields that the sandbox accepts, by vendor. The AWS keys are those of a project's own account.
+// Accounts has the secret fields that the sandbox accepts, by vendor. AWS's keys are those of a project's own account.
 var Accounts = map[string]map[string]string{
 	"quicksend":         {"email": QuickSendEmail, "api_key": QuickSendAPIKey},
 	"notifylk":          {"user_id": "10001", "api_key": "notifylk-sandbox-api-key"},

@@ -59,7 +59,7 @@ type keptMessage struct {
 // documentedCall is one call of a vendor. A field of a JSON body has the name of its path: "a.b", "a[]" for the items
 // of a list, "a#" for a number and "a?" for a boolean. "@Name" is a header, and "/name" a part of the path.
 type documentedCall struct {
-	Routes    []string          // method and path, with the wildcards of http.ServeMux; an empty path is the vendor's endpoint itself
+	Routes    []string          // method and path as http.ServeMux takes them; an empty path is the vendor's endpoint
 	When      map[string]string // the values of fields
 	Operation string            // as in Call; empty: send
 	Fields    []string          // that the document names; none: not checked
@@ -173,7 +173,7 @@ func (d *document) receive(s *Server, route string, r *http.Request, body []byte
 	return in
 }
 
-// refusal returns the response to a call that the vendor refuses, whatever the outcome would be; nil for any other call.
+// refusal returns the response to a call that the vendor refuses, whatever the outcome would be; nil for another call.
 func (in *received) refusal() *response {
 	for _, rule := range in.Rules {
 		if !in.satisfies(rule) {
@@ -234,7 +234,8 @@ func (in *received) respond(name, source string) *response {
 	if err := s.template.Execute(&body, in); err != nil {
 		panic(err)
 	}
-	r := &response{cmp.Or(s.Status, http.StatusOK), "text/plain; charset=utf-8", body.Bytes(), cmp.Or(source, s.Source, d.Source)}
+	r := &response{status: cmp.Or(s.Status, http.StatusOK), media: "text/plain; charset=utf-8", body: body.Bytes()}
+	r.source = cmp.Or(source, s.Source, d.Source)
 	switch {
 	case bytes.HasPrefix(r.body, []byte("{")), bytes.HasPrefix(r.body, []byte("[")):
 		r.media = cmp.Or(d.Media, "application/json")

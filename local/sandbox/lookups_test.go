@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// lookUpRequests are a look-up at each IP vendor: IP is the address, KEY the vendor's key, and BAD is empty, or makes the
-// credentials wrong.
+var maxmindAuth = basicAuth("100001", "maxmind-sandbox-license-key")
+
+// lookUpRequests are a look-up at each IP vendor: IP is the address, KEY the vendor's key, and BAD is empty, or makes
+// the credentials wrong.
 var lookUpRequests = map[string]sample{
 	"ipgeolocation":  {"GET", "/ipgeolocation/v3/ipgeo?include=security&apiKey=KEYBAD&ip=IP", "", ""},
 	"ipinfo":         {"GET", "/ipinfo/lookup/IP", "Bearer KEYBAD", ""},
 	"proxycheck":     {"GET", "/proxycheck/v3/IP?key=KEYBAD", "", ""},
 	"vpnapi":         {"GET", "/vpnapi/api/IP?key=KEYBAD", "", ""},
-	"maxmind":        {"GET", "/maxmind/geoip/v2.1/insights/IP", basicAuth("100001", "maxmind-sandbox-license-key") + "BAD", ""},
+	"maxmind":        {"GET", "/maxmind/geoip/v2.1/insights/IP", maxmindAuth + "BAD", ""},
 	"ip-api":         {"GET", "/ip-api/json/IP?key=KEYBAD", "", ""},
 	"ipinfo-lite":    {"GET", "/ipinfo-lite/lite/IP", "Bearer KEYBAD", ""},
 	"ipqualityscore": {"GET", "/ipqualityscore/api/json/ip/KEYBAD/IP", "", ""},

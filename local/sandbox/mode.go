@@ -50,7 +50,8 @@ var magic = map[string]Outcome{
 var carriedOut = []Outcome{Accepted, Slow, Truncated, Closed, Hang, Unparseable, ServerError}
 
 func page(status int, title string) *response {
-	return &response{status: status, media: "text/html; charset=utf-8", body: []byte("<!doctype html><title>" + title + "</title>")}
+	body := []byte("<!doctype html><title>" + title + "</title>")
+	return &response{status: status, media: "text/html; charset=utf-8", body: body}
 }
 
 // deliver sends the vendor's response to an outcome, or what the outcome makes of the response.

@@ -52,8 +52,8 @@ var laptop = map[string]string{
 	"ApiBurst":             "5000",
 }
 
-// OnLaptop returns a function with those values of its variables that differ on a laptop in a way that the template does
-// not permit.
+// OnLaptop returns a function with those values of its variables that differ on a laptop in a way that the template
+// does not permit.
 func OnLaptop(f template.Function) template.Function {
 	f.Environment = maps.Clone(f.Environment)
 	switch f.Folder {

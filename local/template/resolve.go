@@ -286,9 +286,9 @@ func (r *resolver) fields(path string, n *yaml.Node) (fields map[string]yaml.Nod
 	return fields
 }
 
-// decode sets what the pointer points to: of a struct each field from the property that the field's tag names, of a struct of
-// the SDK each field from the property of its name, of a map the entries that are present. A value that is absent leaves
-// the target as it is; decode notes a mistake as a problem.
+// decode sets what the pointer points to: of a struct each field from the property that the field's tag names, of a
+// struct of the SDK each field from the property of its name, of a map the entries that are present. A value that is
+// absent leaves the target as it is; decode notes a mistake as a problem.
 func (r *resolver) decode(path string, n *yaml.Node, into any) {
 	r.set(path, n, reflect.ValueOf(into).Elem())
 }

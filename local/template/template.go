@@ -282,7 +282,8 @@ func (r *resolver) api(id string, properties *yaml.Node) API {
 	path := id + ".Properties"
 	r.decode(path, properties, &a)
 	var binary []string
-	if r.decode(path+".BinaryMediaTypes", r.at(path, properties, "BinaryMediaTypes"), &binary); !slices.Equal(binary, []string{"*/*"}) {
+	r.decode(path+".BinaryMediaTypes", r.at(path, properties, "BinaryMediaTypes"), &binary)
+	if !slices.Equal(binary, []string{"*/*"}) {
 		r.problem(path+".BinaryMediaTypes", fmt.Errorf("the local stack plays */* alone, not %q", binary))
 	}
 	var settings []struct {

@@ -140,10 +140,13 @@ func TestParse(t *testing.T) {
 		}},
 		Tables: []template.Table{{
 			LogicalID: "Wallets", Name: "svc-dev-wallets", TTL: "expires",
-			Attributes: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: "S"}, {AttributeName: aws.String("at"), AttributeType: "N"}},
-			Keys:       []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"}},
+			Attributes: []types.AttributeDefinition{
+				{AttributeName: aws.String("pk"), AttributeType: "S"}, {AttributeName: aws.String("at"), AttributeType: "N"},
+			},
+			Keys: []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"}},
 			Indexes: []types.GlobalSecondaryIndex{{
-				IndexName: aws.String("late"), KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("at"), KeyType: "HASH"}},
+				IndexName:  aws.String("late"),
+				KeySchema:  []types.KeySchemaElement{{AttributeName: aws.String("at"), KeyType: "HASH"}},
 				Projection: &types.Projection{ProjectionType: "INCLUDE", NonKeyAttributes: []string{"x"}},
 			}},
 		}},

@@ -163,7 +163,8 @@ func (r request) send(t *testing.T) *response {
 		t.Errorf("%s %s: %v", r.method, r.path, err)
 		return nil
 	}
-	if len(a.body) > 0 && strings.HasPrefix(a.header.Get("Content-Type"), "application/json") && a.header.Get("Content-Encoding") == "" {
+	isJSON := strings.HasPrefix(a.header.Get("Content-Type"), "application/json") && a.header.Get("Content-Encoding") == ""
+	if len(a.body) > 0 && isJSON {
 		if err := json.Unmarshal(a.body, a); err != nil {
 			t.Errorf("%s %s: %d %s: %v", r.method, r.path, a.status, a.body, err)
 		}
@@ -195,7 +196,8 @@ func (a *response) check(t *testing.T, r request) {
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
 			Request: a.sent, Route: &routers.Route{Spec: fixture.spec, Operation: &openapi3.Operation{Responses: only}},
 		},
-		Status: a.status, Header: a.header, Body: io.NopCloser(bytes.NewReader(a.body)), Options: &openapi3filter.Options{MultiError: true},
+		Status: a.status, Header: a.header, Body: io.NopCloser(bytes.NewReader(a.body)),
+		Options: &openapi3filter.Options{MultiError: true},
 	}); err != nil {
 		wrong("not as documented:", err)
 	}

@@ -76,7 +76,9 @@ func TestDocs(t *testing.T) {
 		if lasting != strings.HasPrefix(path, "docs/") && !strings.Contains(path, "openapi") {
 			t.Errorf("%s: Cache-Control: %s", path, plain.header.Get("Cache-Control"))
 		}
-		again := getPage(t, path, map[string]string{"Accept-Encoding": "identity", "If-None-Match": `"x", W/` + plain.header.Get("ETag")})
+		again := getPage(t, path, map[string]string{
+			"Accept-Encoding": "identity", "If-None-Match": `"x", W/` + plain.header.Get("ETag"),
+		})
 		if again.status != 304 || len(again.body) != 0 {
 			t.Errorf("%s again: %d with %d bytes", path, again.status, len(again.body))
 		}

@@ -62,7 +62,8 @@ func TestQueries(t *testing.T) {
 	}
 	seen := 0
 	for _, page := range []string{"docs/runbook.md", "docs/operate.md", "template.yaml"} {
-		for _, query := range insights.Queries(strings.ReplaceAll(readFile(t, inRoot(t, page)), "9ed060e6-...", first.RequestID)) {
+		text := strings.ReplaceAll(readFile(t, inRoot(t, page)), "9ed060e6-...", first.RequestID)
+		for _, query := range insights.Queries(text) {
 			seen++
 			i := slices.IndexFunc(cases, func(c wanted) bool { return strings.Contains(query, c.query) })
 			if i < 0 {

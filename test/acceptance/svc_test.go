@@ -51,7 +51,8 @@ func TestFirstRequest(t *testing.T) {
 	}
 	found := svc[[]logged](t, "", "logs", id[1])
 	for _, function := range []string{"barcode", "gateway"} {
-		if !slices.ContainsFunc(found, func(l logged) bool { return l.Function == function && strings.Contains(string(l.Line), id[1]) }) {
+		has := func(l logged) bool { return l.Function == function && strings.Contains(string(l.Line), id[1]) }
+		if !slices.ContainsFunc(found, has) {
 			t.Errorf("no line of %s: %+v", function, found)
 		}
 	}

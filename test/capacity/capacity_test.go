@@ -34,7 +34,8 @@ func build(t *testing.T) *bench {
 	b := &bench{}
 	b.direct, b.tables = enginetest.Client(t)
 	var err error
-	if b.Model, err = New(t.Context(), b.direct, enginetest.URL(t), []string{b.tables.Wallets, b.tables.Ledger}, 1); err != nil {
+	tables := []string{b.tables.Wallets, b.tables.Ledger}
+	if b.Model, err = New(t.Context(), b.direct, enginetest.URL(t), tables, 1); err != nil {
 		t.Fatal(err)
 	}
 	b.latency = func(*rand.Rand) time.Duration { return latency }

@@ -13,8 +13,9 @@ import (
 // connections is how many calls are in the engine at once.
 const connections = 16
 
-// engine calls DynamoDB Local. A goroutine of the bubble that waits for the network is not durably blocked, so virtual time
-// pauses until the engine has responded. An http.Transport would leave goroutines that wait for the network between calls.
+// engine calls DynamoDB Local. A goroutine of the bubble that waits for the network is not durably blocked, so virtual
+// time pauses until the engine has responded. An http.Transport would leave goroutines in the bubble that wait for the
+// network between calls, too.
 type engine struct {
 	url  string
 	free chan *connection

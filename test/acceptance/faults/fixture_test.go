@@ -111,8 +111,9 @@ func (r *fixture) startRenderer(t *testing.T, model *template.Template) error {
 	if !known {
 		return errors.New("no function " + rendererID)
 	}
-	options := lambda.Options{LogDir: filepath.Join(r.dir, "renderer"), Jail: r.jail, Concurrency: 2, Environment: r.browser}
-	host, err := lambda.HostOf(options, f, r.binaries[f.LogicalID])
+	host, err := lambda.HostOf(lambda.Options{
+		LogDir: filepath.Join(r.dir, "renderer"), Jail: r.jail, Concurrency: 2, Environment: r.browser,
+	}, f, r.binaries[f.LogicalID])
 	if err != nil {
 		return err
 	}
@@ -222,7 +223,8 @@ func (s *stage) create(id string, p *plan) error {
 	var integrations []project.Integration
 	add := func(kind project.Kind, vendor string, settings map[string]string) {
 		integrations = append(integrations, project.Integration{
-			Kind: kind, Environment: project.Development, Vendor: vendor, Mode: mode, Active: true, Priority: len(integrations), Settings: settings,
+			Kind: kind, Environment: project.Development, Vendor: vendor, Mode: mode, Active: true,
+			Priority: len(integrations), Settings: settings,
 		})
 	}
 	add(project.Barcode, "builtin", nil)
