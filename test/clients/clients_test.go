@@ -4,6 +4,7 @@
 package clients
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -134,4 +135,25 @@ func TestClients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGoClient checks that a Go client which oapi-codegen generates from openapi.yaml compiles.
+func TestGoClient(t *testing.T) {
+	root, err := workdir.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, module := t.TempDir(), filepath.Join(root, "tools", "go")
+	client, file := filepath.Join(dir, "client.go"), filepath.Join(dir, "overlay.json")
+	command(t, module, nil, "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "client", "-o", client,
+		filepath.Join(root, "openapi.yaml"))
+	// The overlay makes the client a package of the module tools/go, which has what the client imports.
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(module, "client", "client.go"): client}})
+	if err == nil {
+		err = os.WriteFile(file, overlay, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, module, nil, "go", "build", "-overlay", file, "./client")
 }

@@ -1,31 +1,12 @@
 package policy
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"svcapi/local/workdir"
 )
-
-// A client that is generated from openapi.yaml compiles: Go.
-func TestGoClient(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	client := filepath.Join(dir, "client.go")
-	tool(t, root("tools", "go"), "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "client", "-o", client, root("openapi.yaml"))
-	// It is compiled as a package of the module tools/go, which has what it imports.
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{root("tools", "go", "client", "client.go"): client}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(file, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tool(t, root("tools", "go"), "go", "build", "-overlay", file, "./client")
-}
 
 // use is what a TypeScript client does with the types: they take good requests and refuse bad ones.
 const use = `import type { components, operations } from "./api";
