@@ -84,12 +84,10 @@ func TestFailure(t *testing.T) {
 
 // A recipient without an outcome is not charged: the pipeline charges for a result and for an uncertain error alone.
 func TestUndecided(t *testing.T) {
-	b := newFixture(one(accepts))
-	call := b.caller(project.Managed, nil)
-	call.Integrations = nil // so that the delivery decides nothing
-	_, err := b.run(t.Context(), call, bulk(single, 1))
+	r := bulk(single, 1)
+	newFixture(one(accepts)).deliver(t.Context(), nil, r, nil) // without accounts the delivery decides nothing
 	for name, err := range map[string]error{
-		"no delivery": err, "beside an accepted one": failure(delivered([]outcome{acceptedBy("a", "1"), {}})),
+		"no delivery": failure(r.recipients), "beside an accepted one": failure(delivered([]outcome{acceptedBy("a", "1"), {}})),
 	} {
 		var e *api.Error
 		if !isError(err, api.ErrInternal) || !errors.Is(err, errUndecided) || !errors.As(err, &e) || e.Uncertain || e.Reached {
