@@ -57,7 +57,7 @@ SHARED := go run ./test/enginetest/shared
 test: export TEST_LOGS := $(TEST_LOGS)
 test: export FAULT_SEED := $(FAULT_SEED)
 test: ## everything but what make test-nightly has: checks, unit tests, store tests on DynamoDB Local, acceptance tests
-	$(MAKE) --jobs=4 downloads format template openapi
+	$(MAKE) --jobs=4 compile downloads format template openapi
 	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	{ $(MAKE) test-units && $(MAKE) test-contract && $(MAKE) test-local && $(MAKE) test-schedules; } 2>&1 | tee $(TEST_LOGS)/go-test.log
@@ -65,8 +65,10 @@ test: ## everything but what make test-nightly has: checks, unit tests, store te
 	@echo "the slowest packages, in seconds:"
 	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
 
-# The tests' engine and browser arrive while the packages compile.
-.PHONY: downloads
+# The packages and their tests compile, for the cache of the tests, while the tests' engine and browser arrive.
+.PHONY: compile downloads
+compile: programs
+	@go list -export -test ./... > /dev/null
 downloads: programs
 	$(SHARED) true
 	.local/bin/local layer
