@@ -1,4 +1,5 @@
 // Each operation alone, one after the other, beside the hello function.
+import { sleep } from 'k6';
 import exec from 'k6/execution';
 import { byName, common, measure, measureAnchor, operations, operationsSummary, warm } from './client.js';
 
@@ -23,8 +24,10 @@ export function setup() {
 }
 
 export default function () {
+  const o = byName[exec.scenario.name];
   measureAnchor();
-  measure(byName[exec.scenario.name]);
+  measure(o);
+  sleep(o.pause || 0); // below the route's own limit
 }
 
 export const handleSummary = (data) => operationsSummary(data, (o) => o.vus);
