@@ -101,6 +101,17 @@ func (l *Limiter) move(w *writer, item dynamo.Item, old string) (taken bool) {
 	return taken
 }
 
+// full reports that each slot of the item has a token. In an item with an empty slot no writer has replaced another
+// writer's token, unless the token was old.
+func full(item dynamo.Item) bool {
+	for i := range len(slotNames) {
+		if item[slotName(i)] == nil {
+			return false
+		}
+	}
+	return true
+}
+
 // write makes a write of a counter's item, which takes effect once, however often it is repeated and whenever a copy
 // arrives: the write leaves a greater token than the slot holds, in a slot that no other writer has used for stampLife.
 // A repeat that finds its own token knows that an earlier attempt took effect, and a late copy finds its own token or a
@@ -142,9 +153,9 @@ func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item
 			return nil, s, err
 		case !refused, held < limit, held < s.Token && strings.HasSuffix(held, id): // by the write's own condition
 			return nil, stamp{}, err
-		case subtracts && ambiguous > 0 && held > s.Token:
-			// A slot's token only grows: another writer may have taken the slot after an attempt took effect. A second
-			// subtraction would let more through than the limit.
+		case subtracts && ambiguous > 0 && held > s.Token && full(stored):
+			// In a full item another writer may have taken the slot after an attempt took effect. A second subtraction would
+			// let more through than the limit.
 			return nil, s, err
 		}
 		if crowded = l.move(w, stored, old); crowded {
