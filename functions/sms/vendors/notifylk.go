@@ -28,6 +28,9 @@ func (a *notifyAdapter) credentials() url.Values {
 	return url.Values{"user_id": {a.Secrets["user_id"]}, "api_key": {a.Secrets["api_key"]}}
 }
 
+// notifyWords are the success that the vendor documents, and the refusals that its clients know.
+var notifyWords = map[string]bool{"status success": true, "status error": false, "status failed": false}
+
 // Send implements Adapter. Send posts a form, so that the key is not in the URL.
 func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	form := a.credentials()
@@ -37,7 +40,8 @@ func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	if m.Unicode {
 		form.Set("type", "unicode")
 	}
-	values, err := a.read(a.call(ctx, a.Endpoint+"/api/v1/send", http.Header{}, form, true))
+	response, err := a.call(ctx, a.Endpoint+"/api/v1/send", http.Header{}, form, true)
+	values, err := a.read(notifyWords, response, err)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -46,7 +50,8 @@ func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 
 // Balance implements Balancer.
 func (a *notifyAdapter) Balance(ctx context.Context) (string, error) {
-	values, err := a.read(a.call(ctx, a.Endpoint+"/api/v1/status?"+a.credentials().Encode(), http.Header{}, nil, false))
+	response, err := a.call(ctx, a.Endpoint+"/api/v1/status?"+a.credentials().Encode(), http.Header{}, nil, false)
+	values, err := a.read(notifyWords, response, err)
 	account, _ := members(values["data"])
 	return a.balance(text(account["acc_balance"]), err)
 }

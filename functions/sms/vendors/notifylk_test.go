@@ -14,6 +14,7 @@ func TestNotifyLK(t *testing.T) {
 		{"refused, under data", "T", 200, `{"status":"failed","data":"Not enough balance"}`, upstream.AccountRefused, Receipt{}},
 		{"refused, under error", "T", 200, `{"status":"error","error":"Number blocked"}`, upstream.Rejected, Receipt{}},
 		{"another status", "V: the document names success alone; T: clients read error and failed as refusals", 200, `{"status":"queued"}`, upstream.Unusable, Receipt{}},
+		{"another vendor's member", "made", 200, `{"success":true}`, upstream.Unusable, Receipt{}},
 		{"a number as status", "made", 200, `{"status":1}`, upstream.Unusable, Receipt{}},
 		{"key refused with HTTP 200", "made", 200, `{"status":"error","message":"Invalid API key"}`, upstream.CredentialsRefused, Receipt{}},
 	})

@@ -16,6 +16,7 @@ func TestSMSLenz(t *testing.T) {
 		{"refused, as status", "T", 200, `{"status":"error","message":"Insufficient balance"}`, upstream.AccountRefused, Receipt{}},
 		{"key refused with HTTP 200", "made", 200, `{"success":false,"message":"Invalid API key"}`, upstream.CredentialsRefused, Receipt{}},
 		{"key in the response", "made", 200, `{"success":false,"message":"s3cret-key is blocked"}`, upstream.Rejected, Receipt{}},
+		{"another vendor's word for a success", "made", 200, `{"status":"success"}`, upstream.Unusable, Receipt{}},
 		{"neither", "made", 200, `{"message":"ok"}`, upstream.Unusable, Receipt{}},
 	})
 	testBalances(t, "smslenz", []balanceCase{

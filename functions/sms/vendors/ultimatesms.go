@@ -51,9 +51,12 @@ func (a *ultimateAdapter) request(ctx context.Context, path string, body any, se
 	return a.call(ctx, a.Endpoint+path, header, body, send)
 }
 
+// ultimateWords are the values of "status" that the vendor documents.
+var ultimateWords = map[string]bool{"status success": true, "status error": false}
+
 // data returns the data of a successful response. The vendor does not document the fields: each may be missing.
 func (a *ultimateAdapter) data(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
-	values, err := a.read(response, err)
+	values, err := a.read(ultimateWords, response, err)
 	data, _ := members(values["data"])
 	return data, err
 }

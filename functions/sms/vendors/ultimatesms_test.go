@@ -15,6 +15,8 @@ func TestTextLK(t *testing.T) {
 		{"refused", "V", 200, `{"status":"error","message":"A human-readable description"}`, upstream.Rejected, Receipt{}},
 		{"token refused with HTTP 200", "made", 200, `{"status":"error","message":"Unauthenticated."}`, upstream.CredentialsRefused, Receipt{}},
 		{"another status", "made", 200, `{"status":"pending"}`, upstream.Unusable, Receipt{}},
+		{"another vendor's word for a refusal", "made", 200, `{"status":"failed","message":"no"}`, upstream.Unusable, Receipt{}},
+		{"another vendor's member", "made", 200, `{"success":true}`, upstream.Unusable, Receipt{}},
 	})
 	testBalances(t, "textlk", []balanceCase{
 		{"a balance", "T", 200, `{"status":"success","data":{"remaining_balance":"9","expired_on":"8th Sep 26, 4:44 PM"}}`, "9", ""},

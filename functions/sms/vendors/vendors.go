@@ -2,7 +2,6 @@
 package vendors
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -309,22 +308,26 @@ func (c caller) byStatus(r *upstream.Response, code string) error {
 	return c.refusal(class, code, http.StatusText(r.Status)+": "+string(r.Body), r.Header)
 }
 
-// read returns the members of a successful response of a vendor without error codes. A response has "status": "success",
-// "error" or "failed", or "success": true or false. The reasons of a refusal are in other members.
-func (c caller) read(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
+// read returns the members of a successful response of a vendor without error codes. The words of the vendor are the values,
+// in lower case, by which "success" or "status" shows that the vendor has accepted the call (true) or refused it (false); no
+// other value shows either. The reasons of a refusal are in other members.
+func (c caller) read(words map[string]bool, response *upstream.Response, err error) (map[string]jsontext.Value, error) {
 	if err == nil {
 		err = c.byWords(response)
 	}
 	if err != nil {
 		return nil, err
 	}
-	values, status := members(response.Body)
-	switch cmp.Or(text(values["success"]), strings.ToLower(status)) {
-	case "success", "true":
-		return values, nil
-	case "error", "failed", "false":
-		reasons := []string{text(values["message"]), text(values["data"]), text(values["error"]), string(values["errors"])}
-		return nil, c.byText(strings.TrimSpace(strings.Join(reasons, " ")))
+	values, _ := members(response.Body)
+	for _, member := range []string{"success", "status"} {
+		accepted, known := words[member+" "+strings.ToLower(text(values[member]))]
+		if accepted {
+			return values, nil
+		}
+		if known {
+			reasons := []string{text(values["message"]), text(values["data"]), text(values["error"]), string(values["errors"])}
+			return nil, c.byText(strings.TrimSpace(strings.Join(reasons, " ")))
+		}
 	}
 	return nil, c.fail(upstream.Unusable, string(response.Body))
 }
