@@ -390,7 +390,7 @@ func TestIntegrations(t *testing.T) {
 
 		// Managed integrations use the service's account.
 		{args: "integration set acme sms twilio --mode managed --incomplete", exit: app.ExitRefused, errs: []string{"share one mode",
-			`"svc integration set" with --replace, or .*:\nsvc integration disable acme sms quicksend --env development --local\n$`}},
+			`svc integration set acme sms twilio --mode managed --incomplete --local --replace\nsvc integration disable acme sms quicksend --env development --local\n`}},
 		{args: "integration set acme sms quicksend --mode managed --env prod --secrets -", stdin: `{}`, exit: app.ExitUsage, errs: []string{"vendor account"}},
 		{args: "integration set acme sms quicksend --mode managed --env prod", exit: app.ExitRefused, errs: []string{"lacks secret fields", "vendor account"}},
 		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"m@example.com"}`, exit: app.ExitRefused, errs: []string{"needs api_key"}},
@@ -438,7 +438,8 @@ func TestIntegrations(t *testing.T) {
 		{args: "vendor account sms textlk --env both --secrets -", stdin: `{"api_token":"topsecret-6"}`, out: []string{"Environment +development(.|\\n)*Environment +production"}},
 		// A move of both environments to another vendor, and of one to another mode, in one write.
 		{args: "integration set acme sms textlk --mode managed --env both"},
-		{args: "integration enable acme sms textlk --env both", exit: app.ExitRefused, errs: []string{"share one mode"}},
+		{args: "integration enable acme sms textlk --env both", exit: app.ExitRefused, errs: []string{
+			`\nsvc integration set acme sms textlk --env both --local --replace\nsvc integration disable acme sms quicksend --env development --local\n$`}},
 		{args: "integration set acme sms textlk --env both --replace --dry-run", out: []string{
 			`acme / project in`, `development#sms#quicksend`, `development#sms#textlk`, `production#sms#quicksend`, `production#sms#textlk`}},
 		{args: "integration set acme sms textlk --env both --replace", out: []string{`development +sms +quicksend +byok +inactive`,

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,12 +30,14 @@ type App struct {
 	// Values returns the values of an argument for "svc completion", by its name in a use line and the arguments before it.
 	Values map[string]func(before []string) []string
 
-	started bool // true when the arguments are valid and the command runs
-	drawn   bool // true while the terminal shows a progress
+	args    []string // of the command line
+	started bool     // true when the arguments are valid and the command runs
+	drawn   bool     // true while the terminal shows a progress
 }
 
 // Run runs the command line and returns the exit code.
 func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
+	a.args = args
 	a.addFlags(root)
 	a.complete(root)
 	root.SetArgs(args)
@@ -74,6 +77,21 @@ func (a *App) Line(format string, args ...any) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// plain matches an argument that a shell takes as it is.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:=,@%+-]+$`)
+
+// Again returns the command line of this run with another flag, for a shell.
+func (a *App) Again(flag string) string {
+	words := []string{"svc"}
+	for _, arg := range a.args {
+		if !plain.MatchString(arg) {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(append(words, flag), " ")
 }
 
 // flagValues describes the values of each type of flag.

@@ -108,7 +108,10 @@ func store(
 // others by an integration that is incomplete.
 func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.Integration) ([]project.Integration, error) {
 	var others []project.Integration
-	hint := []string{`Replace the others in one write by "svc integration set" with --replace, or deactivate them first:`}
+	hint := []string{
+		"Replace the others in one write, or deactivate them first:",
+		strings.Replace(s.Again("--replace"), "integration enable", "integration set", 1),
+	}
 	for n := range all {
 		i := &all[n]
 		i.Active = i.Active || replace
