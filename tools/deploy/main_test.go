@@ -216,11 +216,19 @@ func TestRedeploy(t *testing.T) {
 	if r := got.Resources["Transient"]; r.Properties.TableName.Tag != "!Sub" || r.DeletionPolicy != "Delete" {
 		t.Errorf("Transient is %+v", r)
 	}
+	if !strings.Contains(string(text), "LoggingLevel: 'OFF'") {
+		t.Error("OFF has lost its quotes: YAML 1.1 reads false")
+	}
 	if len(got.Resources) != len(was.Resources) || len(got.Parameters) != len(was.Parameters) {
 		t.Errorf("%d resources of %d, %d parameters of %d", len(got.Resources), len(was.Resources), len(got.Parameters), len(was.Parameters))
 	}
-	if _, err := writeNames([]byte("Resources: {}"), "prod"); err == nil {
-		t.Error("a template without tables")
+	for name, template := range map[string][]byte{
+		"without tables":         []byte("Resources: {}"),
+		"with a table that goes": bytes.Replace(c.template, []byte("    DeletionPolicy: RetainExceptOnCreate\n"), nil, 1),
+	} {
+		if _, err := writeNames(template, "prod"); err == nil {
+			t.Errorf("a template %s", name)
+		}
 	}
 	long := bytes.ReplaceAll(c.template, []byte("TableName: !Sub "), []byte("TableName:\n        Fn::Sub: ")) // of sam package
 	again, err := writeNames(long, "prod")

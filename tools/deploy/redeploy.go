@@ -159,5 +159,9 @@ func writeNames(template []byte, stage string) ([]byte, error) {
 		}
 		template = name.ReplaceAll(template, []byte("TableName: svc-"+stage+"-"+short+"\n"))
 	}
-	return bytes.ReplaceAll(template, []byte("RetainExceptOnCreate"), []byte("Retain")), nil
+	policy := []byte("DeletionPolicy: RetainExceptOnCreate\n")
+	if n := bytes.Count(template, policy); n != len(kept) {
+		return nil, fmt.Errorf("%d resources of the packaged template are kept, but %d tables", n, len(kept))
+	}
+	return bytes.ReplaceAll(template, policy, []byte("DeletionPolicy: Retain\n")), nil
 }
