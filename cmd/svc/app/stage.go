@@ -225,8 +225,9 @@ func (s *Stack) HasRecovery(ctx context.Context, table string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	recovery := out.ContinuousBackupsDescription.PointInTimeRecoveryDescription
-	return recovery != nil && recovery.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled, nil
+	backups := out.ContinuousBackupsDescription
+	return backups != nil && backups.PointInTimeRecoveryDescription != nil &&
+		backups.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled, nil
 }
 
 // Load reads a project, and returns an error for a project that does not exist.

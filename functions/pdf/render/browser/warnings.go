@@ -102,8 +102,9 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 	p.mu.Lock()
 	blocked := maps.Clone(p.blocked)
 	p.mu.Unlock()
-	document := strings.ToLower(string(d.HTML))
-	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(string(d.HTML))
+	html := string(d.HTML)
+	document := strings.ToLower(html)
+	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(html)
 	if sizes := sheets(o.pdf); d.CSSSize && len(sizes) > 0 {
 		d.PageSize, d.PageWidth, d.PageHeight, d.Landscape = "", sizes[0].width, sizes[0].height, false
 	}
