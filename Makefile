@@ -1,9 +1,13 @@
 SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help
 
-# Tests, tools and functions share compiled packages: the functions ship without paths and without C.
-export GOFLAGS     := $(GOFLAGS) -trimpath
+# Tests, tools and functions share compiled packages: the functions ship without paths, without net/rpc and without C.
+export GOFLAGS     := $(GOFLAGS) -trimpath -tags=lambda.norpc
 export CGO_ENABLED ?= 0
+
+# The files of requirements name everything, and Python compiles what a tool imports, once.
+PIP_INSTALL := pip install --quiet --disable-pip-version-check --no-deps --no-compile --requirement
+unexport PYTHONDONTWRITEBYTECODE
 
 ## Run: on this machine, without an AWS account and without containers
 
@@ -138,7 +142,7 @@ test-clients: .local/clients/.ready $(NPM) ## the client packages of a release: 
 # OpenAPI Generator is a jar of Maven.
 .local/clients/.ready: tools/clients/requirements.txt
 	python3 -m venv --clear $(@D)/venv
-	$(@D)/venv/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	$(@D)/venv/bin/$(PIP_INSTALL) $<
 	mvn --batch-mode --quiet dependency:copy -Dartifact=org.openapitools:openapi-generator-cli:7.17.0 -DoutputDirectory=$(CURDIR)/$(@D)
 	touch $@
 
@@ -226,7 +230,7 @@ pages: $(VENV)/.ready ## the computed sections of docs/costs.md, docs/scale.md, 
 
 $(VENV)/.ready: tools/requirements.txt
 	python3 -m venv --clear $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement tools/requirements.txt
+	$(VENV)/bin/$(PIP_INSTALL) tools/requirements.txt
 	touch $@
 
 # Tools of npm, fixed by their lock file; no install script runs.
@@ -244,7 +248,7 @@ emulator: $(VENV)/.ready .local/moto/.ready ## the pages' commands, the workflow
 
 .local/schemathesis/.ready .local/checkov/.ready .local/moto/.ready: .local/%/.ready: tools/%.txt
 	python3 -m venv --clear $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	$(@D)/bin/$(PIP_INSTALL) $<
 	touch $@
 
 $(LINT): tools/go/go.mod
