@@ -196,6 +196,8 @@ func (b *batch) aftermath() error {
 		}
 		if now := b.unresolved(); now < left {
 			left, idle = now, 0
+		} else {
+			time.Sleep(time.Second) // another batch has asked both questions of this second
 		}
 	}
 	return nil
