@@ -380,9 +380,10 @@ func work() {
 	var unanswered atomic.Int64
 	for _, c := range counted[:len(counted)/2] {
 		group.Go(func() error {
+			began := time.Now()
 			err := l.Subtract(ctx, c)
-			if _, refused := dynamo.Refused(err); err == nil || refused {
-				return err
+			if _, refused := dynamo.Refused(err); err == nil || refused || time.Since(began) < dynamo.AttemptTimeout {
+				return err // the faults alone leave an attempt that is answered at once
 			}
 			unanswered.Add(1)
 			return nil
