@@ -5,8 +5,9 @@ SHELL := /bin/bash -o pipefail
 export GOFLAGS     := $(GOFLAGS) -trimpath -tags=lambda.norpc
 export CGO_ENABLED ?= 0
 
-# The files of requirements name everything, and Python compiles what a tool imports, once.
-PIP_INSTALL := pip install --quiet --disable-pip-version-check --no-deps --no-compile --requirement
+# pip_install installs a file of requirements into an environment. The file names everything, which pip check checks;
+# Python compiles what a tool imports, once.
+pip_install = $(1)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-compile --requirement $(2) && $(1)/bin/pip check >&2
 unexport PYTHONDONTWRITEBYTECODE
 
 ## Run: on this machine, without an AWS account and without containers
@@ -142,7 +143,7 @@ test-clients: .local/clients/.ready $(NPM) ## the client packages of a release: 
 # OpenAPI Generator is a jar of Maven.
 .local/clients/.ready: tools/clients/requirements.txt
 	python3 -m venv --clear $(@D)/venv
-	$(@D)/venv/bin/$(PIP_INSTALL) $<
+	$(call pip_install,$(@D)/venv,$<)
 	mvn --batch-mode --quiet dependency:copy -Dartifact=org.openapitools:openapi-generator-cli:7.17.0 -DoutputDirectory=$(CURDIR)/$(@D)
 	touch $@
 
@@ -230,7 +231,7 @@ pages: $(VENV)/.ready ## the computed sections of docs/costs.md, docs/scale.md, 
 
 $(VENV)/.ready: tools/requirements.txt
 	python3 -m venv --clear $(VENV)
-	$(VENV)/bin/$(PIP_INSTALL) tools/requirements.txt
+	$(call pip_install,$(VENV),tools/requirements.txt)
 	touch $@
 
 # Tools of npm, fixed by their lock file; no install script runs.
@@ -248,7 +249,7 @@ emulator: $(VENV)/.ready .local/moto/.ready ## the pages' commands, the workflow
 
 .local/schemathesis/.ready .local/checkov/.ready .local/moto/.ready: .local/%/.ready: tools/%.txt
 	python3 -m venv --clear $(@D)
-	$(@D)/bin/$(PIP_INSTALL) $<
+	$(call pip_install,$(@D),$<)
 	touch $@
 
 $(LINT): tools/go/go.mod

@@ -13,7 +13,7 @@ barcode-tools: $(BARCODE_TOOLS)/venv/.ready $(BARCODE_TOOLS)/node_modules/.ready
 
 $(BARCODE_TOOLS)/venv/.ready: $(BARCODE)/testdata/requirements.txt
 	python3 -m venv --clear $(@D)
-	$(@D)/bin/$(PIP_INSTALL) $<
+	$(call pip_install,$(@D),$<)
 	touch $@
 
 $(BARCODE_TOOLS)/node_modules/.ready: $(BARCODE)/testdata/package-lock.json
