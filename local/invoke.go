@@ -29,12 +29,13 @@ import (
 	"svcapi/local/workdir"
 )
 
-// invoke runs one event through a compiled function: `go run ./local invoke sms events/sms-send-managed.json`. The event is
-// a file, or the name of a case of events/cases.json. The response goes to standard output, what the function logs to
-// standard error.
+// invoke runs one event through a compiled function: `go run ./local invoke sms events/sms-send-managed.json`. The
+// event is a file, or the name of a case of events/cases.json. The response goes to standard output, what the function
+// logs to standard error.
 func invoke(args []string) error {
 	if len(args) != 2 {
-		return errors.New("usage: make invoke FN=<function> EVENT=<file or case>, for example FN=sms EVENT=events/sms-send-managed.json")
+		return errors.New("usage: make invoke FN=<function> EVENT=<file or case>, for example FN=sms " +
+			"EVENT=events/sms-send-managed.json")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -18,8 +18,8 @@ import (
 	"svcapi/local/workdir"
 )
 
-// TestEvents runs every event of the folder events through its compiled function, against a stack that runs, and compares
-// the response with the expected one.
+// TestEvents runs every event of the folder events through its compiled function, against a stack that runs, and
+// compares the response with the expected one.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	root, err := workdir.Root()
@@ -85,8 +85,10 @@ func TestEvents(t *testing.T) {
 			if want.Headers["Content-Type"] == "" {
 				err = json.Unmarshal(body, &content)
 			}
-			if envelope, ok := content.(map[string]any); ok && envelope["request_id"] != strings.Join(got.MultiValueHeaders["X-SVC-Request-ID"], ",") {
-				t.Errorf("request_id is %v, X-SVC-Request-ID is %v", envelope["request_id"], got.MultiValueHeaders["X-SVC-Request-ID"])
+			if envelope, ok := content.(map[string]any); ok &&
+				envelope["request_id"] != strings.Join(got.MultiValueHeaders["X-SVC-Request-ID"], ",") {
+				t.Errorf("request_id is %v, X-SVC-Request-ID is %v", envelope["request_id"],
+					got.MultiValueHeaders["X-SVC-Request-ID"])
 			}
 			if err != nil || got.StatusCode != want.Status || !matches(want.Body, content) {
 				t.Errorf("%d %s, want %d %v", got.StatusCode, body, want.Status, want.Body)

@@ -118,13 +118,15 @@ func greet(out io.Writer, s *stack.Stack) {
 	c := demo.CredentialOf("managed", project.Development)
 	fmt.Fprintf(out, "\nSend an SMS\n  curl -sS %s/sms/send -H 'X-API-KEY: %s' -H 'X-API-SECRET: %s' \\\n    -d '%s'\n",
 		s.BaseURL, c.ClientID, c.ClientSecret, `{"send_method":"single","to":"0771234567","message":"Hello"}`)
-	fmt.Fprintf(out, "\nRun one event in Lambda's container, with a container engine and after `make sam-build`\n  %s\n", samLine(s.Parameters))
+	fmt.Fprintf(out, "\nRun one event in Lambda's container, with a container engine and after `make sam-build`\n  %s\n",
+		samLine(s.Parameters))
 	fmt.Fprintln(out, "\nCtrl-C ends everything.")
 }
 
 // samLine is the command that runs a function against this stack's DynamoDB and secrets.
 func samLine(parameters map[string]string) string {
-	words := []string{"sam local invoke SmsFunction --event events/sms-send-managed.json --docker-network host --parameter-overrides"}
+	words := []string{"sam local invoke SmsFunction --event events/sms-send-managed.json --docker-network host " +
+		"--parameter-overrides"}
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		words = append(words, name+"="+parameters[name])
 	}

@@ -86,7 +86,8 @@ func TestRun(t *testing.T) {
 				if err := json.Unmarshal(content, &urls); err != nil {
 					t.Fatalf("demo file: %v", err)
 				}
-				for _, part := range []string{urls.Gateway, "\ndemo-managed ", "svc_demo-managed_localdev", "svcs_local-failover-production", "curl -sS " + urls.Gateway, "DynamoDbEndpointUrl=" + urls.DynamoDB} {
+				for _, part := range []string{urls.Gateway, "\ndemo-managed ", "svc_demo-managed_localdev",
+					"svcs_local-failover-production", "curl -sS " + urls.Gateway, "DynamoDbEndpointUrl=" + urls.DynamoDB} {
 					if !strings.Contains(text.String(), part) {
 						t.Errorf("it does not print %s", part)
 					}
@@ -100,7 +101,8 @@ func TestRun(t *testing.T) {
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("it ended with %v", err)
 			}
-			if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 1 || len(left) == 1 && filepath.Base(left[0]) != "logs" {
+			if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 1 ||
+				len(left) == 1 && filepath.Base(left[0]) != "logs" {
 				t.Errorf("it left %v", left)
 			}
 			if left, _ := filepath.Glob(filepath.Join(dir, "logs", "*")); len(left) > 0 {

@@ -124,13 +124,14 @@ func (f *fixture) follow(found app.Finding) {
 	}
 }
 
-// TestDoctorOnDemo: on the local stack doctor reports no fault that the demo has on purpose, and every other fault of the
-// same projects.
+// TestDoctorOnDemo: on the local stack doctor reports no fault that the demo has on purpose, and every other fault of
+// the same projects.
 func TestDoctorOnDemo(t *testing.T) {
 	p := newDoctorFixture(t)
 	s := p.stack()
 	projects, err := demo.Create(t.Context(), demo.Target{
-		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Rates: s.Rates, Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox,
+		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Rates: s.Rates,
+		Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox,
 	})
 	p.must(err)
 	byName := map[string]demo.Project{}
@@ -140,14 +141,17 @@ func TestDoctorOnDemo(t *testing.T) {
 	p.announce(map[string]any{"projects": byName})
 	p.runAll([]call{
 		{args: "rates sync", out: []string{"taken"}},
-		{args: "doctor", out: []string{"All checks passed"}, errs: []string{"0 warnings, 0 broken", "are faults that the demo has on purpose"}},
-		{args: "doctor --all", out: []string{`ok +paused +paused +.*on purpose`, `ok +wallet +broke .*on purpose`, `ok +integrations +bare production .*on purpose`, `ok +integration +incomplete .*on purpose`}},
+		{args: "doctor", out: []string{"All checks passed"},
+			errs: []string{"0 warnings, 0 broken", "are faults that the demo has on purpose"}},
+		{args: "doctor --all", out: []string{`ok +paused +paused +.*on purpose`, `ok +wallet +broke .*on purpose`,
+			`ok +integrations +bare production .*on purpose`, `ok +integration +incomplete .*on purpose`}},
 		{args: "project pause broke"},
 		{args: "integration disable incomplete barcode builtin --env both"},
 		{args: "integration disable incomplete pdf builtin --env both"},
 		{args: "credit alert paused 20000000"},
 	})
-	_, err = s.DB.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("race")})
+	_, err = s.DB.DeleteItem(t.Context(),
+		&dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("race")})
 	p.must(err)
 	found := p.diagnose("", app.ExitFailed)
 	expect(t, found, app.Warning, "paused", "^broke: ")
@@ -219,17 +223,25 @@ func TestDoctorOnStacks(t *testing.T) {
 	}{
 		{"wrong stage", map[string]any{"stage": "nowhere"}, "stage", "no stage nowhere, only .*" + p.stage, app.Broken},
 		{"no engine", map[string]any{"dynamodb_url": "http://127.0.0.1:1"}, "table", "connection refused", app.Broken},
-		{"no secrets endpoint", map[string]any{"secrets_url": "http://127.0.0.1:1"}, "secrets", "connection refused", app.Broken},
+		{"no secrets endpoint", map[string]any{"secrets_url": "http://127.0.0.1:1"}, "secrets",
+			"connection refused", app.Broken},
 		{"no gateway", map[string]any{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", app.Broken},
 		{"no base URL", map[string]any{"base_url": ""}, "stack", "does not name its base URL", app.Broken},
-		{"something else responds", map[string]any{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false)}, "gateway", "HTTP 403, which is not a response of the API", app.Broken},
-		{"the function fails", map[string]any{"base_url": p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", app.Broken},
-		{"clock far off", map[string]any{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock", "(9m5\\ds|10m) ?", app.Broken},
+		{"something else responds", map[string]any{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`,
+			false)}, "gateway", "HTTP 403, which is not a response of the API", app.Broken},
+		{"the function fails", map[string]any{"base_url": p.gateway(http.StatusInternalServerError,
+			`{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", app.Broken},
+		{"clock far off", map[string]any{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock",
+			"(9m5\\ds|10m) ?", app.Broken},
 		{"clock off", map[string]any{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", app.Warning},
-		{"no permission on tables", map[string]any{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", app.Broken},
-		{"no permission to query", map[string]any{"dynamodb_url": p.between(engineURL, refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", app.Broken},
-		{"no permission on secrets", map[string]any{"secrets_url": p.between(p.announced["secrets_url"].(string), refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", app.Broken},
-		{"expired session", map[string]any{"dynamodb_url": p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", app.Broken},
+		{"no permission on tables", map[string]any{"dynamodb_url": p.between(engineURL,
+			refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", app.Broken},
+		{"no permission to query", map[string]any{"dynamodb_url": p.between(engineURL,
+			refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", app.Broken},
+		{"no permission on secrets", map[string]any{"secrets_url": p.between(p.announced["secrets_url"].(string),
+			refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", app.Broken},
+		{"expired session", map[string]any{"dynamodb_url": p.between(engineURL,
+			refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", app.Broken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.announce(c.changes)
@@ -284,7 +296,8 @@ func TestDoctorOnProjects(t *testing.T) {
 	p := newDoctorFixture(t)
 	const account = `{"email":"a@example.com","api_key":"topsecret"}`
 	start := func(id string) { p.run(call{args: "project create Test --id " + id}) }
-	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty", "no-wallet", "low", "stuck", "uncertain", "rotating", "on-trial", "unknown", "unlimited"} {
+	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty",
+		"no-wallet", "low", "stuck", "uncertain", "rotating", "on-trial", "unknown", "unlimited"} {
 		start(id)
 		if id != "nobody" && id != "rotating" {
 			p.run(call{args: "credential issue " + id})
@@ -306,20 +319,27 @@ func TestDoctorOnProjects(t *testing.T) {
 		{args: "credit alert low 101"},
 		{args: "credential issue unlimited --env prod"},
 		{args: "integration set unlimited barcode builtin --mode managed --env prod"},
-		{args: "integration set unlimited sms quicksend --mode byok --env prod --setting sender~id=A --secrets -", stdin: account},
+		{args: "integration set unlimited sms quicksend --mode byok --env prod --setting sender~id=A --secrets -",
+			stdin: account},
 	})
 	ctx, s := context.Background(), p.stack()
-	_, err := s.Vault.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: new(secret.Name(p.stage, project.SMS, "gone-secret"))})
+	_, err := s.Vault.DeleteSecret(ctx,
+		&secretsmanager.DeleteSecretInput{SecretId: new(secret.Name(p.stage, project.SMS, "gone-secret"))})
 	p.must(err)
-	p.must(s.Projects.PutIntegration(ctx, "unknown", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "carrierpigeon", Mode: project.BYOK, Active: true}))
+	p.must(s.Projects.PutIntegration(ctx, "unknown",
+		project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "carrierpigeon",
+			Mode: project.BYOK, Active: true}))
 	old := project.SecretDigest{Created: time.Now().AddDate(0, 0, -30)}
 	p.must(s.Projects.AddCredential(ctx, "rotating", project.Credential{
-		ClientID: "svc_rotating_aaaaaaaa", Environment: project.Development, Active: true, Secrets: []project.SecretDigest{old, old},
+		ClientID: "svc_rotating_aaaaaaaa", Environment: project.Development, Active: true,
+		Secrets: []project.SecretDigest{old, old},
 	}))
-	_, err = s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("no-wallet")})
+	_, err = s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")),
+		Key: walletKey("no-wallet")})
 	p.must(err)
 	reserve := func(id string, at time.Time) *credit.Reservation {
-		r := &credit.Reservation{Project: id, Key: credit.NewKey(at, "r"), Credits: 1, Price: credit.SMS, Environment: "development", RequestID: "r", Irrevocable: true}
+		r := &credit.Reservation{Project: id, Key: credit.NewKey(at, "r"), Credits: 1, Price: credit.SMS,
+			Environment: "development", RequestID: "r", Irrevocable: true}
 		p.must(s.Credits.Reserve(ctx, r))
 		return r
 	}
@@ -341,7 +361,8 @@ func TestDoctorOnProjects(t *testing.T) {
 		p.must(err)
 	}
 	p.runAll([]call{
-		{args: "integration set managed sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account, exit: app.ExitRefused, errs: []string{"service's own vendor accounts"}},
+		{args: "integration set managed sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account,
+			exit: app.ExitRefused, errs: []string{"service's own vendor accounts"}},
 		{args: "project create Test --id managed", exit: app.ExitUsage, errs: []string{"not managed, all"}},
 	})
 
@@ -378,7 +399,8 @@ func TestDoctorOnProjects(t *testing.T) {
 				t.Errorf("%s is said to be in order", c.project)
 			}
 		}
-		if got := p.diagnose("--project "+c.project, map[app.Severity]int{app.Broken: app.ExitFailed, app.Warning: 0}[c.severity]); len(got) == 0 {
+		if got := p.diagnose("--project "+c.project,
+			map[app.Severity]int{app.Broken: app.ExitFailed, app.Warning: 0}[c.severity]); len(got) == 0 {
 			t.Errorf("%s alone: nothing found", c.project)
 		}
 	}

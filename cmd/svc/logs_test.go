@@ -23,22 +23,26 @@ const (
 
 // logLine is the line of a request that failed: of another request by an ID, and with some other values.
 func logLine(id string, values ...string) string {
-	line := fmt.Sprintf(`{"timestamp":%q,"level":"INFO","_aws":{"Timestamp":1},"operation":"sms_send","project":"acme","request_id":%q,"status":422,"code":"http_error","reason":"trial_destination","error":"it was %s with \"quotes\""}`,
+	line := fmt.Sprintf(`{"timestamp":%q,"level":"INFO","_aws":{"Timestamp":1},"operation":"sms_send","project":"acme",`+
+		`"request_id":%q,"status":422,"code":"http_error","reason":"trial_destination","error":"it was %s with \"quotes\""}`,
 		time.Now().UTC().Format(time.RFC3339Nano), id, loggedID)
 	return strings.NewReplacer(values...).Replace(line)
 }
 
-// TestLogs: svc shows the lines of one request, or those that flags select, from the log files of the local stack: as tables at
-// a terminal, and else each as it is (docs/decisions/operating.md#log-lines).
+// TestLogs: svc shows the lines of one request, or those that flags select, from the log files of the local stack: as
+// tables at a terminal, and else each as it is (docs/decisions/operating.md#log-lines).
 func TestLogs(t *testing.T) {
 	f := newFixture(t)
 	dir := t.TempDir()
 	old := time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339Nano)
 	for name, text := range map[string]string{
-		"sms.log": "START\n" + logLine(otherID, "acme", "globex") + "\nnot JSON " + loggedID + "\n" + logLine(loggedID) + "\n" +
+		"sms.log": "START\n" + logLine(otherID, "acme", "globex") + "\nnot JSON " + loggedID + "\n" + logLine(loggedID) +
+			"\n" +
 			logLine(strings.Replace(otherID, "0", "1", 1), `"status":422`, `"status":200`) + "\n" +
-			logLine(strings.Replace(otherID, "0", "2", 1), `"status":422`, `"status":502`, "trial_destination", "vendor_unreachable") + "\n" +
-			logLine(strings.Replace(otherID, "0", "3", 1), "sms_send", "sms_balance", `"reason":"trial_destination",`, "", `"timestamp":"20`, `"timestamp":"`+old+`","x":"`),
+			logLine(strings.Replace(otherID, "0", "2", 1), `"status":422`, `"status":502`, "trial_destination",
+				"vendor_unreachable") + "\n" +
+			logLine(strings.Replace(otherID, "0", "3", 1), "sms_send", "sms_balance", `"reason":"trial_destination",`, "",
+				`"timestamp":"20`, `"timestamp":"`+old+`","x":"`),
 		"gateway.log": `{"request_id":"` + loggedID + `","latency_ms":37}`,
 		"settle.log":  "",
 	} {
@@ -53,24 +57,35 @@ func TestLogs(t *testing.T) {
 		{args: "logs --lines 0", exit: app.ExitUsage, errs: []string{"--lines"}},
 		{args: "logs --reason a\"b", exit: app.ExitUsage, errs: []string{"letters, digits"}},
 		{args: "logs --project nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
-		{args: "logs " + strings.Replace(loggedID, "9", "8", 1), exit: app.ExitNotFound, errs: []string{"no log lines of request 8ed060e6.*\n.*Functions log no requests"}},
-		{args: "logs " + strings.ToUpper(loggedID), typed: terminal, out: []string{`^function +gateway\nlatency_ms +37\nrequest_id .*\n\nfunction +sms\n(.|\n)*error +it was .* with "quotes"\n(.|\n)*status +422\ntimestamp +20`}, absent: "_aws|START|" + otherID},
+		{args: "logs " + strings.Replace(loggedID, "9", "8", 1), exit: app.ExitNotFound,
+			errs: []string{"no log lines of request 8ed060e6.*\n.*Functions log no requests"}},
+		{args: "logs " + strings.ToUpper(loggedID), typed: terminal,
+			out: []string{`^function +gateway\nlatency_ms +37\nrequest_id .*\n\nfunction +sms\n(.|\n)*error +it was .* with ` +
+				`"quotes"\n(.|\n)*status +422\ntimestamp +20`}, absent: "_aws|START|" + otherID},
 		{args: "logs " + loggedID + " --output json", out: []string{`"function": "sms",\n +"line": \{`}},
-		{args: "logs --project acme --failed --last 1h", out: []string{`^\{.*"request_id":"9e.*\}\n\{.*"request_id":"2ed.*\}\n$`}},
-		{args: "logs --project acme --failed --last 3h --lines 2", out: []string{`^.*"9ed.*\n.*"2ed.*\n$`}, errs: []string{"^These are the newest 2 lines of more"}},
-		{args: "logs --operation sms~balance", typed: terminal, out: []string{`^TIME .* REASON .*\n20\S+ \S+ UTC +sms_balance +422 +http_error +- +- +3ed\S+ +it was.*\n$`}},
-		{args: "logs --status 502 --output csv", out: []string{`^TIME,OPERATION,.*\n\S+,sms_send,502,vendor_unreachable,,,2ed.*\n$`}},
-		{args: "logs --reason vendor~unreachable --output json", out: []string{`^\[\n(.|\n)*"2ed`}, absent: "9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11\","},
+		{args: "logs --project acme --failed --last 1h",
+			out: []string{`^\{.*"request_id":"9e.*\}\n\{.*"request_id":"2ed.*\}\n$`}},
+		{args: "logs --project acme --failed --last 3h --lines 2", out: []string{`^.*"9ed.*\n.*"2ed.*\n$`},
+			errs: []string{"^These are the newest 2 lines of more"}},
+		{args: "logs --operation sms~balance", typed: terminal,
+			out: []string{`^TIME .* REASON .*\n20\S+ \S+ UTC +sms_balance +422 +http_error +- +- +3ed\S+ +it was.*\n$`}},
+		{args: "logs --status 502 --output csv",
+			out: []string{`^TIME,OPERATION,.*\n\S+,sms_send,502,vendor_unreachable,,,2ed.*\n$`}},
+		{args: "logs --reason vendor~unreachable --output json", out: []string{`^\[\n(.|\n)*"2ed`},
+			absent: "9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11\","},
 		{args: "logs --reason http~error --project acme", out: []string{`(.*\n){4}`}, absent: "globex"},
 		{args: "logs --status 500", typed: terminal, out: []string{"^No log lines. Functions log no requests"}},
 		{args: "logs --status 500 --output json", out: []string{`^\[\]\n$`}},
-		{args: "project show acme", out: []string{`\n\nFAILED IN THE LAST HOUR +STATUS +REASON +REQUESTS +LAST\nsms_send +502 +vendor_unreachable +1 +20.*\nsms_send +422 +trial_destination +1 +20.*\n$`}},
-		{args: "project show acme --output json", out: []string{`"failures": \[\n +\{\n +"operation": "sms_send",\n +"status": 502,\n +"reason": "vendor_unreachable",\n +"requests": 1,\n +"last": "20`}},
+		{args: "project show acme", out: []string{`\n\nFAILED IN THE LAST HOUR +STATUS +REASON +REQUESTS +LAST\nsms_send ` +
+			`+502 +vendor_unreachable +1 +20.*\nsms_send +422 +trial_destination +1 +20.*\n$`}},
+		{args: "project show acme --output json",
+			out: []string{`"failures": \[\n +\{\n +"operation": "sms_send",\n +"status": 502,\n +"reason": ` +
+				`"vendor_unreachable",\n +"requests": 1,\n +"last": "20`}},
 	})
 }
 
-// TestLogsOfStage: svc searches the log group of each function of the stack in CloudWatch, page by page, the newest hours first,
-// until it has enough lines or no time.
+// TestLogsOfStage: svc searches the log group of each function of the stack in CloudWatch, page by page, the newest
+// hours first, until it has enough lines or no time.
 func TestLogsOfStage(t *testing.T) {
 	var searched []string
 	pattern, lines := "", 1
@@ -91,14 +106,17 @@ func TestLogsOfStage(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, `{"logGroups":[{"logGroupName":"/aws/lambda/svc-blue-sms"}]}`)
 		case in.NextToken == "":
-			searched = append(searched, fmt.Sprintf("%s %v-%v", in.LogGroupName, time.Since(time.UnixMilli(in.EndTime)).Round(time.Minute), time.Since(time.UnixMilli(in.StartTime)).Round(time.Minute)))
+			searched = append(searched, fmt.Sprintf("%s %v-%v", in.LogGroupName,
+				time.Since(time.UnixMilli(in.EndTime)).Round(time.Minute),
+				time.Since(time.UnixMilli(in.StartTime)).Round(time.Minute)))
 			pattern = in.FilterPattern
 			_, _ = io.WriteString(w, `{"events":[],"nextToken":"2"}`)
 		case lines == 0: // no response
 			<-r.Context().Done()
 		default:
 			message, _ := json.Marshal(logLine(loggedID) + "\n")
-			fmt.Fprintf(w, `{"events":[%s]}`, strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"message":%s},`, message), lines), ","))
+			fmt.Fprintf(w, `{"events":[%s]}`,
+				strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"message":%s},`, message), lines), ","))
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -108,15 +126,20 @@ func TestLogsOfStage(t *testing.T) {
 		lines                         int
 	}{
 		{"logs " + loggedID + " --last 72h", `{ ($.request_id = "*") && ($.request_id = "` + loggedID + `") }`,
-			"0s-10m0s 10m0s-30m0s 30m0s-1h10m0s 1h10m0s-2h30m0s 2h30m0s-5h10m0s 5h10m0s-10h30m0s 10h30m0s-21h10m0s 21h10m0s-42h30m0s 42h30m0s-72h0m0s", "^$", 1},
+			"0s-10m0s 10m0s-30m0s 30m0s-1h10m0s 1h10m0s-2h30m0s 2h30m0s-5h10m0s 5h10m0s-10h30m0s 10h30m0s-21h10m0s " +
+				"21h10m0s-42h30m0s 42h30m0s-72h0m0s", "^$", 1},
 		{"logs --operation sms_send --status 422 --failed --reason trial_destination --last 15m",
-			`{ ($.operation = "sms_send") && ($.request_id = "*") && ($.status = 422) && ($.status >= 400) && (($.reason = "trial_destination") || ($.code = "trial_destination")) }`,
+			`{ ($.operation = "sms_send") && ($.request_id = "*") && ($.status = 422) && ($.status >= 400) && (($.reason = ` +
+				`"trial_destination") || ($.code = "trial_destination")) }`,
 			"0s-10m0s 10m0s-15m0s", "^$", 1},
-		{"logs --lines 3 --last 72h", `{ ($.request_id = "*") }`, "0s-10m0s", "^These are the newest 3 lines of more: --lines", 4},
+		{"logs --lines 3 --last 72h", `{ ($.request_id = "*") }`, "0s-10m0s",
+			"^These are the newest 3 lines of more: --lines", 4},
 	} {
 		searched, lines = nil, c.lines
-		call{args: strings.ReplaceAll(c.args, "_", "~") + " --stage blue", out: []string{`^(\{.*"request_id":"` + loggedID + `".*\}\n)+$`}, errs: []string{c.errs}}.run(t)
-		if got := strings.ReplaceAll(strings.Join(searched, " "), "/aws/lambda/svc-blue-sms ", ""); got != c.searched || pattern != c.pattern {
+		call{args: strings.ReplaceAll(c.args, "_", "~") + " --stage blue",
+			out: []string{`^(\{.*"request_id":"` + loggedID + `".*\}\n)+$`}, errs: []string{c.errs}}.run(t)
+		if got := strings.ReplaceAll(strings.Join(searched, " "), "/aws/lambda/svc-blue-sms ", ""); got != c.searched ||
+			pattern != c.pattern {
 			t.Errorf("%s: searched %s by %s", c.args, got, pattern)
 		}
 	}

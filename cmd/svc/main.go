@@ -55,8 +55,10 @@ region, environment), or with --local on the stack that "make run" started.
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
 4 refused or not confirmed, 130 interrupted.`,
 	}
-	root.AddCommand(project.Command(a), credential.Command(a), integration.Command(a), credit.Command(a), vendor.Command(a),
-		sms.Command(a), burner.Command(a), rates.Command(a), credit.PriceCommand(a), credit.LedgerCommand(a), secrets.Command(a),
+	root.AddCommand(project.Command(a), credential.Command(a), integration.Command(a),
+		credit.Command(a), vendor.Command(a),
+		sms.Command(a), burner.Command(a), rates.Command(a), credit.PriceCommand(a), credit.LedgerCommand(a),
+		secrets.Command(a),
 		doctor.Command(a), logs.Command(a), usage.Command(a), preflight.Command(a), protect.Command(a), version(a))
 	return a.Run(ctx, root, args)
 }

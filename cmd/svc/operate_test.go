@@ -37,13 +37,19 @@ func TestMoves(t *testing.T) {
 		{args: "credit alert acme few", exit: app.ExitUsage},
 		{args: "project limits acme --daily-units -1", exit: app.ExitUsage, errs: []string{`above 0 or "none", not "-1"`}},
 		{args: "project limits acme --requests 1200 --window 10s", out: []string{"1200 per 10s"}},
-		{args: "project limits acme", out: []string{"1200 per 10s", "Per recipient +none", "Daily credits +none", "Daily units +none", "Today +0 credits, 0 SMS units"}},
+		{args: "project limits acme", out: []string{"1200 per 10s", "Per recipient +none", "Daily credits +none",
+			"Daily units +none", "Today +0 credits, 0 SMS units"}},
 		{args: "project limits acme --requests 60 --per-recipient 20/24h,5/10m --daily-credits 5000000 --daily-units 2000",
-			out: []string{"60 per 10s", "Per recipient +5/10m, 20/24h", `Daily credits +5,000,000 credits a day`, "Daily units +2,000 SMS units a day"}},
-		{args: "project limits acme --window 1m --daily-units none", out: []string{"60 per 1m,", "Per recipient +5/10m, 20/24h", "5,000,000", "Daily units +none"}},
-		{args: "project show acme", out: []string{"60 per 1m", "Per recipient +5/10m, 20/24h", "5,000,000 credits a day", "Daily units +none"}},
-		{args: "project limits acme --output json", out: []string{`"per_recipient": \[\n +"5/10m",\n +"20/24h"`, `"daily_credits": 5000000`, `"credits_today": 0`}},
-		{args: "project limits acme --per-recipient none --daily-credits none", out: []string{"Per recipient +none", "Daily credits +none"}},
+			out: []string{"60 per 10s", "Per recipient +5/10m, 20/24h", `Daily credits +5,000,000 credits a day`,
+				"Daily units +2,000 SMS units a day"}},
+		{args: "project limits acme --window 1m --daily-units none",
+			out: []string{"60 per 1m,", "Per recipient +5/10m, 20/24h", "5,000,000", "Daily units +none"}},
+		{args: "project show acme", out: []string{"60 per 1m", "Per recipient +5/10m, 20/24h",
+			"5,000,000 credits a day", "Daily units +none"}},
+		{args: "project limits acme --output json",
+			out: []string{`"per_recipient": \[\n +"5/10m",\n +"20/24h"`, `"daily_credits": 5000000`, `"credits_today": 0`}},
+		{args: "project limits acme --per-recipient none --daily-credits none",
+			out: []string{"Per recipient +none", "Daily credits +none"}},
 		{args: "project limits acme --requests 0", exit: app.ExitUsage},
 		{args: "project limits acme --per-recipient 5", exit: app.ExitUsage, errs: []string{"in windows, such as 5/10m"}},
 		{args: "project limits acme --per-recipient five/1h", exit: app.ExitUsage, errs: []string{"such as 5/10m"}},
@@ -61,21 +67,28 @@ func TestMoves(t *testing.T) {
 		{args: "credit refund acme " + charge + " --reason broken", out: []string{"Credits +30", "Balance +907 credits"}},
 		{args: "credit refund acme " + charge + " --reason again", out: []string{"Balance +907 credits"}},
 		{args: "credit ledger acme", out: []string{"refund +\\+30 .*broken, for " + charge}, absent: "again"},
-		{args: "credit ledger acme --output json", out: []string{`"state": "captured",\n +"credits": -30,\n +"operation": "barcode",\n +"units": 3,`, `"state": "refund",\n +"credits": 30,`}},
-		{args: "credit ledger acme --output csv", out: []string{`,captured,-30,-0.00003,barcode,`, `,refund,30,0.00003,barcode,`}},
-		{args: "ledger verify", out: []string{"Every wallet agrees with its ledger"}, errs: []string{"1 wallet, 6 ledger entries"}},
+		{args: "credit ledger acme --output json",
+			out: []string{`"state": "captured",\n +"credits": -30,\n +"operation": "barcode",\n +"units": 3,`,
+				`"state": "refund",\n +"credits": 30,`}},
+		{args: "credit ledger acme --output csv",
+			out: []string{`,captured,-30,-0.00003,barcode,`, `,refund,30,0.00003,barcode,`}},
+		{args: "ledger verify", out: []string{"Every wallet agrees with its ledger"},
+			errs: []string{"1 wallet, 6 ledger entries"}},
 	})
 }
 
-// TestLeftLease: "project close" refuses an open lease with a next step that is possible, and "credit ledger" does not show how
-// the settling function released the lease.
+// TestLeftLease: "project close" refuses an open lease with a next step that is possible, and "credit ledger" does not
+// show how the settling function released the lease.
 func TestLeftLease(t *testing.T) {
 	f := newFixture(t)
-	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"}, {args: "project pause acme"}})
+	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"},
+		{args: "project pause acme"}})
 	s := f.stack()
-	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(time.Now(), "r"), Credits: 30, Price: credit.Barcode, RequestID: "r"}
+	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(time.Now(), "r"), Credits: 30,
+		Price: credit.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
-	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused, errs: []string{"Run the command again in three minutes"}})
+	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused,
+		errs: []string{"Run the command again in three minutes"}})
 	var failed error
 	left := []credit.Lease{{Project: "acme", Key: r.Key, Slots: 1, Credits: 30}}
 	s.Credits.Settle(t.Context(), left, func(_ credit.Lease, _ credit.Settled, err error) { failed = err })
@@ -89,7 +102,8 @@ func TestLeftLease(t *testing.T) {
 // TestLedgerVerify: the command prints the findings of credit.Verify.
 func TestLedgerVerify(t *testing.T) {
 	f := newFixture(t)
-	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"}, {args: "ledger verify", out: []string{"Every wallet"}}})
+	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"},
+		{args: "ledger verify", out: []string{"Every wallet"}}})
 	s := f.stack()
 	update := "SET balance = :b"
 	_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
@@ -97,7 +111,8 @@ func TestLedgerVerify(t *testing.T) {
 		ExpressionAttributeValues: dynamo.Item{":b": dynamo.Number(1001)},
 	})
 	f.must(err)
-	f.run(call{args: "ledger verify", exit: app.ExitFailed, reports: true, out: []string{`acme +unbalanced .*holds 1001 credits, the ledger says 1000: \+1`}, errs: []string{"svc: 1 problem"}})
+	f.run(call{args: "ledger verify", exit: app.ExitFailed, reports: true,
+		out: []string{`acme +unbalanced .*holds 1001 credits, the ledger says 1000: \+1`}, errs: []string{"svc: 1 problem"}})
 }
 
 // TestGrants: all grants of a file are made or none, and once.
@@ -109,21 +124,34 @@ func TestGrants(t *testing.T) {
 	good := "project,credits,reason\n# comment\naaa, 500, invoice 1\nbbb,700\n"
 	f.runAll([]call{
 		{args: "credit grant --file /nowhere --batch 2026-03-31", exit: app.ExitUsage},
-		{args: "credit grant --file - --batch invoices", stdin: good, exit: app.ExitUsage, errs: []string{"begins with their date"}},
-		{args: "credit grant --file - --batch 2026-13-31", stdin: good, exit: app.ExitUsage, errs: []string{"begins with their date"}},
-		{args: "credit grant --file - --batch 2019-12-31", stdin: good, exit: app.ExitUsage, errs: []string{"--batch is of 2019-12-31; it can be of 2020-01-01 to today"}},
-		{args: "credit grant --file - --batch " + tomorrow.UTC().Format(time.DateOnly), stdin: good, exit: app.ExitUsage, errs: []string{"--batch is of"}},
-		{args: "credit grant aaa 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: app.ExitUsage, errs: []string{"--id is of"}},
-		{args: "credit grant aaa 5 --reason x --id 0000000000000001-abcdef0", exit: app.ExitUsage, errs: []string{"--id is of 1970-01-01"}},
+		{args: "credit grant --file - --batch invoices", stdin: good, exit: app.ExitUsage,
+			errs: []string{"begins with their date"}},
+		{args: "credit grant --file - --batch 2026-13-31", stdin: good, exit: app.ExitUsage,
+			errs: []string{"begins with their date"}},
+		{args: "credit grant --file - --batch 2019-12-31", stdin: good, exit: app.ExitUsage,
+			errs: []string{"--batch is of 2019-12-31; it can be of 2020-01-01 to today"}},
+		{args: "credit grant --file - --batch " + tomorrow.UTC().Format(time.DateOnly), stdin: good, exit: app.ExitUsage,
+			errs: []string{"--batch is of"}},
+		{args: "credit grant aaa 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: app.ExitUsage,
+			errs: []string{"--id is of"}},
+		{args: "credit grant aaa 5 --reason x --id 0000000000000001-abcdef0", exit: app.ExitUsage,
+			errs: []string{"--id is of 1970-01-01"}},
 		{args: args, stdin: good, exit: app.ExitUsage, errs: []string{"line 4 has no reason"}},
-		{args: args + " --reason x", stdin: "aaa,1\naaa,2\nbbb\nbbb,x\n", exit: app.ExitUsage, errs: []string{"line 2: aaa is in the file twice", "line 3 is not", "line 4 is not"}},
-		{args: args + " --reason x", stdin: "aaa,1\nccc,2\n", exit: app.ExitUsage, errs: []string{"no such projects, or closed ones: ccc"}},
+		{args: args + " --reason x", stdin: "aaa,1\naaa,2\nbbb\nbbb,x\n", exit: app.ExitUsage,
+			errs: []string{"line 2: aaa is in the file twice", "line 3 is not", "line 4 is not"}},
+		{args: args + " --reason x", stdin: "aaa,1\nccc,2\n", exit: app.ExitUsage,
+			errs: []string{"no such projects, or closed ones: ccc"}},
 		{args: args + " --reason x", stdin: "", exit: app.ExitUsage, errs: []string{"no grants"}},
-		{args: args + " --reason x --dry-run", stdin: good, out: []string{"aaa +500 +invoice 1 .*would be granted", "bbb +700 +x"}, errs: []string{`1,200 credits \(0.0012 USD\) in 2 grants, 0 failed`}},
-		{args: args + " --reason x --dry-run", stdin: "\ufeffProject_ID,credits\r\naaa , 500 , invoice 1 \r\n", out: []string{"aaa +500 +invoice 1 .*would be granted"}, errs: []string{`500 credits \(0.0005 USD\) in 1 grant, 0 failed`}},
+		{args: args + " --reason x --dry-run", stdin: good,
+			out: []string{"aaa +500 +invoice 1 .*would be granted",
+				"bbb +700 +x"}, errs: []string{`1,200 credits \(0.0012 USD\) in 2 grants, 0 failed`}},
+		{args: args + " --reason x --dry-run", stdin: "\ufeffProject_ID,credits\r\naaa , 500 , invoice 1 \r\n",
+			out: []string{"aaa +500 +invoice 1 .*would be granted"}, errs: []string{`500 credits \(0.0005 USD\) in 1 grant, 0 ` +
+				`failed`}},
 		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted", "bbb .* granted"}},
 		{args: args + " --reason x", stdin: good, out: []string{"aaa .* granted"}},
-		{args: args + " --reason x", stdin: "aaa,501\n", exit: app.ExitFailed, reports: true, out: []string{"another movement"}, errs: []string{"some grants failed"}},
+		{args: args + " --reason x", stdin: "aaa,501\n", exit: app.ExitFailed, reports: true,
+			out: []string{"another movement"}, errs: []string{"some grants failed"}},
 		{args: "credit balance aaa", out: []string{"Balance +500 credits"}},
 		{args: "credit balance bbb", out: []string{"Balance +700 credits"}},
 		{args: "ledger verify", out: []string{"Every wallet"}},
@@ -137,7 +165,8 @@ func TestTransfer(t *testing.T) {
 		{args: "project create Acme --id acme --requests 7 --window 5s --trial --allow 0771234567"},
 		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --setting unit~price=0.64 --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "integration set acme barcode builtin --mode managed --priority 3"},
-		{args: "project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000 --daily-units 20", out: []string{"5/10m"}},
+		{args: "project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000 --daily-units 20",
+			out: []string{"5/10m"}},
 		{args: "burner add acme own.example"},
 		{args: "burner allow fine.example --project acme"},
 	})
@@ -146,35 +175,49 @@ func TestTransfer(t *testing.T) {
 	f.runAll([]call{
 		{args: "project import " + file, exit: app.ExitRefused, errs: []string{"exists"}},
 		{args: "project import " + file + " --id copy --dry-run", out: []string{"write copy / project"}},
-		{args: "project import " + file + " --id copy", out: []string{"Limit +7 per 5s", "Per recipient +5/10m, 20/24h", "5,000 credits", "20 SMS units", "Integrations +2"}, errs: []string{"development/sms/quicksend is imported inactive"}},
-		{args: "integration list copy", out: []string{`sms +quicksend +byok +inactive`, `barcode +builtin +managed +active +3`}},
+		{args: "project import " + file + " --id copy",
+			out: []string{"Limit +7 per 5s", "Per recipient +5/10m, 20/24h", "5,000 credits", "20 SMS units",
+				"Integrations +2"}, errs: []string{"development/sms/quicksend is imported inactive"}},
+		{args: "integration list copy",
+			out: []string{`sms +quicksend +byok +inactive`, `barcode +builtin +managed +active +3`}},
 		{args: "project import -", stdin: `{"format":9}`, exit: app.ExitUsage},
 		{args: "project import -", stdin: `{"secrets":1}`, exit: app.ExitUsage},
-		{args: "project import -", stdin: strings.Replace(exported, "5/10m", "5/7m", 1), exit: app.ExitUsage, errs: []string{"divide 24h"}},
-		{args: "project import -", stdin: strings.Replace(exported, `"0.64"`, `"0,64"`, 1), exit: app.ExitUsage, errs: []string{`unit_price cannot be "0,64"`}},
-		{args: "project import -", stdin: strings.Replace(exported, "fine.example", "Fine.example", 1), exit: app.ExitUsage, errs: []string{`"Fine.example" is not a domain`}},
-		{args: "project import -", stdin: strings.Replace(exported, "quicksend", "nobody", 1), exit: app.ExitUsage, errs: []string{`no vendor "nobody"`}},
+		{args: "project import -", stdin: strings.Replace(exported, "5/10m", "5/7m", 1), exit: app.ExitUsage,
+			errs: []string{"divide 24h"}},
+		{args: "project import -", stdin: strings.Replace(exported, `"0.64"`, `"0,64"`, 1), exit: app.ExitUsage,
+			errs: []string{`unit_price cannot be "0,64"`}},
+		{args: "project import -", stdin: strings.Replace(exported, "fine.example", "Fine.example", 1), exit: app.ExitUsage,
+			errs: []string{`"Fine.example" is not a domain`}},
+		{args: "project import -", stdin: strings.Replace(exported, "quicksend", "nobody", 1), exit: app.ExitUsage,
+			errs: []string{`no vendor "nobody"`}},
 	})
 	f.runAll([]call{
 		{args: "project pause acme"},
 		{args: "project create Globex --like nobody", exit: app.ExitNotFound},
-		{args: "project create Globex --id globex --like acme --requests 9", out: []string{`Name +Globex`, `State +running`, `Limit +9 per 5s`, `Trial +yes, to: \+94771234567`, `Integrations +2`}, errs: []string{"development/sms/quicksend is imported inactive: quicksend lacks secret fields"}},
-		{args: "integration list globex", out: []string{`sms +quicksend +byok +inactive .*sender_id=Acme unit_price=0.64`, `barcode +builtin +managed +active +3`}},
-		{args: "project create Initech --id initech --like acme --trial=false --window 1m --daily-credits none --daily-units 3",
-			out: []string{`Limit +7 per 1m`, `Trial +no`, `Per recipient +5/10m, 20/24h`, `Daily credits +none`, `Daily units +3 `}},
+		{args: "project create Globex --id globex --like acme --requests 9",
+			out: []string{`Name +Globex`, `State +running`, `Limit +9 per 5s`, `Trial +yes, to: \+94771234567`,
+				`Integrations +2`}, errs: []string{"development/sms/quicksend is imported inactive: quicksend lacks secret fields"}},
+		{args: "integration list globex",
+			out: []string{`sms +quicksend +byok +inactive .*sender_id=Acme unit_price=0.64`,
+				`barcode +builtin +managed +active +3`}},
+		{args: "project create Initech --id initech --like acme --trial=false --window 1m --daily-credits none " +
+			"--daily-units 3",
+			out: []string{`Limit +7 per 1m`, `Trial +no`, `Per recipient +5/10m, 20/24h`,
+				`Daily credits +none`, `Daily units +3 `}},
 		{args: "burner list globex", out: []string{`own.example +disposable\nfine.example +allowed`}},
 		{args: "credit balance globex", out: []string{"Balance +0 credits"}},
 		{args: "credential list globex", out: []string{"No credentials"}},
 	})
 	// Only the ID and the integration without its secret differ.
-	want := strings.Replace(strings.Replace(exported, `"acme"`, `"copy"`, 1), "\"byok\",\n      \"active\": true", "\"byok\",\n      \"active\": false", 1)
+	want := strings.Replace(strings.Replace(exported, `"acme"`, `"copy"`, 1), "\"byok\",\n      \"active\": true",
+		"\"byok\",\n      \"active\": false", 1)
 	if copied := f.run(call{args: "project export copy"}); copied != want {
 		t.Errorf("%s\nwant\n%s", copied, want)
 	}
 }
 
-// TestRefusals: a refused command changes neither tables nor secrets, also where only its last write would be refused. The
-// fixture compares them around each refused command of all tests (docs/decisions/operating.md#refused-commands).
+// TestRefusals: a refused command changes neither tables nor secrets, also where only its last write would be refused.
+// The fixture compares them around each refused command of all tests (docs/decisions/operating.md#refused-commands).
 func TestRefusals(t *testing.T) {
 	f := newFixture(t)
 	const account = `{"email":"a@example.com","api_key":"k"}`
@@ -187,33 +230,42 @@ func TestRefusals(t *testing.T) {
 	})
 	f.run(call{args: "credit grant acme 5 --reason x"})
 	transfer := func(integrations string) string {
-		return `{"format":1,"project_id":"copy","name":"Copy","limit_requests":1,"limit_seconds":1,"integrations":[` + integrations + `]}`
+		return `{"format":1,"project_id":"copy","name":"Copy","limit_requests":1,"limit_seconds":1,"integrations":[` +
+			integrations + `]}`
 	}
 	const barcode = `{"environment":"development","kind":"barcode","vendor":"builtin","mode":"managed","active":true}`
 	s := f.stack()
-	_, err := s.DB.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("acme")})
+	_, err := s.DB.DeleteItem(t.Context(),
+		&dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("acme")})
 	f.must(err)
 	f.runAll([]call{
 		{args: set + "--env both", stdin: account, exit: app.ExitRefused, errs: []string{"share one mode"}},
 		{args: set + "--priority 1001", stdin: account, exit: app.ExitUsage, errs: []string{"priority 1001"}},
-		{args: set + "--setting sender~id=" + strings.Repeat("a", 1025), stdin: account, exit: app.ExitUsage, errs: []string{"at most 1024 bytes"}},
-		{args: "integration enable acme barcode builtin --env both", exit: app.ExitNotFound, errs: []string{"production/barcode/builtin"}},
-		{args: "project import -", stdin: transfer(strings.Replace(barcode, "managed", "free", 1)), exit: app.ExitUsage, errs: []string{`mode "free"`}},
-		{args: "project import -", stdin: transfer(barcode + "," + strings.Replace(barcode, "barcode", "fax", 1)), exit: app.ExitUsage},
+		{args: set + "--setting sender~id=" + strings.Repeat("a", 1025), stdin: account, exit: app.ExitUsage,
+			errs: []string{"at most 1024 bytes"}},
+		{args: "integration enable acme barcode builtin --env both", exit: app.ExitNotFound,
+			errs: []string{"production/barcode/builtin"}},
+		{args: "project import -", stdin: transfer(strings.Replace(barcode, "managed", "free", 1)), exit: app.ExitUsage,
+			errs: []string{`mode "free"`}},
+		{args: "project import -", stdin: transfer(barcode + "," + strings.Replace(barcode, "barcode", "fax", 1)),
+			exit: app.ExitUsage},
 		{args: "project create B --like acme --id A", exit: app.ExitUsage, errs: []string{"3 to 32"}},
 		{args: "project create B --like acme --per-recipient 5/7m", exit: app.ExitUsage, errs: []string{"divide 24h"}},
 		{args: "project limits acme --requests 5 --daily-units 9999999999999999", exit: app.ExitUsage},
 		{args: "credit adjust acme --by 5 --reason x", exit: app.ExitRefused, errs: []string{"no such wallet"}},
 		{args: "credit alert acme 5", exit: app.ExitRefused, errs: []string{"no such wallet"}},
-		{args: "vendor account sms quicksend --env both --untried --secrets -", stdin: `{"api_key":"new"}`, exit: app.ExitRefused, errs: []string{"needs email"}},
+		{args: "vendor account sms quicksend --env both --untried --secrets -", stdin: `{"api_key":"new"}`,
+			exit: app.ExitRefused, errs: []string{"needs email"}},
 	})
-	call{args: strings.Replace(set, "--secrets - ", "--local", 1), typed: []string{"a", "k"}, exit: app.ExitRefused, beside: func() {
-		f.run(call{args: "integration set acme sms textlk --mode managed --incomplete"}) // of another operator
-	}}.run(t)
+	call{args: strings.Replace(set, "--secrets - ", "--local", 1), typed: []string{"a", "k"},
+		exit: app.ExitRefused, beside: func() {
+			f.run(call{args: "integration set acme sms textlk --mode managed --incomplete"}) // of another operator
+		}}.run(t)
 	f.run(call{args: "integration set acme sms smslenz --mode byok --setting sender~id=A --incomplete --inactive"})
-	call{args: "integration set acme sms smslenz --local", typed: []string{"1", "k"}, exit: app.ExitRefused, errs: []string{"is managed now"}, beside: func() {
-		f.run(call{args: "integration set acme sms smslenz --mode managed --incomplete"})
-	}}.run(t)
+	call{args: "integration set acme sms smslenz --local", typed: []string{"1", "k"}, exit: app.ExitRefused,
+		errs: []string{"is managed now"}, beside: func() {
+			f.run(call{args: "integration set acme sms smslenz --mode managed --incomplete"})
+		}}.run(t)
 	for _, vendor := range []string{"quicksend", "smslenz"} {
 		if fields, err := s.Secrets.Fields(t.Context(), "sms", "acme", "development", vendor); err != nil || len(fields) > 0 {
 			t.Errorf("the refused command stored %v, %v", fields, err)
@@ -238,10 +290,14 @@ func TestDryRun(t *testing.T) {
 		{args: "credential issue acme --env both", out: []string{"write acme / credential#.*\\n.*write acme / credential#"}},
 		{args: "credential rotate " + clientID, out: []string{"write acme / credential#"}},
 		{args: "credential revoke " + clientID, out: []string{"ask: Revoke"}},
-		{args: "integration set acme sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + f.stage + "/sms/acme/accounts"}},
+		{args: "integration set acme sms quicksend --mode byok --setting sender~id=A --secrets -",
+			stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + f.stage +
+				"/sms/acme/accounts"}},
 		{args: "integration disable acme barcode builtin", out: []string{"write acme / integration#"}},
-		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`, out: []string{"make the secret svc/" + f.stage + "/sms/managed/accounts"}},
-		{args: "credit grant acme 5 --reason x", out: []string{"write acme .* in svc-" + f.stage + "-movements", "change acme in svc-" + f.stage + "-wallets"}},
+		{args: "vendor account sms quicksend --secrets -", stdin: `{"email":"a@example.com","api_key":"k"}`,
+			out: []string{"make the secret svc/" + f.stage + "/sms/managed/accounts"}},
+		{args: "credit grant acme 5 --reason x",
+			out: []string{"write acme .* in svc-" + f.stage + "-movements", "change acme in svc-" + f.stage + "-wallets"}},
 		{args: "credit adjust acme --by -100 --reason x", out: []string{"change acme in svc-" + f.stage + "-wallets"}},
 		{args: "credit alert acme 5", out: []string{"change acme in svc-" + f.stage + "-wallets"}},
 		{args: "burner add acme example.com", out: []string{"acme"}},
@@ -252,7 +308,8 @@ func TestDryRun(t *testing.T) {
 	}
 	f.runAll([]call{
 		{args: "project list --dry-run", out: []string{"acme"}},
-		{args: "credit adjust acme --by -101 --reason y --dry-run", exit: app.ExitRefused, errs: []string{"-101 credits, and the wallet has 100 that no lease holds"}},
+		{args: "credit adjust acme --by -101 --reason y --dry-run", exit: app.ExitRefused,
+			errs: []string{"-101 credits, and the wallet has 100 that no lease holds"}},
 	})
 }
 
@@ -261,7 +318,8 @@ func TestPrices(t *testing.T) {
 	f := newFixture(t)
 	f.run(call{args: "price list", exit: app.ExitFailed, errs: []string{"no prices"}})
 	f.announce(map[string]any{"prices": map[string]int64{"sms": 12_345, "barcode": 100}})
-	f.run(call{args: "price list", out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
+	f.run(call{args: "price list",
+		out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
 }
 
 // TestVersion: svc names its version without a stack.
@@ -269,7 +327,8 @@ func TestVersion(t *testing.T) {
 	t.Chdir(t.TempDir())
 	out, _ := call{args: "version --output json"}.run(t)
 	var got struct{ Version, Commit, Go, System string }
-	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Version == "" || got.Go != runtime.Version() || got.System == "" {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Version == "" || got.Go != runtime.Version() ||
+		got.System == "" {
 		t.Errorf("%+v, %v: %s", got, err, out)
 	}
 }
@@ -281,8 +340,10 @@ func TestCompletion(t *testing.T) {
 	f := newFixture(t)
 	f.run(call{args: "project create Acme --id acme"})
 	for line, want := range map[string]string{
-		"integration set": "acme", "usage --project": "acme", "project create X --like": "acme", "integration set acme": "barcode", "vendor account": "sms",
-		"integration enable acme location": "ipinfo", "sms test acme": "quicksend", "integration set acme sms quicksend --setting": "sender~id=",
+		"integration set": "acme", "usage --project": "acme", "project create X --like": "acme",
+		"integration set acme": "barcode", "vendor account": "sms",
+		"integration enable acme location": "ipinfo", "sms test acme": "quicksend", "integration set acme sms quicksend " +
+			"--setting": "sender~id=",
 	} {
 		call{args: "~~complete --local " + line + " =", out: []string{`(?m)^` + strings.ReplaceAll(want, "~", "_")}}.run(t)
 	}
@@ -325,13 +386,18 @@ func TestCheckAndRotate(t *testing.T) {
 		{args: rotate, stdin: good, exit: app.ExitNotFound},
 		{args: set + server.URL + "/quicksend --secrets -", stdin: good},
 		{args: "integration set acme barcode builtin --mode managed"},
-		{args: "integration check acme", out: []string{`ok +integration +development/sms/quicksend +balance at the vendor`, `ok +integration +development/barcode/builtin +complete`}},
-		{args: "integration check acme sms quicksend --env prod", exit: app.ExitNotFound, errs: []string{"no such integrations"}},
+		{args: "integration check acme",
+			out: []string{`ok +integration +development/sms/quicksend +balance at the vendor`,
+				`ok +integration +development/barcode/builtin +complete`}},
+		{args: "integration check acme sms quicksend --env prod", exit: app.ExitNotFound,
+			errs: []string{"no such integrations"}},
 		{args: rotate, stdin: good, out: []string{"Tried +not tried"}}, // nothing is new
-		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused, errs: []string{"does not work, and the old key stays"}},
+		{args: rotate, stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused,
+			errs: []string{"does not work, and the old key stays"}},
 		{args: rotate + " --dry-run", stdin: `{"api_key":"topsecret-wrong"}`, exit: app.ExitRefused},
 		{args: rotate + " --untried", stdin: `{"api_key":"topsecret-wrong"}`, out: []string{"Tried +not tried"}},
-		{args: "integration check acme sms", exit: app.ExitFailed, reports: true, out: []string{`broken +integration +development/sms/quicksend`}, errs: []string{"1 problem"}},
+		{args: "integration check acme sms", exit: app.ExitFailed, reports: true,
+			out: []string{`broken +integration +development/sms/quicksend`}, errs: []string{"1 problem"}},
 		{args: rotate, stdin: good, out: []string{"Tried +balance at the vendor"}},
 		{args: "integration check acme sms", out: []string{`ok +integration +development/sms/quicksend`}},
 		// The service's own account has no endpoint: the sandbox is asked all the same.

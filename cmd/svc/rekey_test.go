@@ -36,7 +36,8 @@ type keyed struct {
 }
 
 func newKeyed(t *testing.T, template, page []byte) *keyed {
-	k := &keyed{fixture: newFixture(t), template: template, page: string(page), status: "UPDATE_COMPLETE", refuse: func(string, int) bool { return false }, calls: map[string]int{}}
+	k := &keyed{fixture: newFixture(t), template: template, page: string(page), status: "UPDATE_COMPLETE",
+		refuse: func(string, int) bool { return false }, calls: map[string]int{}}
 	k.parameters = map[string]string{"KmsKeyArn": "", "PreviousKmsKeyArn": ""}
 	forward := k.between(k.vault.URL, func(operation string) string {
 		k.calls[operation]++
@@ -54,7 +55,8 @@ func newKeyed(t *testing.T, template, page []byte) *keyed {
 var overrides = regexp.MustCompile("`\"?((?:Previous)?KmsKeyArn)=([^`\"]*)\"?`")
 
 // deploy deploys as a step of docs/key-compromise.md#another-kms-key prints, and gives the role of the function sms the
-// rights that the template gives it. SAM keeps a parameter without an override, and accepts no empty value without quotes.
+// rights that the template gives it. SAM keeps a parameter without an override, and accepts no empty value without
+// quotes.
 func (k *keyed) deploy(step int, key, previous string) {
 	k.t.Helper()
 	_, text, _ := strings.Cut(k.page, fmt.Sprintf("\n%d. ", step))
@@ -89,14 +91,16 @@ func (k *keyed) as(accessKeyID string) *secretsmanager.Client {
 // reads checks whether an identity reads the account of acme as the function does.
 func (k *keyed) reads(accessKeyID string, want bool) {
 	k.t.Helper()
-	fields, err := secret.NewWriter(k.as(accessKeyID), k.stage).Fields(k.t.Context(), project.SMS, "acme", project.Development, "quicksend")
+	fields, err := secret.NewWriter(k.as(accessKeyID), k.stage).Fields(k.t.Context(), project.SMS, "acme",
+		project.Development, "quicksend")
 	if (err == nil && fields["api_key"] != "") != want {
 		k.t.Errorf("%s reads: %v, %v, want %v", accessKeyID, fields, err, want)
 	}
 }
 
-// TestRekey follows docs/key-compromise.md#another-kms-key, from a key of the operator's own and from that of AWS, and back to
-// that of AWS: the function always reads its secrets, at last without the old key (docs/decisions/operating.md#kms-keys).
+// TestRekey follows docs/key-compromise.md#another-kms-key, from a key of the operator's own and from that of AWS, and
+// back to that of AWS: the function always reads its secrets, at last without the old key
+// (docs/decisions/operating.md#kms-keys).
 func TestRekey(t *testing.T) {
 	text, err := os.ReadFile("../../template.yaml")
 	page, pageErr := os.ReadFile("../../docs/key-compromise.md")
@@ -115,11 +119,13 @@ func rekeyFrom(k *keyed, before string) {
 	w := secret.NewWriter(k.as("operator"), k.stage)
 	w.Key = before
 	const leaving = "initech"
-	account := secret.Change{Environment: project.Development, Vendor: "quicksend", After: map[string]string{"api_key": "k"}}
+	account := secret.Change{Environment: project.Development, Vendor: "quicksend",
+		After: map[string]string{"api_key": "k"}}
 	for _, owner := range []string{"acme", "globex", leaving, secret.Managed} {
 		k.must(w.Put(t.Context(), project.SMS, owner, account))
 	}
-	_, err := k.as("operator").DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: aws.String(secret.Name(k.stage, project.SMS, leaving))})
+	_, err := k.as("operator").DeleteSecret(t.Context(),
+		&secretsmanager.DeleteSecretInput{SecretId: aws.String(secret.Name(k.stage, project.SMS, leaving))})
 	k.must(err)
 	k.must(secret.NewWriter(k.as("operator"), k.stage+"-2").Put(t.Context(), project.SMS, "acme", account))
 	k.reads("ROLE", true)
@@ -141,7 +147,8 @@ func rekeyFrom(k *keyed, before string) {
 	k.status = "UPDATE_COMPLETE"
 	call{args: rekey + " --local", exit: app.ExitUsage}.run(t)
 
-	// The key of one secret is changed by an identity that may not encrypt: the secret names the key, its version does not.
+	// The key of one secret is changed by an identity that may not encrypt: the secret names the key, its version does
+	// not.
 	k.vault.Limit("HALF")
 	_, err = k.as("HALF").UpdateSecret(t.Context(), &secretsmanager.UpdateSecretInput{
 		SecretId: aws.String(secret.Name(k.stage, project.SMS, "globex")), KmsKeyId: aws.String(newKey),
@@ -159,7 +166,8 @@ func rekeyFrom(k *keyed, before string) {
 			t.Errorf("%s: %d secrets were changed, want %d", args, k.calls["UpdateSecret"], updates)
 		}
 	}
-	const kept, changed, would, was = "warning scheduled for deletion on", "ok it was encrypted again", "ok it would be encrypted again", "ok it has the key already"
+	const kept, changed, would, was = "warning scheduled for deletion on", "ok it was encrypted again",
+		"ok it would be encrypted again", "ok it has the key already"
 	expect(rekey+" --dry-run", 0, 0, would, would, kept, would)
 	k.refuse = func(operation string, n int) bool {
 		if operation == "UpdateSecret" && n == 1 { // beside a write of another operator
@@ -171,7 +179,8 @@ func rekeyFrom(k *keyed, before string) {
 	expect(rekey, app.ExitFailed, 4, changed, "broken AccessDenied", kept, changed)
 	expect(rekey, 0, 5, was, changed, kept, was)
 	expect(rekey, 0, 5, was, was, kept, was)
-	if fields, err := w.Fields(t.Context(), project.SMS, "acme", project.Development, "textlk"); err != nil || fields["api_key"] != "k" {
+	if fields, err := w.Fields(t.Context(), project.SMS, "acme", project.Development, "textlk"); err != nil ||
+		fields["api_key"] != "k" {
 		t.Errorf("the other operator's write: %v, %v", fields, err)
 	}
 	k.reads("ROLE", true)

@@ -10,8 +10,9 @@ import (
 	"svcapi/test/enginetest"
 )
 
-// TestManagedRight: a Managed integration without secret fields needs a right of the function's role. "svc integration check"
-// and "svc doctor" report an absent right, "svc sms test" the signer (docs/decisions/operating.md#managed-without-secret).
+// TestManagedRight: a Managed integration without secret fields needs a right of the function's role. "svc integration
+// check" and "svc doctor" report an absent right, "svc sms test" the signer
+// (docs/decisions/operating.md#managed-without-secret).
 func TestManagedRight(t *testing.T) {
 	const sender = "arn:aws:sms-voice:eu-west-1:123456789012:sender-id/Acme/LK"
 	f, simulated := newFixture(t), []string{}
@@ -24,7 +25,8 @@ func TestManagedRight(t *testing.T) {
 		{args: "project create Acme --id acme"},
 		{args: "integration set acme sms aws --mode managed --env both --setting sender~id=Acme"},
 		{args: "project create Own --id own"},
-		{args: "integration set own sms aws --mode byok --setting sender~id=Acme --secrets -", stdin: `{"access_key_id":"AKIAEXAMPLE","secret_access_key":"topsecret"}`},
+		{args: "integration set own sms aws --mode byok --setting sender~id=Acme --secrets -",
+			stdin: `{"access_key_id":"AKIAEXAMPLE","secret_access_key":"topsecret"}`},
 		{args: "project create Number --id number"},
 		{args: "integration set number sms aws --mode managed --setting sender~id=+94771234567"},
 	} {

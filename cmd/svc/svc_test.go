@@ -35,8 +35,8 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// fixture is a stage with the template's tables and a secrets endpoint, in the file of the local stack, with the output of
-// all commands.
+// fixture is a stage with the template's tables and a secrets endpoint, in the file of the local stack, with the output
+// of all commands.
 type fixture struct {
 	t         *testing.T
 	stage     string
@@ -69,7 +69,8 @@ func newFixture(t *testing.T) *fixture {
 	f.sandbox, err = sandbox.Start()
 	f.must(err)
 	t.Cleanup(func() { _ = f.sandbox.Close() })
-	f.announced = map[string]any{"stage": f.stage, "dynamodb_url": enginetest.URL(t), "secrets_url": f.vault.URL, "sandbox_url": f.sandbox.URL}
+	f.announced = map[string]any{"stage": f.stage, "dynamodb_url": enginetest.URL(t), "secrets_url": f.vault.URL,
+		"sandbox_url": f.sandbox.URL}
 	f.announce(nil)
 	inner := filepath.Join(f.dir, "a", "b")
 	f.must(os.MkdirAll(inner, 0o755))
@@ -105,8 +106,10 @@ func (f *fixture) write(text string) string {
 // signIn sets the environment of an operator at AWS whose endpoints are at url.
 func signIn(t *testing.T, url string) {
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "LOCALSVC", "AWS_SECRET_ACCESS_KEY": "local", "AWS_PROFILE": "", "AWS_REGION": "eu-west-1",
-		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1",
+		"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "LOCALSVC", "AWS_SECRET_ACCESS_KEY": "local", "AWS_PROFILE": "",
+		"AWS_REGION":      "eu-west-1",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_MAX_ATTEMPTS": "1",
 	} {
 		t.Setenv(name, value)
 	}
@@ -188,13 +191,15 @@ func (f *fixture) state() map[string]bool {
 		}
 	}
 	pages := secretsmanager.NewListSecretsPaginator(s.Vault, &secretsmanager.ListSecretsInput{
-		Filters: []types.Filter{{Key: types.FilterNameStringTypeName, Values: []string{"svc/"}}}, IncludePlannedDeletion: new(true),
+		Filters: []types.Filter{{Key: types.FilterNameStringTypeName,
+			Values: []string{"svc/"}}}, IncludePlannedDeletion: new(true),
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(f.t.Context())
 		f.must(err)
 		for _, entry := range page.SecretList {
-			out, err := s.Vault.ListSecretVersionIds(f.t.Context(), &secretsmanager.ListSecretVersionIdsInput{SecretId: entry.Name})
+			out, err := s.Vault.ListSecretVersionIds(f.t.Context(),
+				&secretsmanager.ListSecretVersionIdsInput{SecretId: entry.Name})
 			f.must(err)
 			add(entry.Name, entry.DeletedDate, out.Versions)
 		}
@@ -212,7 +217,8 @@ func (f *fixture) run(c call) string {
 // runOn is run where the state before the command may be known. runOn returns the state after it where it read that.
 func (f *fixture) runOn(c call, before map[string]bool) (_ string, after map[string]bool) {
 	f.t.Helper()
-	still := slices.Contains([]int{app.ExitUsage, app.ExitNotFound, app.ExitRefused}, c.exit) || strings.Contains(c.args, "--dry-run")
+	still := slices.Contains([]int{app.ExitUsage, app.ExitNotFound, app.ExitRefused}, c.exit) ||
+		strings.Contains(c.args, "--dry-run")
 	if still && before == nil {
 		before = f.state()
 	}
@@ -262,32 +268,46 @@ func TestProjects(t *testing.T) {
 	f.runAll([]call{
 		{args: "project list", out: []string{"No projects yet"}},
 		{args: "project list --output json", out: []string{`^\[\]\n$`}},
-		{args: "project create Acme_Ltd --id acme --requests 5 --window 90s", out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}, errs: []string{
-			`Not limited: messages to one number, credits of a day, SMS units of a day. This command limits them:\n` +
-				`svc project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000000 --daily-units 2000 --local\n`}},
-		{args: "project create Safe --id safe --per-recipient 3/1h --daily-credits 7", out: []string{`Per recipient +3/1h\n`, `Daily credits +7 `},
-			errs: []string{`^Not limited: SMS units of a day. This command limits them:\nsvc project limits safe --daily-units 2000 --local\n$`}},
-		{args: "project create Acme --id acme", exit: app.ExitRefused, errs: []string{"project acme: exists already", "another ID"}},
+		{args: "project create Acme_Ltd --id acme --requests 5 --window 90s",
+			out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}, errs: []string{
+				`Not limited: messages to one number, credits of a day, SMS units of a day. This command limits them:\n` +
+					`svc project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000000 --daily-units 2000 --local\n`}},
+		{args: "project create Safe --id safe --per-recipient 3/1h --daily-credits 7",
+			out: []string{`Per recipient +3/1h\n`, `Daily credits +7 `},
+			errs: []string{`^Not limited: SMS units of a day. This command limits them:\nsvc project limits safe ` +
+				`--daily-units 2000 --local\n$`}},
+		{args: "project create Acme --id acme", exit: app.ExitRefused,
+			errs: []string{"project acme: exists already", "another ID"}},
 		{args: "project create Acme --requests 0", exit: app.ExitUsage, errs: []string{"limit of 0"}},
-		{args: "project create Acme --requests abc", exit: app.ExitUsage, errs: []string{`svc: --requests is a whole number, not "abc"\n`}},
-		{args: "project create Acme --window ten", exit: app.ExitUsage, errs: []string{`svc: --window is a time such as 90s or 5m, not "ten"\n`}},
+		{args: "project create Acme --requests abc", exit: app.ExitUsage,
+			errs: []string{`svc: --requests is a whole number, not "abc"\n`}},
+		{args: "project create Acme --window ten", exit: app.ExitUsage,
+			errs: []string{`svc: --window is a time such as 90s or 5m, not "ten"\n`}},
 		{args: "project create Acme --trial", exit: app.ExitUsage, errs: []string{"--trial needs --allow"}},
 		{args: "project create Acme --allow 0771234567", exit: app.ExitUsage, errs: []string{"--trial"}},
 		{args: "project create", exit: app.ExitUsage, errs: []string{"missing NAME\n", "--help"}},
-		{args: "project create Two --id two --trial --allow 0771234567 --allow +94717654321", out: []string{`yes, to: \+94771234567, \+94717654321`}},
-		{args: "project create Chosen --output json", out: []string{`"project_id": "[a-z2-7]{12}"`, `"limit_requests": 600`, `"limit_seconds": 60`}},
-		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +5 per 1m30s +no`, `two +Two +running +600 per 1m +yes`}},
+		{args: "project create Two --id two --trial --allow 0771234567 --allow +94717654321",
+			out: []string{`yes, to: \+94771234567, \+94717654321`}},
+		{args: "project create Chosen --output json",
+			out: []string{`"project_id": "[a-z2-7]{12}"`, `"limit_requests": 600`, `"limit_seconds": 60`}},
+		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +5 per 1m30s +no`,
+			`two +Two +running +600 per 1m +yes`}},
 		{args: "project pause acme", out: []string{"State +paused"}},
-		{args: "project show acme", out: []string{"State +paused", "Balance +0 credits", "No credentials", "No integrations"}},
+		{args: "project show acme", out: []string{"State +paused", "Balance +0 credits",
+			"No credentials", "No integrations"}},
 		{args: "project resume acme", out: []string{"State +running"}},
-		{args: "project show nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found", "svc project list"}},
+		{args: "project show nobody", exit: app.ExitNotFound,
+			errs: []string{"project nobody: not found", "svc project list"}},
 		{args: "project", out: []string{"Usage:", "resume"}},
 		{args: "projects", exit: app.ExitUsage},
-		{args: "project list --output yaml", exit: app.ExitUsage, errs: []string{`--output is one of csv, json, table, not "yaml"`}},
+		{args: "project list --output yaml", exit: app.ExitUsage,
+			errs: []string{`--output is one of csv, json, table, not "yaml"`}},
 		{args: "project list --colour", exit: app.ExitUsage, errs: []string{"unknown flag"}},
 		{args: "project list --stage prod", exit: app.ExitUsage, errs: []string{"--local goes without"}},
 	})
-	f.run(call{args: "project show two --output json", out: []string{`"trial": true,\n +"trial_destinations": \[`, `"balance": 0,\n +"credentials": \[\],\n +"integrations": \[\]`}})
+	f.run(call{args: "project show two --output json",
+		out: []string{`"trial": true,\n +"trial_destinations": \[`,
+			`"balance": 0,\n +"credentials": \[\],\n +"integrations": \[\]`}})
 }
 
 // TestCredentials: a secret is shown once and works; two can be live during a rotation.
@@ -295,12 +315,20 @@ func TestCredentials(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "credential issue acme --env staging", exit: app.ExitUsage, errs: []string{`--env is one of both, dev, development, prod, production, not "staging"`}},
-		{args: "credential issue acme --env prod", out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`, `Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
-		{args: "credential issue acme --env prod", out: []string{`Request +curl -sS -H 'X-API-KEY: svc_acme_\S+' -H 'X-API-SECRET: svcs_\S+' -H 'X-ENV: production' .*'BASE_URL/utilities/barcode/generate'`}},
-		{args: "credential list acme", out: []string{`CLIENT ID +ENVIRONMENT +STATE +LIVE SECRETS\nsvc_acme_\S+ +production +active +1\nsvc_acme_\S+ +production +active +1\n$`}, absent: "svcs_"},
+		{args: "credential issue acme --env staging", exit: app.ExitUsage,
+			errs: []string{`--env is one of both, dev, development, prod, production, not "staging"`}},
+		{args: "credential issue acme --env prod",
+			out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`,
+				`Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
+		{args: "credential issue acme --env prod",
+			out: []string{`Request +curl -sS -H 'X-API-KEY: svc_acme_\S+' -H 'X-API-SECRET: svcs_\S+' -H 'X-ENV: production' ` +
+				`.*'BASE_URL/utilities/barcode/generate'`}},
+		{args: "credential list acme",
+			out: []string{`CLIENT ID +ENVIRONMENT +STATE +LIVE SECRETS\nsvc_acme_\S+ +production +active +1\nsvc_acme_\S+ ` +
+				`+production +active +1\n$`}, absent: "svcs_"},
 	})
-	if both := decode[[]credential.Issued](f, "credential issue acme --env both"); len(both) != 2 || both[0].Environment != project.Development || both[1].Environment != project.Production {
+	if both := decode[[]credential.Issued](f, "credential issue acme --env both"); len(both) != 2 ||
+		both[0].Environment != project.Development || both[1].Environment != project.Production {
 		t.Errorf("--env both issued %d credentials", len(both))
 	}
 	first := decode[credential.Issued](f, "credential issue acme")
@@ -322,7 +350,8 @@ func TestCredentials(t *testing.T) {
 	live(true, true)
 	f.runAll([]call{
 		// The client may use the older secret still: no third one ends it.
-		{args: "credential rotate " + clientID, exit: app.ExitRefused, errs: []string{"a rotation is open", "--finish", "--replace"}},
+		{args: "credential rotate " + clientID, exit: app.ExitRefused,
+			errs: []string{"a rotation is open", "--finish", "--replace"}},
 		{args: "credential rotate " + clientID + " --replace --finish", exit: app.ExitUsage, errs: []string{"not both"}},
 	})
 	lost := second
@@ -337,8 +366,10 @@ func TestCredentials(t *testing.T) {
 	})
 	live(false, true)
 	f.runAll([]call{
-		{args: "credential revoke " + clientID, exit: app.ExitRefused, errs: []string{`Revoke svc_acme.*\nsvc: Not confirmed. Run again with --yes.\n$`}},
-		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: app.ExitRefused, errs: []string{`\[y/N\] svc: Not confirmed. Run again with --yes.`}},
+		{args: "credential revoke " + clientID, exit: app.ExitRefused,
+			errs: []string{`Revoke svc_acme.*\nsvc: Not confirmed. Run again with --yes.\n$`}},
+		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: app.ExitRefused,
+			errs: []string{`\[y/N\] svc: Not confirmed. Run again with --yes.`}},
 		{args: "credential revoke " + clientID + " --yes", out: []string{"revoked"}},
 		{args: "credential revoke " + clientID, typed: []string{}, stdin: "y\n", out: []string{"revoked"}},
 		{args: "credential rotate " + clientID, exit: app.ExitUsage, errs: []string{"revoked"}},
@@ -353,8 +384,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestIntegrations: settings and secret fields follow the vendor's table; secrets come from a prompt, standard input or a
-// file, and are never printed.
+// TestIntegrations: settings and secret fields follow the vendor's table; secrets come from a prompt, standard input or
+// a file, and are never printed.
 func TestIntegrations(t *testing.T) {
 	f := newFixture(t)
 	const key = "topsecret-1"
@@ -364,24 +395,40 @@ func TestIntegrations(t *testing.T) {
 		{args: "project create Acme --id acme"},
 		{args: "integration list acme", out: []string{"No integrations"}},
 		{args: "integration set acme sms quicksend", exit: app.ExitUsage, errs: []string{"--mode"}},
-		{args: "integration set acme sms quicksend --mode free --setting sender~id=Acme", exit: app.ExitUsage, errs: []string{`--mode is one of byok, managed, manual, not "free"`}},
-		{args: "integration set acme sms quicksend --mode byok --setting api~key=" + key, exit: app.ExitUsage, errs: []string{"never as an argument"}},
-		{args: "integration set acme sms quicksend --mode byok --setting sender", exit: app.ExitUsage, errs: []string{"NAME=VALUE"}},
-		{args: set + " --setting unit~price=0,64", exit: app.ExitUsage, errs: []string{`unit_price cannot be "0,64"; it is: .*plain decimal such as 0.64`}},
+		{args: "integration set acme sms quicksend --mode free --setting sender~id=Acme", exit: app.ExitUsage,
+			errs: []string{`--mode is one of byok, managed, manual, not "free"`}},
+		{args: "integration set acme sms quicksend --mode byok --setting api~key=" + key, exit: app.ExitUsage,
+			errs: []string{"never as an argument"}},
+		{args: "integration set acme sms quicksend --mode byok --setting sender", exit: app.ExitUsage,
+			errs: []string{"NAME=VALUE"}},
+		{args: set + " --setting unit~price=0,64", exit: app.ExitUsage,
+			errs: []string{`unit_price cannot be "0,64"; it is: .*plain decimal such as 0.64`}},
 		{args: set + " --setting unit~price=-1", exit: app.ExitUsage, errs: []string{`unit_price cannot be`}},
-		{args: set + " --setting native~check~cost=True", exit: app.ExitUsage, errs: []string{`native_check_cost cannot be "True"; it is: true asks`}},
-		{args: "integration set acme sms aws --mode byok --setting message~type=promo", exit: app.ExitUsage, errs: []string{`message_type cannot be "promo"; .*PROMOTIONAL`}},
+		{args: set + " --setting native~check~cost=True", exit: app.ExitUsage,
+			errs: []string{`native_check_cost cannot be "True"; it is: true asks`}},
+		{args: "integration set acme sms aws --mode byok --setting message~type=promo", exit: app.ExitUsage,
+			errs: []string{`message_type cannot be "promo"; .*PROMOTIONAL`}},
 		{args: set, exit: app.ExitRefused, errs: []string{"lacks secret fields", "api_key", "--incomplete"}},
-		{args: set + " --secrets -", stdin: `{"api_key":"` + key, exit: app.ExitUsage, errs: []string{"JSON object of texts"}},
-		{args: set + " --secrets -", stdin: `{"password":"` + key + `"}`, exit: app.ExitUsage, errs: []string{`no secret field "password"`}},
-		{args: set + " --setting endpoint=ftp://x", stdin: "", typed: []string{"a@example.com", key}, exit: app.ExitRefused, errs: []string{"endpoint is not https"}},
-		{args: set + " --incomplete --inactive", out: []string{`development +sms +quicksend +byok +inactive +0 +endpoint=http://127\S+/quicksend sender_id=Acme +quicksend lacks secret fields`}, errs: []string{"Endpoint: the sandbox, http://127.*/quicksend"}},
-		{args: set, typed: []string{"a@example.com", key}, out: []string{`byok +inactive +0 +endpoint=\S+ sender_id=Acme +-\n`}, errs: []string{`api_key \(API key of the account; required\)`}},
+		{args: set + " --secrets -", stdin: `{"api_key":"` + key, exit: app.ExitUsage,
+			errs: []string{"JSON object of texts"}},
+		{args: set + " --secrets -", stdin: `{"password":"` + key + `"}`, exit: app.ExitUsage,
+			errs: []string{`no secret field "password"`}},
+		{args: set + " --setting endpoint=ftp://x", stdin: "", typed: []string{"a@example.com", key}, exit: app.ExitRefused,
+			errs: []string{"endpoint is not https"}},
+		{args: set + " --incomplete --inactive",
+			out: []string{`development +sms +quicksend +byok +inactive +0 +endpoint=http://127\S+/quicksend sender_id=Acme ` +
+				`+quicksend lacks secret fields`}, errs: []string{"Endpoint: the sandbox, http://127.*/quicksend"}},
+		{args: set, typed: []string{"a@example.com", key},
+			out:  []string{`byok +inactive +0 +endpoint=\S+ sender_id=Acme +-\n`},
+			errs: []string{`api_key \(API key of the account; required\)`}},
 		{args: "integration enable acme sms quicksend", out: []string{"byok +active"}},
-		{args: "integration set acme sms quicksend --priority 4", out: []string{`byok +active +4 +endpoint=\S+ sender_id=Acme`}},
+		{args: "integration set acme sms quicksend --priority 4",
+			out: []string{`byok +active +4 +endpoint=\S+ sender_id=Acme`}},
 		{args: "integration set acme sms quicksend", typed: []string{}, out: []string{`byok +active +4`}},
-		{args: "integration set acme sms quicksend --ask", typed: []string{"", ""}, out: []string{`byok +active +4`}, errs: []string{"as stored"}},
-		{args: set + " --env prod --secrets -", stdin: `{"email":"b@example.com","api_key":"topsecret-3"}`, out: []string{`production +sms +quicksend +byok +active +0`}},
+		{args: "integration set acme sms quicksend --ask", typed: []string{"", ""}, out: []string{`byok +active +4`},
+			errs: []string{"as stored"}},
+		{args: set + " --env prod --secrets -", stdin: `{"email":"b@example.com","api_key":"topsecret-3"}`,
+			out: []string{`production +sms +quicksend +byok +active +0`}},
 		{args: set + " --env prod --secrets " + file, out: []string{`production`}},
 		{args: "integration list acme", out: []string{`development +sms`, `production +sms`}},
 		{args: "integration list acme --env prod", out: []string{`production +sms`}, absent: "development"},
@@ -389,19 +436,28 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration disable acme sms twilio", exit: app.ExitNotFound, errs: []string{"development/sms/twilio"}},
 
 		// Managed integrations use the service's account.
-		{args: "integration set acme sms twilio --mode managed --incomplete", exit: app.ExitRefused, errs: []string{"share one mode",
-			`svc integration set acme sms twilio --mode managed --incomplete --local --replace\nsvc integration disable acme sms quicksend --env development --local\n`}},
-		{args: "integration set acme sms quicksend --mode managed --env prod --secrets -", stdin: `{}`, exit: app.ExitUsage, errs: []string{"vendor account"}},
-		{args: "integration set acme sms quicksend --mode managed --env prod", exit: app.ExitRefused, errs: []string{"lacks secret fields", "vendor account"}},
-		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"m@example.com"}`, exit: app.ExitRefused, errs: []string{"needs api_key"}},
-		{args: "vendor account sms quicksend --env prod", typed: []string{"m@example.com", "topsecret-4"}, out: []string{"svc/" + f.stage + "/sms/managed/accounts", "api_key, email"}},
-		{args: "integration set acme sms quicksend --mode managed --env prod", out: []string{`production +sms +quicksend +managed +inactive`}},
+		{args: "integration set acme sms twilio --mode managed --incomplete", exit: app.ExitRefused,
+			errs: []string{"share one mode",
+				`svc integration set acme sms twilio --mode managed --incomplete --local --replace\nsvc integration disable acme ` +
+					`sms quicksend --env development --local\n`}},
+		{args: "integration set acme sms quicksend --mode managed --env prod --secrets -", stdin: `{}`, exit: app.ExitUsage,
+			errs: []string{"vendor account"}},
+		{args: "integration set acme sms quicksend --mode managed --env prod", exit: app.ExitRefused,
+			errs: []string{"lacks secret fields", "vendor account"}},
+		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"m@example.com"}`,
+			exit: app.ExitRefused, errs: []string{"needs api_key"}},
+		{args: "vendor account sms quicksend --env prod", typed: []string{"m@example.com", "topsecret-4"},
+			out: []string{"svc/" + f.stage + "/sms/managed/accounts", "api_key, email"}},
+		{args: "integration set acme sms quicksend --mode managed --env prod",
+			out: []string{`production +sms +quicksend +managed +inactive`}},
 		{args: "integration enable acme sms quicksend --env prod", out: []string{`managed +active`}},
 		{args: "vendor account sms aws", exit: app.ExitUsage, errs: []string{"the function's own role"}},
 
 		// The built-in vendors need nothing.
-		{args: "integration set acme barcode builtin --mode byok", out: []string{`barcode +builtin +byok +active +0 +- +-\n`}},
-		{args: "integration set acme barcode builtin --setting endpoint=https://x", exit: app.ExitUsage, errs: []string{"no setting"}},
+		{args: "integration set acme barcode builtin --mode byok",
+			out: []string{`barcode +builtin +byok +active +0 +- +-\n`}},
+		{args: "integration set acme barcode builtin --setting endpoint=https://x", exit: app.ExitUsage,
+			errs: []string{"no setting"}},
 	})
 
 	for _, c := range []struct {
@@ -424,27 +480,39 @@ func TestIntegrations(t *testing.T) {
 	}
 	f.runAll([]call{
 		// Both environments at once: the fields are read once, and a missing integration changes nothing.
-		{args: "integration set acme sms textlk --mode byok --env both --setting sender~id=Acme --secrets -", stdin: `{"api_token":"topsecret-5"}`, exit: app.ExitRefused, errs: []string{"share one mode"}},
-		{args: "integration set acme sms textlk --mode byok --env both --inactive --setting sender~id=Acme --secrets -", stdin: `{"api_token":"topsecret-5"}`, out: []string{`development +sms +textlk +byok +inactive .*\nproduction +sms +textlk +byok +inactive`}},
-		{args: "integration set acme sms textlk --env both --ask", typed: []string{""}, errs: []string{"api_token .*Enter: as stored"}},
+		{args: "integration set acme sms textlk --mode byok --env both --setting sender~id=Acme --secrets -",
+			stdin: `{"api_token":"topsecret-5"}`, exit: app.ExitRefused, errs: []string{"share one mode"}},
+		{args: "integration set acme sms textlk --mode byok --env both --inactive --setting sender~id=Acme --secrets -",
+			stdin: `{"api_token":"topsecret-5"}`, out: []string{`development +sms +textlk +byok +inactive .*\nproduction +sms ` +
+				`+textlk +byok +inactive`}},
+		{args: "integration set acme sms textlk --env both --ask", typed: []string{""},
+			errs: []string{"api_token .*Enter: as stored"}},
 		// Another operator changes the integration while this one types.
 		{args: "integration set acme sms textlk --ask --priority 7", typed: []string{""}, beside: func() {
 			f.run(call{args: "integration set acme sms textlk --setting unit~price=0.9"})
 			f.run(call{args: "integration enable acme sms textlk"})
 		}, out: []string{`byok +active +7 +.*unit_price=0.9`}},
-		{args: "integration disable acme sms textlk --env both", out: []string{`development .*inactive(.|\n)*production .*inactive`}},
+		{args: "integration disable acme sms textlk --env both",
+			out: []string{`development .*inactive(.|\n)*production .*inactive`}},
 		{args: "integration list acme --env both", out: []string{`development +sms +textlk`, `production +sms +textlk`}},
-		{args: "sms test acme textlk --env both --to 0771234567 --yes", exit: app.ExitUsage, errs: []string{`--env is one of dev, development, prod, production, not "both"`}},
-		{args: "vendor account sms textlk --env both --secrets -", stdin: `{"api_token":"topsecret-6"}`, out: []string{"Environment +development(.|\\n)*Environment +production"}},
+		{args: "sms test acme textlk --env both --to 0771234567 --yes", exit: app.ExitUsage,
+			errs: []string{`--env is one of dev, development, prod, production, not "both"`}},
+		{args: "vendor account sms textlk --env both --secrets -", stdin: `{"api_token":"topsecret-6"}`,
+			out: []string{"Environment +development(.|\\n)*Environment +production"}},
 		// A move of both environments to another vendor, and of one to another mode, in one write.
 		{args: "integration set acme sms textlk --mode managed --env both"},
 		{args: "integration enable acme sms textlk --env both", exit: app.ExitRefused, errs: []string{
-			`\nsvc integration set acme sms textlk --env both --local --replace\nsvc integration disable acme sms quicksend --env development --local\n$`}},
+			`\nsvc integration set acme sms textlk --env both --local --replace\nsvc integration disable acme sms quicksend ` +
+				`--env development --local\n$`}},
 		{args: "integration set acme sms textlk --env both --replace --dry-run", out: []string{
-			`acme / project in`, `development#sms#quicksend`, `development#sms#textlk`, `production#sms#quicksend`, `production#sms#textlk`}},
-		{args: "integration set acme sms textlk --env both --replace", out: []string{`development +sms +quicksend +byok +inactive`,
-			`development +sms +textlk +managed +active`, `production +sms +quicksend +managed +inactive`, `production +sms +textlk +managed +active`}},
-		{args: "integration set acme sms quicksend --mode manual --replace", out: []string{`quicksend +byok +active`, `textlk +managed +inactive`}},
+			`acme / project in`, `development#sms#quicksend`, `development#sms#textlk`, `production#sms#quicksend`,
+			`production#sms#textlk`}},
+		{args: "integration set acme sms textlk --env both --replace",
+			out: []string{`development +sms +quicksend +byok +inactive`,
+				`development +sms +textlk +managed +active`, `production +sms +quicksend +managed +inactive`,
+				`production +sms +textlk +managed +active`}},
+		{args: "integration set acme sms quicksend --mode manual --replace",
+			out: []string{`quicksend +byok +active`, `textlk +managed +inactive`}},
 	})
 	// The local stack calls no real vendor by default.
 	for _, o := range catalog.Offers() {
@@ -470,20 +538,26 @@ func TestCredits(t *testing.T) {
 		{args: "project create Acme --id acme"},
 		{args: "credit balance acme", out: []string{"Balance +0 credits"}},
 		{args: "credit ledger acme", out: []string{"No entries"}},
-		{args: "credit grant acme -5 --reason x", exit: app.ExitUsage, errs: []string{`CREDITS is not negative here; "svc credit adjust PROJECT --by CREDITS" removes`}},
-		{args: "credit grant acme 2305843009213693952 --reason x", exit: app.ExitUsage, errs: []string{`CREDITS is a whole number from 1 to 2,305,843,009,213,693,951, not "2305843009213693952"`}},
-		{args: "credit adjust acme --by 99999999999999999999 --reason x", exit: app.ExitUsage, errs: []string{`--by is a whole number from -2,305,843,009,213,693,951 to 2,305,843,009,213,693,951, not "9{20}"`}},
+		{args: "credit grant acme -5 --reason x", exit: app.ExitUsage,
+			errs: []string{`CREDITS is not negative here; "svc credit adjust PROJECT --by CREDITS" removes`}},
+		{args: "credit grant acme 2305843009213693952 --reason x", exit: app.ExitUsage,
+			errs: []string{`CREDITS is a whole number from 1 to 2,305,843,009,213,693,951, not "2305843009213693952"`}},
+		{args: "credit adjust acme --by 99999999999999999999 --reason x", exit: app.ExitUsage,
+			errs: []string{`--by is a whole number from -2,305,843,009,213,693,951 to 2,305,843,009,213,693,951, not "9{20}"`}},
 		{args: "credit grant acme --reason x", exit: app.ExitUsage, errs: []string{"svc: missing CREDITS, or --file\n"}},
 		{args: "credit balance acme acme", exit: app.ExitUsage, errs: []string{`svc: one argument too many: "acme"`}},
 		{args: "credit grant acme 5", exit: app.ExitUsage, errs: []string{"--reason"}},
 		{args: "credit grant acme 5 --reason x --id 7", exit: app.ExitUsage, errs: []string{"--id"}},
-		{args: "credit ledger acme --day monday", exit: app.ExitUsage, errs: []string{"--day is a UTC date such as 2026-03-31, today or yesterday.* not \"monday\""}},
+		{args: "credit ledger acme --day monday", exit: app.ExitUsage,
+			errs: []string{"--day is a UTC date such as 2026-03-31, today or yesterday.* not \"monday\""}},
 		{args: "credit ledger acme --days 0", exit: app.ExitUsage},
 		{args: "credit ledger acme --month 11", exit: app.ExitUsage, errs: []string{"such as 2026-03"}},
 		{args: "credit ledger acme --month 2026-03 --day today", exit: app.ExitUsage, errs: []string{"or --month, or"}},
-		{args: "credit ledger acme --from yesterday --to 2021-01-01", exit: app.ExitUsage, errs: []string{"--from is not after --to"}},
+		{args: "credit ledger acme --from yesterday --to 2021-01-01", exit: app.ExitUsage,
+			errs: []string{"--from is not after --to"}},
 		{args: "credit ledger acme --to yesterday", exit: app.ExitUsage, errs: []string{"--from with --to"}},
-		{args: "credit ledger acme --from 2019-12-31", exit: app.ExitUsage, errs: []string{"--from is of 2019-12-31; it can be of 2020-01-01 to today"}},
+		{args: "credit ledger acme --from 2019-12-31", exit: app.ExitUsage,
+			errs: []string{"--from is of 2019-12-31; it can be of 2020-01-01 to today"}},
 	})
 	g := decode[creditcmd.Moved](f, "credit grant acme 10000000 --reason invoice_2031")
 	if g.Balance != 10_000_000 || g.Actor != "local" {
@@ -492,14 +566,21 @@ func TestCredits(t *testing.T) {
 	id := string(g.ID)
 	f.runAll([]call{
 		{args: "credit grant acme 10000000 --reason again --id " + id, out: []string{"Balance +10,000,000 credits"}},
-		{args: "credit grant acme 7 --reason again --id " + id, exit: app.ExitRefused, errs: []string{"^svc: .*another movement.*\n +Omit --id"}},
+		{args: "credit grant acme 7 --reason again --id " + id, exit: app.ExitRefused,
+			errs: []string{"^svc: .*another movement.*\n +Omit --id"}},
 		{args: "credit grant acme 7 --reason more", out: []string{"Balance +10,000,007 credits"}},
 		{args: "credit balance acme", out: []string{`10,000,007 credits \(10.000007 USD\)`}},
 		{args: "project show acme", out: []string{`Balance +10,000,007 credits \(10.000007 USD\)`}},
-		{args: "credit ledger acme", out: []string{`^ID +TIME +STATE +CREDITS +USD +OPERATION .*\n` + id + ` .*\+10,000,000 +\+10.00 `}},
-		{args: "credit ledger acme --output csv", out: []string{`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,REQUEST,NOTE\n` + id + `,20\S+Z,grant,10000000,10.00,,,,[0-9a-f-]+,"invoice 2031, by local"\n`}},
-		{args: "credit ledger acme --days 2", out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`, `grant +\+7 .* more, by local`}, absent: "again"},
-		{args: "credit ledger acme --days 2 --output json", out: []string{`"id": "` + id + `",\n +"state": "grant",\n +"credits": 10000000`, `"actor": "local"`}},
+		{args: "credit ledger acme", out: []string{`^ID +TIME +STATE +CREDITS +USD +OPERATION .*\n` + id +
+			` .*\+10,000,000 +\+10.00 `}},
+		{args: "credit ledger acme --output csv",
+			out: []string{`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,REQUEST,NOTE\n` + id +
+				`,20\S+Z,grant,10000000,10.00,,,,[0-9a-f-]+,"invoice 2031, by local"\n`}},
+		{args: "credit ledger acme --days 2",
+			out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`,
+				`grant +\+7 .* more, by local`}, absent: "again"},
+		{args: "credit ledger acme --days 2 --output json",
+			out: []string{`"id": "` + id + `",\n +"state": "grant",\n +"credits": 10000000`, `"actor": "local"`}},
 		{args: "credit ledger acme --day 2020-01-01", out: []string{"No entries"}},
 		{args: "credit ledger acme --day yesterday", out: []string{"No entries"}},
 		{args: "credit ledger acme --days 400", out: []string{id}},
@@ -515,7 +596,8 @@ func TestVendors(t *testing.T) {
 	f.runAll([]call{
 		{args: "vendor list", out: []string{
 			`sms +quicksend +QuickSend.lk +sender_id +setting +yes`, `sms +quicksend +QuickSend.lk +endpoint +setting +no`,
-			`sms +ultimatesms +Ultimate SMS \(gateway of your choice\) +endpoint +setting +yes`, `location +ipinfo-lite +ipinfo.io Lite +token +secret +yes`,
+			`sms +ultimatesms +Ultimate SMS \(gateway of your choice\) +endpoint +setting +yes`,
+			`location +ipinfo-lite +ipinfo.io Lite +token +secret +yes`,
 			`sms +quicksend +QuickSend.lk +api_key +secret +yes`, `pdf +builtin +Built in`,
 			`sms +aws +.* +access_key_id +secret +byok only`, `\n\nKIND +VENDOR +TITLE .*\nsecurity `,
 		}},
@@ -555,8 +637,10 @@ func TestNoStack(t *testing.T) {
 	}
 	for _, c := range []call{
 		{args: "project list", exit: app.ExitUsage, errs: []string{"--region"}},
-		{args: "project list --region us-east-1", exit: app.ExitFailed, errs: []string{"no AWS credentials.*\n.*aws sso login"}},
-		{args: "project list --region us-east-1 --profile nobody", exit: app.ExitFailed, errs: []string{"no AWS credentials"}},
+		{args: "project list --region us-east-1", exit: app.ExitFailed,
+			errs: []string{"no AWS credentials.*\n.*aws sso login"}},
+		{args: "project list --region us-east-1 --profile nobody", exit: app.ExitFailed,
+			errs: []string{"no AWS credentials"}},
 	} {
 		c.run(t)
 	}

@@ -20,8 +20,8 @@ import (
 	"svcapi/shared/project"
 )
 
-// TestTasks does each task of an operator with the compiled svc by the help alone: "svc --help" leads to the command, and each
-// example in the help of the command that has a text runs as printed.
+// TestTasks does each task of an operator with the compiled svc by the help alone: "svc --help" leads to the command,
+// and each example in the help of the command that has a text runs as printed.
 func TestTasks(t *testing.T) {
 	compiled(t) // in the repository, which the fixture leaves
 	f := newFixture(t)
@@ -34,11 +34,13 @@ func TestTasks(t *testing.T) {
 		return string(out)
 	}
 	f.must(os.WriteFile("textlk.json", []byte(`{"api_token":"k"}`), 0o600))
-	f.must(os.WriteFile("quicksend.json", []byte(`{"email":"`+sandbox.QuickSendEmail+`","api_key":"`+sandbox.QuickSendAPIKey+`"}`), 0o600))
+	f.must(os.WriteFile("quicksend.json",
+		[]byte(`{"email":"`+sandbox.QuickSendEmail+`","api_key":"`+sandbox.QuickSendAPIKey+`"}`), 0o600))
 	f.must(os.WriteFile("march.csv", []byte("acme,500\n"), 0o600))
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-SVC-Request-ID", loggedID)
-		w.WriteHeader(map[bool]int{true: http.StatusUnauthorized, false: http.StatusUnprocessableEntity}[strings.HasPrefix(r.Header.Get("X-API-KEY"), "svc_doctor")])
+		w.WriteHeader(map[bool]int{true: http.StatusUnauthorized,
+			false: http.StatusUnprocessableEntity}[strings.HasPrefix(r.Header.Get("X-API-KEY"), "svc_doctor")])
 		_, _ = io.WriteString(w, "{}")
 	}))
 	t.Cleanup(gateway.Close)
@@ -92,29 +94,36 @@ func TestCloseProject(t *testing.T) {
 	const export = `{"format":1,"project_id":"acme","name":"A","limit_requests":1,"limit_seconds":1,"integrations":[]}`
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --secrets -", stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
+		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --secrets -",
+			stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
 		{args: "integration set acme barcode --mode managed --env both"},
 		{args: "burner add acme own.example"},
 		{args: "burner allow fine.example --project acme"},
 		{args: "credit grant acme 1000 --reason x"},
 		{args: "credit alert acme 5000"},
 		{args: "project close acme --yes", exit: app.ExitRefused, errs: []string{
-			`acme has a balance of 1,000 credits .*\n.*\nsvc project close acme --refunded 'transfer 2031' --local\nsvc project close acme --forfeit --local\n`}},
+			`acme has a balance of 1,000 credits .*\n.*\nsvc project close acme --refunded 'transfer 2031' --local\nsvc ` +
+				`project close acme --forfeit --local\n`}},
 		{args: "project close acme --forfeit --refunded x", exit: app.ExitUsage},
 		{args: "project close acme --forfeit", exit: app.ExitRefused, errs: []string{"Not confirmed"}},
-		{args: "project close acme --refunded wire_5 --dry-run", out: []string{`revoke 0 credentials, deactivate 3 integrations`,
-			`take 1,000 credits .* by an adjustment: closed, refunded: wire 5`, `delete the secrets svc/` + f.stage + `/\*/acme/`}},
+		{args: "project close acme --refunded wire_5 --dry-run",
+			out: []string{`revoke 0 credentials, deactivate 3 integrations`,
+				`take 1,000 credits .* by an adjustment: closed, refunded: wire 5`, `delete the secrets svc/` + f.stage +
+					`/\*/acme/`}},
 		{args: "project reopen acme", exit: app.ExitRefused, errs: []string{"is not closed"}},
 	})
 	issued := decode[credential.Issued](f, "credential issue acme --env production")
 	s := f.stack()
-	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(time.Now(), "r"), Credits: 30, Price: credit.Barcode, RequestID: "r"}
+	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(time.Now(), "r"), Credits: 30,
+		Price: credit.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
-	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused, errs: []string{`has an open lease of credits since .*\n.*svc project pause acme --local`}})
+	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused,
+		errs: []string{`has an open lease of credits since .*\n.*svc project pause acme --local`}})
 	f.must(s.Credits.Release(t.Context(), r))
 	_, err := s.Projects.Close(t.Context(), "acme") // an interrupted run
 	f.must(err)
-	closed := `State +closed.*\nReopen until +20.*\nCredits taken +%s credits .*\nDeleted +svc/` + f.stage + `/sms/acme/accounts; settings`
+	closed := `State +closed.*\nReopen until +20.*\nCredits taken +%s credits .*\nDeleted +svc/` + f.stage +
+		`/sms/acme/accounts; settings`
 	f.runAll([]call{
 		{args: "project close acme --refunded wire_5 --yes", out: []string{fmt.Sprintf(closed, "1,000")}},
 		{args: "project close acme --yes", out: []string{fmt.Sprintf(closed, "0")}},
@@ -122,16 +131,20 @@ func TestCloseProject(t *testing.T) {
 		{args: "credit ledger acme", out: []string{`adjustment +-1,000 .* closed, refunded: wire 5, by local`}},
 		{args: "usage statement acme", out: []string{`Adjustments +-1,000 `, `Closing balance +0 `}},
 		{args: "usage --project acme", out: []string{"No usage"}},
-		{args: "project show acme", out: []string{"State +closed", "Balance +0", "production +revoked +0", `quicksend +byok +inactive +0 +- `}},
+		{args: "project show acme", out: []string{"State +closed", "Balance +0", "production +revoked +0",
+			`quicksend +byok +inactive +0 +- `}},
 		{args: "burner list acme", out: []string{"no own domains"}},
 		{args: "doctor --project acme", exit: app.ExitFailed, reports: true, absent: `acme`}, // the stack has no base URL
 		{args: "project create A --id acme", exit: app.ExitRefused, errs: []string{"exists already"}},
 		{args: "project import -", stdin: export, exit: app.ExitRefused, errs: []string{"exists already"}},
-		{args: "credit grant --file - --batch 2026-03-31 --reason x", stdin: "acme,5", exit: app.ExitUsage, errs: []string{"closed ones: acme"}},
+		{args: "credit grant --file - --batch 2026-03-31 --reason x", stdin: "acme,5", exit: app.ExitUsage,
+			errs: []string{"closed ones: acme"}},
 	})
-	f.must(s.Credits.Grant(t.Context(), credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "late"), Credits: 5, Reason: "late", Actor: "other"}))
+	f.must(s.Credits.Grant(t.Context(),
+		credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "late"), Credits: 5, Reason: "late", Actor: "other"}))
 	f.runAll([]call{
-		{args: "doctor --project acme", exit: app.ExitFailed, reports: true, out: []string{`warning +closed +acme +it is closed, and has 5 credits .*svc project close acme`}},
+		{args: "doctor --project acme", exit: app.ExitFailed, reports: true,
+			out: []string{`warning +closed +acme +it is closed, and has 5 credits .*svc project close acme`}},
 		{args: "project close acme --forfeit --yes", out: []string{fmt.Sprintf(closed, "5")}},
 	})
 	if deleted, err := s.Secrets.Deleted(t.Context(), project.SMS, "acme"); !deleted || err != nil {
@@ -143,15 +156,20 @@ func TestCloseProject(t *testing.T) {
 	clientID := strings.ReplaceAll(issued.ClientID, "_", "~")
 	for _, args := range []string{
 		"project pause acme", "project limits acme --requests 5", "project trial acme off", "credential issue acme",
-		"credential rotate " + clientID, "credential revoke " + clientID + " --yes", "integration set acme pdf --mode managed", "integration enable acme barcode builtin",
+		"credential rotate " + clientID, "credential revoke " + clientID +
+			" --yes", "integration set acme pdf --mode managed", "integration enable acme barcode builtin",
 		"credit grant acme 5 --reason x", "credit adjust acme --by 5 --reason x", "credit alert acme 5",
-		"credit refund acme " + string(r.Key) + " --reason x", "burner add acme a.example", "burner deny fine.example --project acme",
+		"credit refund acme " + string(r.Key) +
+			" --reason x", "burner add acme a.example", "burner deny fine.example --project acme",
 	} {
-		f.run(call{args: args, exit: app.ExitRefused, errs: []string{"project acme: the project is closed", "svc project reopen"}})
+		f.run(call{args: args, exit: app.ExitRefused,
+			errs: []string{"project acme: the project is closed", "svc project reopen"}})
 	}
 	f.runAll([]call{
-		{args: "project reopen acme", out: []string{"State +running"}, errs: []string{`svc credential issue acme --env production --local\n`,
-			`svc integration set acme sms quicksend --env development --local\nsvc integration enable acme sms quicksend --env development --local\n`}},
+		{args: "project reopen acme", out: []string{"State +running"},
+			errs: []string{`svc credential issue acme --env production --local\n`,
+				`svc integration set acme sms quicksend --env development --local\nsvc integration enable acme sms quicksend ` +
+					`--env development --local\n`}},
 		{args: "integration enable acme barcode builtin --env both"},
 		{args: "credential issue acme --env production"},
 	})

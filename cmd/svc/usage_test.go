@@ -51,7 +51,8 @@ func (f *fixture) charge(project, operation string, units, credits int64, at tim
 func TestUsage(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{
-		{args: "project create Acme --id acme"}, {args: "project create Globex --id globex"}, {args: "project create Idle --id idle"},
+		{args: "project create Acme --id acme"}, {args: "project create Globex --id globex"},
+		{args: "project create Idle --id idle"},
 		{args: "credit grant acme 100000 --reason x"}, {args: "credit grant globex 1000 --reason x"},
 	})
 	now := time.Now().UTC()
@@ -61,37 +62,49 @@ func TestUsage(t *testing.T) {
 	f.runAll([]call{
 		{args: "credit refund acme " + first + " --reason x"},
 		{args: "credit adjust acme --by -7 --reason x"},
-		{args: "usage statement acme --from yesterday --output csv", out: []string{`^LINE,CREDITS,USD\nOpening balance,0,0.00\nGrants,100000,0.10\nAdjustments,-7,-0.000007\n"Charges, sms",60000,0.06\nRefunds,60000,0.06\nClosing balance,99993,0.099993\n$`}},
-		{args: "usage --day yesterday", out: []string{`acme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex +\S+ +barcode +1 +1 +100 +0 +0.0001\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`}, errs: []string{`entries read, \d+ read units \(0.00\d* USD`}},
-		{args: "usage --day yesterday --output csv", out: []string{`^PROJECT,DAY,OPERATION,REQUESTS,UNITS,CREDITS,REFUNDS,USD\nacme,\S+,sms,1,6,60000,0,0.06\nglobex,\S+,barcode,1,1,100,0,0.0001\n$`}},
+		{args: "usage statement acme --from yesterday --output csv",
+			out: []string{`^LINE,CREDITS,USD\nOpening balance,0,0.00\nGrants,100000,0.10\nAdjustments,-7,-0.000007\n"Charges, ` +
+				`sms",60000,0.06\nRefunds,60000,0.06\nClosing balance,99993,0.099993\n$`}},
+		{args: "usage --day yesterday",
+			out: []string{`acme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex +\S+ +barcode +1 +1 +100 +0 +0.0001\ntotal +- +- +2 ` +
+				`+7 +60,100 +0 +0.0601\n$`}, errs: []string{`entries read, \d+ read units \(0.00\d* USD`}},
+		{args: "usage --day yesterday --output csv",
+			out: []string{`^PROJECT,DAY,OPERATION,REQUESTS,UNITS,CREDITS,REFUNDS,USD\nacme,\S+,sms,1,6,60000,0,0.06\nglobex,` +
+				`\S+,barcode,1,1,100,0,0.0001\n$`}},
 		{args: "usage --project idle --output json", out: []string{`"rows": \[\],`}},
 	})
 	row := func(day time.Time, sums usage.Sums) usage.Row {
 		return usage.Row{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", Sums: sums}
 	}
-	want := usageReport{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"}, Rows: []usage.Row{
-		row(yesterday, usage.Sums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}), row(now, usage.Sums{Refunds: 60_000, USD: "-0.06"}),
-	}}
+	want := usageReport{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"},
+		Rows: []usage.Row{
+			row(yesterday, usage.Sums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}), row(now,
+				usage.Sums{Refunds: 60_000, USD: "-0.06"}),
+		}}
 	if got := decode[usageReport](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	s, set := f.stack(), "SET balance = :b"
 	_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &set, ExpressionAttributeValues: dynamo.Item{":b": dynamo.Number(99_994)},
+		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &set,
+		ExpressionAttributeValues: dynamo.Item{":b": dynamo.Number(99_994)},
 	})
 	f.must(err)
-	f.run(call{args: "usage statement acme", exit: app.ExitFailed, errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
+	f.run(call{args: "usage statement acme", exit: app.ExitFailed,
+		errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
 	broken := credit.NewKey(yesterday, "broken")
 	entry := enginetest.LedgerKey("acme", broken)
 	entry["st"] = dynamo.Text("captured")
 	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: entry})
 	f.must(err)
 	f.run(call{args: "usage --day yesterday", exit: app.ExitFailed, reports: true, typed: []string{},
-		out:  []string{`\nacme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex .*\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`},
-		errs: []string{`acme: credit: ledger entry ` + string(broken) + `: .*: the sums lack this entry\n(.*\n)*svc: 1 problem\n$`}})
+		out: []string{`\nacme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex .*\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`},
+		errs: []string{`acme: credit: ledger entry ` + string(broken) +
+			`: .*: the sums lack this entry\n(.*\n)*svc: 1 problem\n$`}})
 }
 
-// compiled compiles svc into a folder of PATH, and returns a function that runs one command line and returns its output and its memory.
+// compiled compiles svc into a folder of PATH, and returns a function that runs one command line and returns its output
+// and its memory.
 func compiled(t *testing.T) func(args ...string) (out string, kilobytes int64) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "svc")
@@ -114,14 +127,15 @@ func compiled(t *testing.T) func(args ...string) (out string, kilobytes int64) {
 			t.Errorf("svc %s: %v\n%s", strings.Join(args, " "), err, errs.String())
 		}
 		kilobytes = <-peak
-		t.Logf("svc %s: %v, of these %v of the processor, %d KB, %s", strings.Join(args, " "), time.Since(began).Round(time.Millisecond),
+		t.Logf("svc %s: %v, of these %v of the processor, %d KB, %s", strings.Join(args, " "),
+			time.Since(began).Round(time.Millisecond),
 			cmd.ProcessState.UserTime(), kilobytes, errs.String())
 		return out.String(), kilobytes
 	}
 }
 
-// peakMemory returns the most memory of a process until its end, in KB. The usage that the system reports at the end would
-// have that of the process that started it.
+// peakMemory returns the most memory of a process until its end, in KB. The usage that the system reports at the end
+// would have that of the process that started it.
 func peakMemory(pid int) (kilobytes int64) {
 	for {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -134,8 +148,8 @@ func peakMemory(pid int) (kilobytes int64) {
 	}
 }
 
-// TestUsageOfManyEntries checks the memory of "svc usage" over a month of USAGE_ENTRIES charges, and that its sums are those of
-// the statements and of "svc ledger verify", which compare them with the wallets.
+// TestUsageOfManyEntries checks the memory of "svc usage" over a month of USAGE_ENTRIES charges, and that its sums are
+// those of the statements and of "svc ledger verify", which compare them with the wallets.
 func TestUsageOfManyEntries(t *testing.T) {
 	const price, projects = 10_000, 4
 	n, err := strconv.Atoi(os.Getenv("USAGE_ENTRIES")) // a million at night
@@ -164,7 +178,8 @@ func TestUsageOfManyEntries(t *testing.T) {
 				units += int64(i%3 + 1)
 				item := dynamo.Item{
 					"st": dynamo.Text("captured"),
-					"cr": dynamo.Number(price), "op": dynamo.Text([]string{"sms", "barcode", "pdf"}[i%3]), "un": dynamo.Number(int64(i%3 + 1)),
+					"cr": dynamo.Number(price), "op": dynamo.Text([]string{"sms", "barcode",
+						"pdf"}[i%3]), "un": dynamo.Number(int64(i%3 + 1)),
 					"rid": dynamo.Text(loggedID), "env": dynamo.Text("production"), "ven": dynamo.Text("quicksend"),
 					"ts": dynamo.Text(at.Format(time.RFC3339Nano)),
 				}
@@ -183,7 +198,8 @@ func TestUsageOfManyEntries(t *testing.T) {
 	out, kilobytes := svc("usage", "--month", "2026-03", "--output", "json", "--local")
 	var got usageReport
 	f.must(json.Unmarshal([]byte(out), &got))
-	if got.Totals != (usage.Sums{Requests: int64(n), Units: units, Credits: int64(n * price), USD: app.Dollars(int64(n * price))}) {
+	if got.Totals != (usage.Sums{Requests: int64(n), Units: units, Credits: int64(n * price),
+		USD: app.Dollars(int64(n * price))}) {
 		t.Errorf("%+v of %d charges and %d units", got.Totals, n, units)
 	}
 	charged := int64(0)
@@ -199,7 +215,8 @@ func TestUsageOfManyEntries(t *testing.T) {
 		t.Errorf("the statements charge %d credits, svc usage says %d", charged, got.Totals.Credits)
 	}
 	if n <= 10_000 { // for each page of a scan DynamoDB Local sorts the table: 12 minutes for 200,000 entries
-		f.run(call{args: "ledger verify", out: []string{"Every wallet agrees"}, errs: []string{fmt.Sprintf("%s ledger entries", credit.Grouped(int64(n+projects)))}})
+		f.run(call{args: "ledger verify", out: []string{"Every wallet agrees"},
+			errs: []string{fmt.Sprintf("%s ledger entries", credit.Grouped(int64(n+projects)))}})
 	}
 	if runtime.GOOS == "linux" && (kilobytes == 0 || kilobytes > 200_000) {
 		t.Errorf("svc usage used %d KB, want up to 200,000", kilobytes)

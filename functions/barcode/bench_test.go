@@ -18,9 +18,9 @@ import (
 	"svcapi/functions/barcode/symbology"
 )
 
-// BenchmarkLibzint compares barcodes with libzint in the same run, turn by turn, by the least processor time that both need
-// for a symbol. The goal is a ratio of 0.50. The variable ZINT names the program of testdata/zint.c: make bench-barcode sets
-// the variable.
+// BenchmarkLibzint compares barcodes with libzint in the same run, turn by turn, by the least processor time that both
+// need for a symbol. The goal is a ratio of 0.50. The variable ZINT names the program of testdata/zint.c: make
+// bench-barcode sets the variable.
 func BenchmarkLibzint(b *testing.B) {
 	if os.Getenv("ZINT") == "" {
 		b.Skip("ZINT is not set")

@@ -113,7 +113,8 @@ func compareDecoded(t *testing.T, all []sample) {
 			t.Fatal(err)
 		}
 		if result.Size != [2]int{s.width, s.height} || result.Mode != "P" {
-			t.Errorf("%s: a picture of %v, mode %s, want %d by %d with a palette", s.about, result.Size, result.Mode, s.width, s.height)
+			t.Errorf("%s: a picture of %v, mode %s, want %d by %d with a palette", s.about, result.Size,
+				result.Mode, s.width, s.height)
 		}
 		if len(result.Found) != 1 || string(result.Found[0].Bytes) != s.text || result.Found[0].Level != s.level {
 			t.Errorf("%s: read %q, want %q", s.about, result.Found, s.text)
@@ -121,14 +122,15 @@ func compareDecoded(t *testing.T, all []sample) {
 	}
 }
 
-// Random data of every type that the decoder knows is read back from its picture, at every width factor, with and without
-// quiet zone and text (docs/decisions/pictures.md#quiet-zone).
+// Random data of every type that the decoder knows is read back from its picture, at every width factor, with and
+// without quiet zone and text (docs/decisions/pictures.md#quiet-zone).
 func TestBarcodesReadBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var all []sample
 	add := func(name, data string, factor int, quiet bool) {
 		request := barcodeRequest{
-			data: data, kind: name, factor: factor, height: 20 + r.IntN(100), color: "000000", quietZone: quiet, text: len(all)%2 == 0,
+			data: data, kind: name, factor: factor, height: 20 + r.IntN(100), color: "000000", quietZone: quiet,
+			text: len(all)%2 == 0,
 		}
 		picture, err := request.picture()
 		if err != nil {
@@ -179,7 +181,8 @@ func TestQRCodesReadBack(t *testing.T) {
 		}
 		side := code.Bounds().Dx()
 		versions[fmt.Sprint(level, (side-17)/4)] = true
-		request := qrRequest{data: data, level: level, size: max(64, (side+8)*(1+r.IntN(3))+r.IntN(7)), margin: 4, color: "000000", background: "FFFFFF"}
+		request := qrRequest{data: data, level: level, size: max(64, (side+8)*(1+r.IntN(3))+r.IntN(7)), margin: 4,
+			color: "000000", background: "FFFFFF"}
 		request.size = min(request.size, 1024)
 		picture, err := request.picture()
 		if err != nil {
@@ -205,13 +208,16 @@ func TestQRCodesReadBack(t *testing.T) {
 			}
 		}
 		for i := range 36 {
-			alphabets := []string{"0123456789", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:", "ABC012345 a", "äöüß", "日本語ශ්\u200dරී", "😀é0A"}
+			alphabets := []string{"0123456789", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:", "ABC012345 a", "äöüß",
+				"日本語ශ්\u200dරී", "😀é0A"}
 			add(random(r, alphabets[i%len(alphabets)], 1+i*i), level)
 		}
 	}
 	for _, data := range []string{
-		"+94771234567", "-1", "a", "0", "https://example.com/pay?amount=1250.00&to=0771234567", "MIXED 0123456789012345 lower",
-		"BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Zoë\r\nEND:VCARD", "\x00\x01\x7f", "ශ්\u200dරී ලංකා", strings.Repeat("x", 2953), strings.Repeat("7", 7089), strings.Repeat("A:", 2148),
+		"+94771234567", "-1", "a", "0", "https://example.com/pay?amount=1250.00&to=0771234567",
+		"MIXED 0123456789012345 lower",
+		"BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Zoë\r\nEND:VCARD", "\x00\x01\x7f", "ශ්\u200dරී ලංකා", strings.Repeat("x",
+			2953), strings.Repeat("7", 7089), strings.Repeat("A:", 2148),
 	} {
 		add(data, "L")
 	}

@@ -11,9 +11,13 @@ import (
 // A body that decodes without a problem is within the limits of openapi.yaml#BarcodeRequest, and is drawn or rejected.
 func FuzzBodies(f *testing.F) {
 	for _, body := range []string{
-		`{"data":"12345670","type":"EAN8","format":"svg","width_factor":3.9999999999999999999999,"height":8e1,"color":"#00FF7f","quiet_zone":true,"text":true}`,
-		`{"data":"A\u0000é","width_factor":1e999999,"height":20.0,"size":64,"margin":0,"error_correction":"H","background":"ffffff"}`,
-		`{"data":"","type":"c128"}`, `{"data":"1","color":"12345"}`, `{"data":"1","color":"#0000000"}`, `{"data":"1","color":"00000g"}`, `{"data":"0","type":"POSTNET","height":300.5,"size":1024.0000000000000000000001,"margin":-0}`,
+		`{"data":"12345670","type":"EAN8","format":"svg","width_factor":3.9999999999999999999999,"height":8e1,` +
+			`"color":"#00FF7f","quiet_zone":true,"text":true}`,
+		`{"data":"A\u0000é","width_factor":1e999999,"height":20.0,"size":64,"margin":0,"error_correction":"H",` +
+			`"background":"ffffff"}`,
+		`{"data":"","type":"c128"}`, `{"data":"1","color":"12345"}`, `{"data":"1","color":"#0000000"}`,
+		`{"data":"1","color":"00000g"}`,
+		`{"data":"0","type":"POSTNET","height":300.5,"size":1024.0000000000000000000001,"margin":-0}`,
 		`{"data":"日本","format":"png","privacy_mode":"x"}`, `{"data":["1"]}`,
 	} {
 		f.Add([]byte(body))
@@ -29,7 +33,8 @@ func FuzzBodies(f *testing.F) {
 			t.Fatal(err)
 		}
 		if len(in.Problems()) == 0 {
-			if r.factor < 1 || r.factor > 4 || r.height < 20 || r.height > 300 || utf8.RuneCountInString(r.data) > 80 || r.data == "" || !color.MatchString(r.color) {
+			if r.factor < 1 || r.factor > 4 || r.height < 20 || r.height > 300 || utf8.RuneCountInString(r.data) > 80 ||
+				r.data == "" || !color.MatchString(r.color) {
 				t.Fatalf("%+v", r)
 			}
 			if picture, err := r.picture(); err == nil && (picture.Height > r.height) != r.text {

@@ -57,7 +57,8 @@ var gallery = []struct {
 		{`{"type": "EAN8", "data": "7351353", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
 		{`{"type": "UPCA", "data": "03600029145", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
 		{`{"type": "UPCE", "data": "654321", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
-		{`{"type": "ITF14", "data": "1540014128876", "quiet_zone": true, "text": true, "dpi": 300}`, "text and quiet_zone true, dpi 300"},
+		{`{"type": "ITF14", "data": "1540014128876", "quiet_zone": true, "text": true, "dpi": 300}`,
+			"text and quiet_zone true, dpi 300"},
 		{`{"type": "UPCA", "data": "03600029145", "text": true}`, "text true"},
 	}},
 	{"QR codes", "qr", "Level", drawQRCode, []example{
@@ -74,7 +75,8 @@ var gallery = []struct {
 		{`{"data": "00481516234200481516"}`, "digits only: numeric mode"},
 		{`{"data": "PAY 1250.00 LKR"}`, "capital letters: alphanumeric mode"},
 		{`{"data": "Zoë · ශ්\u200dරී ලංකා · 日本"}`, "UTF-8: byte mode"},
-		{`{"data": "` + strings.Repeat("0123456789abcdef", 184) + `", "error_correction": "L", "size": 1024}`, "2,944 bytes: the largest symbol, version 40"},
+		{`{"data": "` + strings.Repeat("0123456789abcdef", 184) + `", "error_correction": "L", "size": 1024}`,
+			"2,944 bytes: the largest symbol, version 40"},
 	}},
 }
 
@@ -122,7 +124,8 @@ func drawGallery(t *testing.T) map[string][]byte {
 	page.WriteString("# Barcodes and QR codes\n\nEvery type and option, drawn by `make gallery`. " +
 		"The pictures are responses of `POST /utilities/barcode/generate` and `POST /utilities/qrcode/generate`.\n")
 	for _, table := range gallery {
-		fmt.Fprintf(&page, "\n## %s\n\n| %s | Data | What | Size | Picture |\n|---|---|---|---|---|\n", table.title, table.first)
+		fmt.Fprintf(&page, "\n## %s\n\n| %s | Data | What | Size | Picture |\n|---|---|---|---|---|\n",
+			table.title, table.first)
 		for i, e := range table.examples {
 			d, err := table.draw(e.body)
 			if err != nil {
@@ -135,7 +138,8 @@ func drawGallery(t *testing.T) map[string][]byte {
 			if len(d.data) > 60 {
 				d.data = d.data[:30] + "…"
 			}
-			fmt.Fprintf(&page, "| %s | `%s` | %s | %d × %d | ![%[1]s](%[6]s) |\n", d.first, d.data, e.about, d.Width, d.Height, file)
+			fmt.Fprintf(&page, "| %s | `%s` | %s | %d × %d | ![%[1]s](%[6]s) |\n", d.first, d.data, e.about,
+				d.Width, d.Height, file)
 		}
 	}
 	files["barcodes.md"] = page.Bytes()

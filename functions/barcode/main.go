@@ -43,7 +43,8 @@ func drawn(call *api.Call, picture *draw.Picture, format string, err error) (*ap
 		return nil, err
 	}
 	if err != nil {
-		return nil, &api.Error{Status: 400, Code: api.CodeHTTPError, Reason: api.ReasonRenderRejected, Message: err.Error() + "."}
+		return nil, &api.Error{Status: 400, Code: api.CodeHTTPError, Reason: api.ReasonRenderRejected,
+			Message: err.Error() + "."}
 	}
 	media := &api.Media{Type: "image/png", Disposition: "inline"}
 	if format == "svg" {

@@ -15,7 +15,7 @@ type config struct {
 	Upstream          upstream.Config
 	Secrets           secret.Config
 	RatesTable        string `env:"RATES_TABLE,required,notEmpty"`
-	RatesCacheSeconds int    `env:"RATES_CACHE_SECONDS" envDefault:"60"` // short, because an operator can replace the set in use
+	RatesCacheSeconds int    `env:"RATES_CACHE_SECONDS" envDefault:"60"` // short: an operator can replace the set
 }
 
 // Validate returns the problems of the configuration.

@@ -73,10 +73,12 @@ func newFixture(t *testing.T) *fixture {
 	w := &fixture{t: t, clock: clocktest.New(), access: map[string][2]string{}}
 	db := dynamodb.New(plain.Options(), func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
-			return s.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-				w.calls.Add(1)
-				return next.HandleInitialize(ctx, in)
-			}), middleware.Before)
+			return s.Initialize.Add(middleware.InitializeMiddlewareFunc("count",
+				func(ctx context.Context, in middleware.InitializeInput,
+					next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+					w.calls.Add(1)
+					return next.HandleInitialize(ctx, in)
+				}), middleware.Before)
 		})
 	})
 	vault, err := secrets.Start()
@@ -89,12 +91,16 @@ func newFixture(t *testing.T) *fixture {
 	}
 	t.Cleanup(func() { _ = w.sandbox.Close() })
 	manager := secretsmanager.New(secretsmanager.Options{
-		Region: "eu-west-1", BaseEndpoint: &vault.URL, Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("local", "local", "")),
+		Region: "eu-west-1", BaseEndpoint: &vault.URL,
+		Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("local", "local", "")),
 	})
-	w.store, w.projects, w.writer = rates.NewStore(plain, tables.Rates), project.NewStore(plain, tables.Projects), secret.NewWriter(manager, "test")
+	w.store, w.projects, w.writer = rates.NewStore(plain, tables.Rates), project.NewStore(plain, tables.Projects),
+		secret.NewWriter(manager, "test")
 	w.newOne = func() http.Handler {
-		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}), secret.New(manager, "test", secret.Config{}, nil), lifetime, cache.ClockOf(w.clock.Now))
-		service := api.New(api.Config{Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, ProjectCacheSeconds: 60}, db, telemetry.New(&w.log, telemetry.Config{}))
+		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}),
+			secret.New(manager, "test", secret.Config{}, nil), lifetime, cache.ClockOf(w.clock.Now))
+		service := api.New(api.Config{Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient,
+			ProjectCacheSeconds: 60}, db, telemetry.New(&w.log, telemetry.Config{}))
 		return service.Handler(g.routes()...)
 	}
 	w.handler = w.newOne()
@@ -108,7 +114,8 @@ func newFixture(t *testing.T) *fixture {
 // project creates a project with one credential.
 func (w *fixture) project(id string) {
 	w.t.Helper()
-	if _, err := w.projects.CreateProject(w.t.Context(), project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1_000_000, Window: time.Hour}}); err != nil {
+	if _, err := w.projects.CreateProject(w.t.Context(),
+		project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1_000_000, Window: time.Hour}}); err != nil {
 		w.t.Fatal(err)
 	}
 	key, issued, err := w.projects.IssueCredential(w.t.Context(), id, project.Development)
@@ -126,11 +133,13 @@ var accepted = map[string]map[string]string{
 func (w *fixture) connect(id string, mode project.Mode, vendor string, priority int, endpoint string) {
 	w.t.Helper()
 	err := w.projects.PutIntegration(w.t.Context(), id, project.Integration{
-		Kind: project.Currency, Environment: project.Development, Vendor: vendor, Mode: mode, Active: true, Priority: priority,
+		Kind: project.Currency, Environment: project.Development, Vendor: vendor, Mode: mode, Active: true,
+		Priority: priority,
 		Settings: map[string]string{"endpoint": endpoint + "/" + vendor},
 	})
 	if err == nil && mode == project.BYOK && accepted[vendor] != nil {
-		err = w.writer.Put(w.t.Context(), project.Currency, id, secret.Change{Environment: project.Development, Vendor: vendor, After: accepted[vendor]})
+		err = w.writer.Put(w.t.Context(), project.Currency, id,
+			secret.Change{Environment: project.Development, Vendor: vendor, After: accepted[vendor]})
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -161,10 +170,12 @@ func dec(t *testing.T, text string) rates.Decimal {
 // sample returns a set of now, with the central bank's values of today.
 func (w *fixture) sample() *rates.Set {
 	set := &rates.Set{
-		Table: rates.Table{Source: "made", Base: "USD", Date: w.clock.Now().UTC().Truncate(time.Hour), Fetched: w.clock.Now(), Rates: map[string]rates.Decimal{}},
-		Bank:  rates.Bank{},
+		Table: rates.Table{Source: "made", Base: "USD", Date: w.clock.Now().UTC().Truncate(time.Hour), Fetched: w.clock.Now(),
+			Rates: map[string]rates.Decimal{}},
+		Bank: rates.Bank{},
 	}
-	for code, rate := range map[string]string{"USD": "1", "EUR": "0.864128", "GBP": "0.761934", "JPY": "154.8315", "CNY": "7.11385", "AUD": "1.527319", "LKR": "304.718462", "CHF": "0.80", "BTC": "0.00001"} {
+	for code, rate := range map[string]string{"USD": "1", "EUR": "0.864128", "GBP": "0.761934", "JPY": "154.8315",
+		"CNY": "7.11385", "AUD": "1.527319", "LKR": "304.718462", "CHF": "0.80", "BTC": "0.00001"} {
 		set.Rates[code] = dec(w.t, rate)
 	}
 	for _, base := range rates.BankBases() {
@@ -322,7 +333,8 @@ func TestOwnKey(t *testing.T) {
 	stampede(0)
 	w.later(31 * time.Minute)
 	stampede(1)
-	if log := w.log.text.String(); !strings.Contains(log, `"rates_failure":"unusable_response"`) || !strings.Contains(log, "OwnRatesFailed") {
+	if log := w.log.text.String(); !strings.Contains(log, `"rates_failure":"unusable_response"`) ||
+		!strings.Contains(log, "OwnRatesFailed") {
 		t.Error("the failure is not logged")
 	}
 }
@@ -331,7 +343,8 @@ func TestOwnKey(t *testing.T) {
 func TestOwnKeyFails(t *testing.T) {
 	w := newFixture(t)
 	w.putInUse(w.sample())
-	for _, outcome := range []sandbox.Outcome{sandbox.CredentialsRefused, sandbox.Unparseable, sandbox.Rejected, sandbox.Closed} {
+	for _, outcome := range []sandbox.Outcome{sandbox.CredentialsRefused, sandbox.Unparseable,
+		sandbox.Rejected, sandbox.Closed} {
 		if err := w.sandbox.SetRules(sandbox.Rule{Operation: "rates", Outcome: outcome}); err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +361,8 @@ func TestOwnKeyFails(t *testing.T) {
 	}
 	// The next vendor of the chain is called, and the first one again after the vendor of the set is removed.
 	w.connect(own, project.BYOK, "exchangerateapi", 2, w.sandbox.URL)
-	if err := w.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates", Outcome: sandbox.CredentialsRefused}); err != nil {
+	if err := w.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates",
+		Outcome: sandbox.CredentialsRefused}); err != nil {
 		t.Fatal(err)
 	}
 	w.handler = w.newOne()
@@ -371,7 +385,8 @@ func TestOwnKeyFails(t *testing.T) {
 	w.handler = w.newOne()
 	w.later(fetchLease)
 	w.expect(own, "/pair/USD/LKR", "304.718462")
-	if kept, err = w.store.ProjectRates(t.Context(), own, project.Development, true); err != nil || kept.Set.Source != "openexchangerates" {
+	if kept, err = w.store.ProjectRates(t.Context(), own, project.Development, true); err != nil ||
+		kept.Set.Source != "openexchangerates" {
 		t.Errorf("%+v, %v", kept, err)
 	}
 }
@@ -396,21 +411,23 @@ func TestConversion(t *testing.T) {
 	set.Rates["JPY"] = dec(t, "0.0000001")
 	w.putInUse(set)
 	for path, want := range map[string]string{
-		"/USD/EUR/3":                        `"rate":0.1,"last_updated":"*","amount":3,"conversion_result":0.3`,
-		"/USD/EUR/0003.50":                  `"rate":0.1,"last_updated":"*","amount":3.5,"conversion_result":0.35`,
-		"/USD/JPY/1":                        `"rate":0.0000001,"last_updated":"*","amount":1,"conversion_result":0.0000001`,
-		"/USD/JPY/15":                       `"rate":0.0000001,"last_updated":"*","amount":15,"conversion_result":0.0000015`,
-		"/USD/JPY/25":                       `"rate":0.0000001,"last_updated":"*","amount":25,"conversion_result":0.0000025`,
-		"/USD/LKR/999999999999999.99999999": `"rate":304.718462,"last_updated":"*","amount":999999999999999.99999999,"conversion_result":304718461999999999.999997`,
-		"/USD/LKR-BUY/2":                    `"rate":300.1250,"last_updated":"*","amount":2,"conversion_result":600.25`,
-		"/JPY/USD/1":                        `"rate":10000000,"last_updated":"*","amount":1,"conversion_result":10000000`,
+		"/USD/EUR/3":       `"rate":0.1,"last_updated":"*","amount":3,"conversion_result":0.3`,
+		"/USD/EUR/0003.50": `"rate":0.1,"last_updated":"*","amount":3.5,"conversion_result":0.35`,
+		"/USD/JPY/1":       `"rate":0.0000001,"last_updated":"*","amount":1,"conversion_result":0.0000001`,
+		"/USD/JPY/15":      `"rate":0.0000001,"last_updated":"*","amount":15,"conversion_result":0.0000015`,
+		"/USD/JPY/25":      `"rate":0.0000001,"last_updated":"*","amount":25,"conversion_result":0.0000025`,
+		"/USD/LKR/999999999999999.99999999": `"rate":304.718462,"last_updated":"*","amount":999999999999999.99999999,` +
+			`"conversion_result":304718461999999999.999997`,
+		"/USD/LKR-BUY/2": `"rate":300.1250,"last_updated":"*","amount":2,"conversion_result":600.25`,
+		"/JPY/USD/1":     `"rate":10000000,"last_updated":"*","amount":1,"conversion_result":10000000`,
 	} {
 		a := w.get(w.handler, managed, "/pair"+path)
 		if got := strings.ReplaceAll(a.text, a.Data.Updated, "*"); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", path, a.text, want)
 		}
 	}
-	for _, amount := range []string{"0", "0.0", "-1", "+1", "1e3", "1.", ".5", "1,5", "1.123456789", "1234567890123456", "NaN", "x", "1%20", "%31%30x", "0x10", "%D9%A3", "1%0A"} {
+	for _, amount := range []string{"0", "0.0", "-1", "+1", "1e3", "1.", ".5", "1,5", "1.123456789", "1234567890123456",
+		"NaN", "x", "1%20", "%31%30x", "0x10", "%D9%A3", "1%0A"} {
 		a := w.get(w.handler, managed, "/pair/USD/LKR/"+amount)
 		if a.status != 422 || a.Error.Code != "validation_failed" || !strings.Contains(a.text, `"details":{"amount":[`) {
 			t.Errorf("%s: %s", amount, a.text)
@@ -454,8 +471,10 @@ func TestDate(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.path, a.text, c.want)
 		}
 	}
-	for _, date := range []string{"", "2026-1-2", "2026-02-30", "20260102", "2026-01-02T00:00:00Z", "2026-01-02&date=2026-01-03", "today"} {
-		if a := w.get(w.handler, managed, "/latest/USD?date="+date); a.status != 422 || !strings.Contains(a.text, `"details":{"date":[`) {
+	for _, date := range []string{"", "2026-1-2", "2026-02-30", "20260102", "2026-01-02T00:00:00Z",
+		"2026-01-02&date=2026-01-03", "today"} {
+		if a := w.get(w.handler, managed, "/latest/USD?date="+date); a.status != 422 ||
+			!strings.Contains(a.text, `"details":{"date":[`) {
 			t.Errorf("%s: %s", date, a.text)
 		}
 	}
@@ -468,7 +487,8 @@ func TestDate(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	good := func() config {
-		return config{API: api.Config{Stage: "x"}, Upstream: upstream.Config{TimeoutSeconds: 4}, Secrets: secret.Config{CacheSeconds: 300}, RatesCacheSeconds: 60}
+		return config{API: api.Config{Stage: "x"}, Upstream: upstream.Config{TimeoutSeconds: 4},
+			Secrets: secret.Config{CacheSeconds: 300}, RatesCacheSeconds: 60}
 	}
 	base := fmt.Sprint(good().Validate())
 	for name, change := range map[string]func(*config){

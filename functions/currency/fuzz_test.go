@@ -12,12 +12,15 @@ import (
 // A path whose parameters decode is one of openapi.yaml#convertPairRate, and its amount is the number that was sent.
 func FuzzParameters(f *testing.F) {
 	for _, p := range [][3]string{
-		{"USD", "LKR", "1"}, {"usd", "LKR-BUY", "000000000000001.50000000"}, {"LKR-SELL", "USD", "1"}, {"USD", "lkr-buy", "0"}, {"US\u212a", "ſKR", "٣"},
-		{"USD\n", "LKR", "1\n"}, {"USD", "LKR", "1e3"}, {"USD", "LKR", "-1"}, {"USD", "LKR", "+1"}, {"USD", "LKR", "0.00000000"}, {"USD", "LKR", "1."}, {"%00", "..", "1/2"},
+		{"USD", "LKR", "1"}, {"usd", "LKR-BUY", "000000000000001.50000000"}, {"LKR-SELL", "USD", "1"}, {"USD", "lkr-buy",
+			"0"}, {"US\u212a", "ſKR", "٣"},
+		{"USD\n", "LKR", "1\n"}, {"USD", "LKR", "1e3"}, {"USD", "LKR", "-1"}, {"USD", "LKR", "+1"}, {"USD", "LKR",
+			"0.00000000"}, {"USD", "LKR", "1."}, {"%00", "..", "1/2"},
 	} {
 		f.Add(p[0], p[1], p[2])
 	}
-	base, target := regexp.MustCompile(`\A[A-Za-z]{3}\z`), regexp.MustCompile(`\A([A-Za-z]{3}|LKR-SELL|LKR-BUY|LKR-CENTRAL)\z`)
+	base, target := regexp.MustCompile(`\A[A-Za-z]{3}\z`),
+		regexp.MustCompile(`\A([A-Za-z]{3}|LKR-SELL|LKR-BUY|LKR-CENTRAL)\z`)
 	number := regexp.MustCompile(`\A[0-9]{1,15}(\.[0-9]{1,8})?\z`)
 	f.Fuzz(func(t *testing.T, b, to, amount string) {
 		in, err := api.ReadInput(nil, map[string]string{"base": b, "target": to, "amount": amount})

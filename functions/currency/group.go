@@ -29,19 +29,23 @@ type group struct {
 	current  *cache.Expiring[struct{}, *rates.Set]  // the set in use
 }
 
-func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration, clock cache.Clock) *group {
+func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration,
+	clock cache.Clock) *group {
 	current := cache.NewExpiring[struct{}, *rates.Set](1)
 	current.Clock = clock
 	return &group{
-		current: current, store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life, clock: clock,
-		cached: cache.New[string, rates.ProjectRates](maxCachedProjects), past: cache.New[time.Time, *rates.Set](maxCachedDays),
+		current: current, store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life,
+		clock:  clock,
+		cached: cache.New[string, rates.ProjectRates](maxCachedProjects), past: cache.New[time.Time,
+			*rates.Set](maxCachedDays),
 	}
 }
 
 // resultData returns the data of a response from the set that the project uses. An error is an *api.Error.
 type resultData func(r rateRequest, set *rates.Set, now time.Time) (any, error)
 
-// job returns the job of an operation, which is free. The set that the project uses is read beside the count of the request.
+// job returns the job of an operation, which is free. The set that the project uses is read beside the count of the
+// request.
 func (g *group) job(ctx context.Context, call *api.Call, r rateRequest, data resultData) (*api.Job, error) {
 	if call.Mode == project.BYOK {
 		return g.projectJob(ctx, call, r, data)

@@ -29,7 +29,8 @@ func errCode(code, reason string) *api.Error {
 	if len(code) > maxCodeShown {
 		code = strings.ToValidUTF8(code[:maxCodeShown], "") + "…"
 	}
-	return &api.Error{Status: 400, Code: api.CodeInvalidCurrency, Message: fmt.Sprintf("The currency code %q %s.", code, reason)}
+	return &api.Error{Status: 400, Code: api.CodeInvalidCurrency,
+		Message: fmt.Sprintf("The currency code %q %s.", code, reason)}
 }
 
 // The reasons of errCode.
@@ -83,7 +84,8 @@ func (g *group) routes() []api.Route {
 			Decode: decodePair, Prepare: g.prepare(pair),
 		},
 		&api.Operation[rateRequest]{
-			Name: "currency_convert", Method: "GET", Path: currencyPath + "/pair/{base}/{target}/{amount}", Kind: project.Currency,
+			Name: "currency_convert", Method: "GET", Path: currencyPath +
+				"/pair/{base}/{target}/{amount}", Kind: project.Currency,
 			Decode: decodeConversion, Prepare: g.prepare(convert),
 		},
 		&api.Operation[rateRequest]{

@@ -39,14 +39,15 @@ func contains(accounts []upstream.Account, vendor string) bool {
 	return slices.ContainsFunc(accounts, func(a upstream.Account) bool { return a.Integration.Vendor == vendor })
 }
 
-// projectJob returns the job for a project with its own vendor account. The project's rates are fetched on demand, at most
-// once an hour, and stored for all instances without the sets of earlier days.
+// projectJob returns the job for a project with its own vendor account. The project's rates are fetched on demand, at
+// most once an hour, and stored for all instances without the sets of earlier days.
 func (g *group) projectJob(ctx context.Context, call *api.Call, r rateRequest, data resultData) (*api.Job, error) {
 	accounts, err := g.accounts(ctx, call)
 	if err != nil {
 		return nil, err
 	}
-	p := &projectRates{group: g, project: call.Project.ID, env: call.Environment, request: call.RequestID, accounts: accounts}
+	p := &projectRates{group: g, project: call.Project.ID, env: call.Environment,
+		request: call.RequestID, accounts: accounts}
 	return &api.Job{
 		Prefetch: p.load,
 		Run: func(ctx context.Context) (*api.Result, error) {
@@ -57,7 +58,8 @@ func (g *group) projectJob(ctx context.Context, call *api.Call, r rateRequest, d
 			if p.own.Set == nil {
 				return nil, call.NoIntegration(fmt.Errorf("no rates with the project's own key: %w", failure))
 			}
-			if first := p.own.Set.Date.Truncate(24 * time.Hour); !r.day.IsZero() && (r.day.Before(first) || r.day.After(g.today())) {
+			if first := p.own.Set.Date.Truncate(24 * time.Hour); !r.day.IsZero() &&
+				(r.day.Before(first) || r.day.After(g.today())) {
 				return nil, g.errNotStored(first)
 			}
 			result, err := g.result(p.own.Set, r, data)
@@ -152,7 +154,8 @@ func (p *projectRates) wait(ctx context.Context) error {
 	return nil
 }
 
-// fetch calls the accounts in their order until one returns valid rates. The central bank's values are those of the service.
+// fetch calls the accounts in their order until one returns valid rates. The central bank's values are those of the
+// service.
 func (p *projectRates) fetch(ctx context.Context) (*rates.Set, error) {
 	service, err := p.inUse(ctx)
 	if err != nil {

@@ -52,7 +52,8 @@ func (d *document) operations() []operation {
 
 // complete adds to the document the address of the API, the price of each operation on this stack, and code samples.
 func (d *document) complete(prices credit.Prices) error {
-	set(d.root, "servers", []map[string]string{{"url": "../api/v1", "description": "The stack that serves this document."}})
+	set(d.root, "servers", []map[string]string{{"url": "../api/v1",
+		"description": "The stack that serves this document."}})
 	for _, o := range d.operations() {
 		if name := text(at(o.node, "x-svc-price")); name != "" {
 			price, ok := prices[name]

@@ -48,7 +48,8 @@ func newFiles(openAPI, changelog []byte, prices credit.Prices, credentials demo)
 	ofPage, _ := doc.playground().json() // a part of what asJSON has
 	files := map[string]*file{}
 	for path, content := range map[string][]byte{
-		"/docs": index, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON, "/docs/page.json": ofPage, "/docs/changelog.txt": changelog,
+		"/docs": index, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON, "/docs/page.json": ofPage,
+		"/docs/changelog.txt": changelog,
 	} {
 		files[path] = newFile(path, content)
 	}
@@ -63,7 +64,8 @@ func newFile(name string, content []byte) *file {
 	sum := sha256.Sum256(content)
 	kind := kinds[cmp.Or(path.Ext(name), ".html")]                        // the page itself has no extension
 	gzipped := sync.OnceValue(func() []byte { return compress(content) }) // no visitor waits for a file of another one
-	return &file{kind: kind, plain: content, gzipped: gzipped, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+	return &file{kind: kind, plain: content, gzipped: gzipped,
+		etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
 // readParts returns the parts of the page by name, and a digest of all parts. The digest is in their paths, so that
@@ -85,7 +87,8 @@ func readParts() (parts map[string]*file, version string) {
 // render returns the page.
 func render(doc *document, prices credit.Prices, credentials demo, version string) ([]byte, error) {
 	// A narrow page may break a path after each slash, and a name after each dot.
-	t := template.Must(template.New(page).Funcs(template.FuncMap{"splitAfter": strings.SplitAfter}).ParseFS(web, "web/"+page))
+	t := template.Must(template.New(page).Funcs(template.FuncMap{"splitAfter": strings.SplitAfter}).ParseFS(web, "web/"+
+		page))
 	r := newReference(doc)
 	var out bytes.Buffer
 	err := t.Execute(&out, map[string]any{

@@ -15,7 +15,8 @@ import (
 
 // Every request gets a file of the site, 304 or an error, for all headers and paths.
 func FuzzSite(f *testing.F) {
-	for _, path := range []string{"/docs", "/docs/", "/docs/openapi.json", "/docs/%2e%2e/template.yaml", "/docs/../x", "/docs/openapi.json/", "//docs", "/docs/%00"} {
+	for _, path := range []string{"/docs", "/docs/", "/docs/openapi.json", "/docs/%2e%2e/template.yaml", "/docs/../x",
+		"/docs/openapi.json/", "//docs", "/docs/%00"} {
 		f.Add("GET", path, "gzip;q=0.5, *;q=0", `W/"x", *`)
 		f.Add("POST", path, "gzip;q=NaN", "")
 	}
@@ -31,8 +32,10 @@ func FuzzSite(f *testing.F) {
 			return
 		}
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, &http.Request{Method: method, URL: u, Header: http.Header{"Accept-Encoding": {encoding}, "If-None-Match": {match}}})
-		if counted := bytes.Contains(log.Bytes(), []byte("ClientErrors")); counted != (w.Code >= http.StatusBadRequest) { // for the alarms of the gateway
+		s.ServeHTTP(w, &http.Request{Method: method, URL: u,
+			Header: http.Header{"Accept-Encoding": {encoding}, "If-None-Match": {match}}})
+		// for the alarms of the gateway
+		if counted := bytes.Contains(log.Bytes(), []byte("ClientErrors")); counted != (w.Code >= http.StatusBadRequest) {
 			t.Errorf("%s %q: %d, counted: %v", method, path, w.Code, counted)
 		}
 		log.Reset()
@@ -45,7 +48,8 @@ func FuzzSite(f *testing.F) {
 				t.Fatal(err)
 			}
 			plain, err := io.ReadAll(unzipped)
-			if !known || method != http.MethodGet || err != nil || !bytes.Equal(body, plain) && (!bytes.Equal(body, file.gzipped()) || w.Header().Get("Content-Encoding") != "gzip") {
+			if !known || method != http.MethodGet || err != nil ||
+				!bytes.Equal(body, plain) && (!bytes.Equal(body, file.gzipped()) || w.Header().Get("Content-Encoding") != "gzip") {
 				t.Errorf("%s %q: %d bytes", method, path, len(body))
 			}
 		case http.StatusNotModified:

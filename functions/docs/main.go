@@ -1,4 +1,5 @@
-// The function docs serves the documentation page and the OpenAPI document. The function needs no credentials and has none.
+// The function docs serves the documentation page and the OpenAPI document. The function needs no credentials and has
+// none.
 package main
 
 import (

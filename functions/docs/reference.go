@@ -115,7 +115,8 @@ func (r *reference) groups() []group {
 func (r *reference) entry(o operation) entry {
 	id := text(at(o.node, "operationId"))
 	e := entry{
-		ID: id, Anchor: template.URL("/" + url.PathEscape(tag(o)) + "/" + id), //nolint:gosec // the names are those of openapi.yaml
+		ID:     id,
+		Anchor: template.URL("/" + url.PathEscape(tag(o)) + "/" + id), //nolint:gosec // names of openapi.yaml
 		Method: o.method, Path: o.path, Summary: text(at(o.node, "summary")), Price: price(o),
 		Extension: marked(o.node) || marked(o.item), Parameters: map[string][]field{}, Description: r.html(o.node),
 	}
@@ -203,7 +204,8 @@ func (r *reference) variants(prefix string, schema *yaml.Node) (list []variant) 
 	return list
 }
 
-// fields returns the fields of a schema and of the objects within it; path is the name of the object, empty for the body.
+// fields returns the fields of a schema and of the objects within it; path is the name of the object, empty for the
+// body.
 func (r *reference) fields(prefix, path string, schema *yaml.Node) (list []field) {
 	schema = r.resolve(schema)
 	add := func(more ...field) {
@@ -241,7 +243,8 @@ func (r *reference) field(prefix, name string, described, schema *yaml.Node, req
 		typed = r.resolve(children(at(typed, "allOf"))[0])
 	}
 	return field{
-		ID: prefix + name, Name: name, Type: r.kind(typed), Rule: rule(typed, r.resolve(at(typed, "items"))), Default: text(at(schema, "default")),
+		ID: prefix + name, Name: name, Type: r.kind(typed), Rule: rule(typed,
+			r.resolve(at(typed, "items"))), Default: text(at(schema, "default")),
 		Pattern:  cmp.Or(text(at(typed, "pattern")), text(at(r.resolve(at(typed, "items")), "pattern"))),
 		Required: required, Extension: marked(described), Description: r.html(described, schema, typed),
 	}
@@ -309,7 +312,7 @@ func (r *reference) html(nodes ...*yaml.Node) template.HTML {
 	}
 	var out bytes.Buffer
 	_ = r.markdown.Convert([]byte(source), &out) // a write into memory cannot fail
-	return template.HTML(out.String())           //nolint:gosec // the text is that of openapi.yaml, and goldmark drops raw HTML
+	return template.HTML(out.String())           //nolint:gosec // openapi.yaml's text, without raw HTML
 }
 
 // tag is the first tag of an operation, empty for none.

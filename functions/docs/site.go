@@ -18,7 +18,8 @@ import (
 // pictures and PDFs from blob URLs. Requests go to the API beside the page.
 var headers = map[string]string{
 	"Content-Security-Policy": strings.Join([]string{
-		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "frame-src blob:", "object-src blob:",
+		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "frame-src blob:",
+		"object-src blob:",
 		"connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
 	}, "; "),
 	"Cross-Origin-Opener-Policy":   "same-origin",
@@ -30,8 +31,9 @@ var headers = map[string]string{
 	"X-Content-Type-Options":       "nosniff",
 }
 
-// currencyElsewhere begins the paths at which callers look for currencies by mistake, because other operations are under
-// /utilities (docs/decisions/currency.md#currency-path). This function serves them because it needs no credentials.
+// currencyElsewhere begins the paths at which callers look for currencies by mistake, because other operations are
+// under /utilities (docs/decisions/currency.md#currency-path). This function serves them because it needs no
+// credentials.
 const currencyElsewhere = "/api/v1/utilities/currency"
 
 // site serves files to GET requests.
@@ -59,11 +61,13 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		outcome = "refused"
 	}
 	s.log.Emit(r.Context(), telemetry.Event{
-		Message:    "request",
-		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "docs"}, {Name: "outcome", Value: outcome}, {Name: "vendor", Value: ""}},
+		Message: "request",
+		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "docs"}, {Name: "outcome", Value: outcome},
+			{Name: "vendor", Value: ""}},
 		Metrics: append([]telemetry.Metric{
 			{Name: "Requests", Unit: telemetry.Count, Value: 1, By: []string{"outcome"}},
-			{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(time.Since(began).Microseconds()) / 1000, By: []string{"operation"}},
+			{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(time.Since(began).Microseconds()) / 1000,
+				By: []string{"operation"}},
 		}, telemetry.Failures(counted.status)...),
 		Attributes: []slog.Attr{
 			slog.String("request_id", w.Header().Get("X-SVC-Request-ID")), slog.Int("status", counted.status),
@@ -77,7 +81,8 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.EscapedPath(), currencyElsewhere):
 		e := *api.ErrNotFound
-		e.Message = "There is no such resource. Currency operations are under /api/v1/utility/currency, and not under /utilities."
+		e.Message = "There is no such resource. Currency operations are under /api/v1/utility/currency, and not under " +
+			"/utilities."
 		api.Refuse(w, r, &e)
 	case !found:
 		api.Refuse(w, r, api.ErrNotFound)

@@ -91,7 +91,8 @@ func TestDocument(t *testing.T) {
 	if post.Credits != 1_234_567 || get.Credits != 0 {
 		t.Errorf("prices: %d, %d", post.Credits, get.Credits)
 	}
-	if len(get.Samples) != 5 || !strings.Contains(get.Samples[0].Source, "'{base_url}/z/LKR'") || strings.Contains(get.Samples[0].Source, "-d ") {
+	if len(get.Samples) != 5 || !strings.Contains(get.Samples[0].Source, "'{base_url}/z/LKR'") ||
+		strings.Contains(get.Samples[0].Source, "-d ") {
 		t.Errorf("GET: %v", get.Samples)
 	}
 	if len(post.Samples) != 5 || !strings.Contains(post.Samples[0].Source, "-o code.png") ||
@@ -107,7 +108,8 @@ func TestPage(t *testing.T) {
 	for _, part := range []string{
 		"<title>Small &amp; short</title>", `data-sms-price="1234567"`, ">Second<", `href="#/Second/postA"`, ">First one<",
 		`href="#/First%20one/getZ"`, "Get &lt;z&gt;", "1,234,567 credits a unit", "free",
-		`id="/Second/postA"`, "Post a", `beyond version 1.0.0 of the contract">extension<`, "<p>Does a.</p>", `id="/First%20one/getZ"`,
+		`id="/Second/postA"`, "Post a", `beyond version 1.0.0 of the contract">extension<`, "<p>Does a.</p>",
+		`id="/First%20one/getZ"`,
 	} {
 		at := strings.Index(page[last:], part)
 		if at < 0 {
@@ -164,7 +166,8 @@ func TestBrokenDocuments(t *testing.T) {
 func TestOff(t *testing.T) {
 	off := &site{files: func() map[string]*file { return nil }, log: telemetry.New(io.Discard, telemetry.Config{})}
 	for _, path := range []string{"/docs", "/docs/openapi.json"} {
-		if w := off.get(nil, path); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `"code":"http_error"`) {
+		if w := off.get(nil, path); w.Code != http.StatusNotFound ||
+			!strings.Contains(w.Body.String(), `"code":"http_error"`) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}

@@ -10,8 +10,10 @@ import (
 // A body that decodes without a problem has an address, and no vendor or one that openapi.yaml#LocationRequest permits.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
-		`{"ip":"112.134.0.1"}`, `{"ip":"2001:db8::1","provider":"ip-api"}`, `{"ip":" 1.2.3.4"}`, `{"ip":"1.2.3.4","provider":""}`,
-		`{"ip":"1.2.3.4","provider":"ip-api\n"}`, `{"ip":"1.2.3.4","provider":null}`, `{"ip":1}`, `{"ip":"1.2.3.4","provider":["x"]}`,
+		`{"ip":"112.134.0.1"}`, `{"ip":"2001:db8::1","provider":"ip-api"}`, `{"ip":" 1.2.3.4"}`,
+		`{"ip":"1.2.3.4","provider":""}`,
+		`{"ip":"1.2.3.4","provider":"ip-api\n"}`, `{"ip":"1.2.3.4","provider":null}`, `{"ip":1}`,
+		`{"ip":"1.2.3.4","provider":["x"]}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -25,7 +27,8 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(in.Problems()) == 0 && (!r.addr.IsValid() || r.addr.Zone() != "" || r.provider != nil && !form.MatchString(*r.provider)) {
+		if len(in.Problems()) == 0 && (!r.addr.IsValid() || r.addr.Zone() != "" ||
+			r.provider != nil && !form.MatchString(*r.provider)) {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -47,13 +47,15 @@ func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
 				})
 				if len(integrations) == 0 {
 					e := call.NoIntegration(nil)
-					e.Message = fmt.Sprintf("The project has no active location integration with the provider %s in %s.", *r.provider, call.Environment)
+					e.Message = fmt.Sprintf("The project has no active location integration with the provider %s in %s.",
+						*r.provider, call.Environment)
 					return nil, e
 				}
 			}
-			return chain.Job(ctx, call, integrations, r.addr, errUnavailable, func(found iplookup.Result[vendors.Place]) *api.Result {
-				return &api.Result{Data: found.Value, Meta: meta{r.provider}}
-			})
+			return chain.Job(ctx, call, integrations, r.addr, errUnavailable,
+				func(found iplookup.Result[vendors.Place]) *api.Result {
+					return &api.Result{Data: found.Value, Meta: meta{r.provider}}
+				})
 		},
 	}
 }
@@ -61,7 +63,8 @@ func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
 func decodeLookup(in *api.Input) (lookupRequest, error) {
 	r := lookupRequest{addr: iplookup.Address(in, "ip")}
 	if in.Has("provider") {
-		provider := in.Text("provider", api.Text{Min: 1, Max: 50, Pattern: providerPattern, Message: "must consist of letters, digits, _ and -"})
+		provider := in.Text("provider",
+			api.Text{Min: 1, Max: 50, Pattern: providerPattern, Message: "must consist of letters, digits, _ and -"})
 		r.provider = &provider
 	}
 	return r, nil

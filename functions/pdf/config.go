@@ -28,5 +28,6 @@ func (c config) Validate() error {
 	if c.Isolation != sharedIsolation && c.Isolation != projectIsolation {
 		isolation = fmt.Errorf("PDF_ISOLATION is %q, and has to be %s or %s", c.Isolation, sharedIsolation, projectIsolation)
 	}
-	return errors.Join(c.API.Validate(), isolation, settings.InRange("PDF_RESULT_BYTES", c.ResultBytes, maxBuffered, mostStreamed))
+	return errors.Join(c.API.Validate(), isolation,
+		settings.InRange("PDF_RESULT_BYTES", c.ResultBytes, maxBuffered, mostStreamed))
 }

@@ -15,9 +15,12 @@ const maxEvent = 6 << 20
 // A body that decodes without a problem makes an event that the renderer and Lambda accept.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
-		`{"html":"<p>a</p>","page_size":"Letter","orientation":"landscape","margins":{"top":0,"right":1e2,"bottom":99.9999999999999999999999,"left":-0},"response_type":"base64"}`,
-		`{"html":"PHA+YTwvcD4","is_base64":true}`, `{"html":"PHA+\nYTwvcD4=","is_base64":true}`, `{"html":"/w==","is_base64":true}`, `{"html":"=","is_base64":true}`,
-		`{"html":"a","margins":[1]}`, `{"html":"a","margins":{"top":100.0000000000000000000001}}`, `{"html":null,"is_base64":"true"}`, `{"html":"\u0000","page_size":"a4"}`,
+		`{"html":"<p>a</p>","page_size":"Letter","orientation":"landscape","margins":{"top":0,"right":1e2,` +
+			`"bottom":99.9999999999999999999999,"left":-0},"response_type":"base64"}`,
+		`{"html":"PHA+YTwvcD4","is_base64":true}`, `{"html":"PHA+\nYTwvcD4=","is_base64":true}`,
+		`{"html":"/w==","is_base64":true}`, `{"html":"=","is_base64":true}`,
+		`{"html":"a","margins":[1]}`, `{"html":"a","margins":{"top":100.0000000000000000000001}}`,
+		`{"html":null,"is_base64":"true"}`, `{"html":"\u0000","page_size":"a4"}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -51,7 +54,8 @@ func FuzzBase64(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, plain []byte) {
 		if got, err := decodeBase64(text); err == nil {
-			tight := strings.Join(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\f\v", r) }), "")
+			tight := strings.Join(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\f\v", r) }),
+				"")
 			if again, err := decodeBase64(tight); err != nil || string(again) != string(got) || len(got) > len(text) {
 				t.Errorf("%q is %q, without white space %q, %v", text, got, again, err)
 			}

@@ -19,8 +19,8 @@ const (
 	// maxBuffered is the largest PDF in bytes of a response that Lambda buffers. Lambda accepts a response of 6,291,556
 	// bytes, with Base64 and headers.
 	maxBuffered = 4_700_000
-	// mostStreamed is the largest PDF in bytes that an operator may permit: it is in the memory of the function before it is
-	// streamed, and Lambda streams two megabytes a second to this function.
+	// mostStreamed is the largest PDF in bytes that an operator may permit: it is in the memory of the function before it
+	// is streamed, and Lambda streams two megabytes a second to this function.
 	mostStreamed = 48 << 20
 
 	paths = "/api/v1/utilities/pdf"
@@ -62,10 +62,12 @@ func (r *renderer) operations(resultBytes int) []api.Route {
 func decode(in *api.Input) (document, error) {
 	isBase64 := in.Bool("is_base64")
 	d := document{event: event.Event{
-		HTML: html(in, "html", true, isBase64), Header: html(in, "header_html", false, isBase64), Footer: html(in, "footer_html", false, isBase64),
+		HTML: html(in, "html", true, isBase64), Header: html(in, "header_html", false, isBase64), Footer: html(in,
+			"footer_html", false, isBase64),
 	}}
 	d.event.PageSize = in.Text("page_size", api.Text{OneOf: event.PageSizes, Default: "A4"})
-	d.event.Landscape = in.Text("orientation", api.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
+	d.event.Landscape = in.Text("orientation",
+		api.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
 	side := api.Number{Min: event.MinSide, Max: event.MaxSide}
 	d.event.PageWidth, d.event.PageHeight = in.Number("page_width", side), in.Number("page_height", side)
 	margins, usual := in.Object.Object("margins"), 15.0
@@ -103,7 +105,8 @@ func decode(in *api.Input) (document, error) {
 	d.event.Scale = in.Number("scale", api.Number{Min: event.MinScale, Max: event.MaxScale, Default: 1})
 	metadata := in.Object.Object("metadata")
 	about := func(name string) string { return metadata.Text(name, api.Text{Max: event.MaxMetadata}) }
-	d.event.Metadata = event.Metadata{Title: about("title"), Author: about("author"), Subject: about("subject"), Keywords: about("keywords")}
+	d.event.Metadata = event.Metadata{Title: about("title"), Author: about("author"), Subject: about("subject"),
+		Keywords: about("keywords")}
 	d.event.Tagged, d.event.Outline, d.event.Strict = in.Bool("tagged"), in.Bool("outline"), in.Bool("strict")
 	d.event.Password = event.Password(in.Text("password", api.Text{Min: 1}))
 	if n := len(d.event.Password); n > 0 && n < event.MinPassword || n > event.MaxPassword {
@@ -175,12 +178,14 @@ func (r route) run(ctx context.Context, p *project.Project, vendor string, d doc
 			message += r.advice
 		}
 		return nil, &api.Error{
-			Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor, Quoted: rejected.Address, Cause: fmt.Errorf("render: %w", rejected),
+			Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor, Quoted: rejected.Address,
+			Cause: fmt.Errorf("render: %w", rejected),
 		}
 	}
 	result := &api.Result{
 		Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(rendered.PDF))},
-		Media: &api.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`, Body: rendered.PDF, Base64: d.base64},
+		Media: &api.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`,
+			Body: rendered.PDF, Base64: d.base64},
 	}
 	if rendered.Warnings != "" {
 		result.Header = http.Header{"X-SVC-Warnings": {rendered.Warnings}}

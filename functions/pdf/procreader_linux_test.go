@@ -28,8 +28,8 @@ import (
 	"svcapi/shared/project"
 )
 
-// needs skips a test where the kernel refuses a part of the jail. Root with CAP_SYS_ADMIN may build each part: for that user a
-// missing part fails the test.
+// needs skips a test where the kernel refuses a part of the jail. Root with CAP_SYS_ADMIN may build each part: for that
+// user a missing part fails the test.
 func needs(t *testing.T, confined *jail.Jail, parts ...string) {
 	t.Helper()
 	bounded, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_ADMIN, 0, 0, 0)
@@ -46,7 +46,8 @@ func needs(t *testing.T, confined *jail.Jail, parts ...string) {
 
 // takenOver returns the functions pdf and pdfrender, with procreader in the place of the browser, on a host with these
 // parameters of the template.
-func takenOver(t *testing.T, parameters map[string]string) (confined *jail.Jail, host *lambda.Host, pdf, render template.Function) {
+func takenOver(t *testing.T, parameters map[string]string) (confined *jail.Jail, host *lambda.Host, pdf,
+	render template.Function) {
 	confined, err := jail.New(t.Context(), func(line string) { t.Log(line) })
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,8 @@ func takenOver(t *testing.T, parameters map[string]string) (confined *jail.Jail,
 		t.Fatalf("%v\n%s", err, output)
 	}
 	host, err = lambda.NewHost(lambda.Options{
-		LogDir: t.TempDir(), Jail: confined, Concurrency: 1, Environment: map[string]string{"CHROMIUM": reader, "SVC_LOCAL": "1"},
+		LogDir: t.TempDir(), Jail: confined, Concurrency: 1, Environment: map[string]string{"CHROMIUM": reader,
+			"SVC_LOCAL": "1"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +96,8 @@ func TestReplacedBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	confined, host, pdf, render := takenOver(t, map[string]string{"DynamoDbEndpointUrl": "http://127.0.0.1:1"})
-	if result, err := host.Invoke(t.Context(), pdf.LogicalID, []byte(`{"httpMethod":"GET","path":"/"}`)); err != nil || result.FunctionError != "" {
+	if result, err := host.Invoke(t.Context(), pdf.LogicalID, []byte(`{"httpMethod":"GET","path":"/"}`)); err != nil ||
+		result.FunctionError != "" {
 		t.Fatalf("%v %s", err, result.Payload)
 	}
 	event, err := os.ReadFile(filepath.Join(root, "events", "pdf-render.json"))
@@ -114,7 +117,8 @@ func TestReplacedBrowser(t *testing.T) {
 		t.Fatalf("no report: %s", failure.ErrorMessage)
 	}
 	t.Logf("%s processes, %s", report[1], report[2])
-	// The filter denies what would close the renderer's memory, as Lambda does: its own key shows that procreader can read.
+	// The filter denies what would close the renderer's memory, as Lambda does: its own key shows that procreader can
+	// read.
 	if report[2] == "" && confined.Has(spec.Filter) {
 		t.Error("found nothing")
 	}
@@ -134,11 +138,13 @@ func TestReplacedBrowserOfProjects(t *testing.T) {
 	} {
 		t.Run(isolation, func(t *testing.T) {
 			confined, host, pdf, _ := takenOver(t, map[string]string{"PdfIsolation": isolation})
-			needs(t, confined, spec.Filter) // else the renderer closes its memory to the browser, and no program finds a document
+			// else the renderer closes its memory to the browser, and no program finds a document
+			needs(t, confined, spec.Filter)
 			server := httptest.NewServer(host.API())
 			defer server.Close()
 			r := newRenderer(aws.Config{
-				Region: template.Region, BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+				Region: template.Region, BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b",
+					""),
 			}, config{Renderer: pdf.Environment["PDF_RENDERER"], Isolation: pdf.Environment["PDF_ISOLATION"]}, nil)
 			for i, id := range []string{"one", "two"} {
 				operation := r.operations(maxBuffered)[i].(*api.Operation[document])

@@ -40,8 +40,8 @@ func newRenderer(cfg aws.Config, c config, after afterResponse) *renderer {
 }
 
 // render returns the result of a project's event. A renderer that dies is replaced once, while the time lasts: a render
-// has no effect but its result. A renderer that Lambda has no room for is not asked again, because the next call would need
-// that room, too.
+// has no effect but its result. A renderer that Lambda has no room for is not asked again, because the next call would
+// need that room, too.
 func (r *renderer) render(ctx context.Context, p *project.Project, e event.Event) (event.Result, error) {
 	if until, ok := ctx.Deadline(); ok {
 		e.Deadline = until.Add(-timeForResult).UnixMilli()
@@ -74,7 +74,8 @@ func another(err error) bool {
 }
 
 // call makes one call, and returns when the last byte of the result has come.
-func (r *renderer) call(ctx context.Context, input *lambda.InvokeWithResponseStreamInput, maxBytes int64) (event.Result, error) {
+func (r *renderer) call(ctx context.Context, input *lambda.InvokeWithResponseStreamInput,
+	maxBytes int64) (event.Result, error) {
 	// The end of the stream is read after the response, when ctx has ended.
 	streaming, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, cancel)()
@@ -119,7 +120,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 			c.rest = e.Value.Payload
 		case *types.InvokeWithResponseStreamResponseEventMemberInvokeComplete:
 			if c.err = io.EOF; aws.ToString(e.Value.ErrorCode) != "" {
-				c.err = fmt.Errorf("the function failed: %s: %s", aws.ToString(e.Value.ErrorCode), aws.ToString(e.Value.ErrorDetails))
+				c.err = fmt.Errorf("the function failed: %s: %s", aws.ToString(e.Value.ErrorCode),
+					aws.ToString(e.Value.ErrorDetails))
 			}
 		case nil: // the channel is closed
 			if c.err = c.stream.Err(); c.err == nil {

@@ -31,8 +31,8 @@ func status(code int, kind string) reply {
 	}
 }
 
-// streamed is a response that streams a result up to a number of bytes, and completes with an error of the function unless
-// that is empty.
+// streamed is a response that streams a result up to a number of bytes, and completes with an error of the function
+// unless that is empty.
 func streamed(result event.Result, bytes int, failure string) reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		response, err := result.Response()
@@ -89,20 +89,24 @@ func TestRenderer(t *testing.T) {
 		{"dies once", []reply{streamed(event.Result{}, 0, "Runtime.ExitError"), whole}, ""},
 		{"dies in the midst of its result", []reply{streamed(pdf, 500, "Runtime.ExitError"), whole}, ""},
 		{"ends in the midst of its result", []reply{streamed(pdf, 500, ""), rejection}, ""},
-		{"dies", []reply{streamed(event.Result{}, 0, "Runtime.ExitError"), streamed(pdf, 500, "Sandbox.Timedout")}, "Sandbox.Timedout: details"},
+		{"dies", []reply{streamed(event.Result{}, 0, "Runtime.ExitError"), streamed(pdf, 500, "Sandbox.Timedout")},
+			"Sandbox.Timedout: details"},
 		{"broken connection", []reply{broken, whole}, ""},
 		{"broken connections", []reply{broken, broken}, "EOF"},
 		{"dies, then no room", []reply{broken, status(429, "TooManyRequestsException")}, "TooManyRequests"},
 		{"silent", []reply{silent}, "deadline"},
 	} {
-		for isolation, tenant := range map[string]string{sharedIsolation: "", projectIsolation: (&project.Project{ID: "p"}).TenantID()} {
+		for isolation, tenant := range map[string]string{sharedIsolation: "",
+			projectIsolation: (&project.Project{ID: "p"}).TenantID()} {
 			t.Run(c.name+", "+isolation, func(t *testing.T) {
 				var calls atomic.Int64
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					n := int(calls.Add(1))
 					body, _ := io.ReadAll(r.Body)
 					e, err := event.Parse(body)
-					if until, ok := e.Until(); err != nil || !ok || time.Until(until) > 10*time.Second || r.URL.Path != "/2021-11-15/functions/render%3Alive/response-streaming-invocations" && r.URL.Path != "/2021-11-15/functions/render:live/response-streaming-invocations" {
+					if until, ok := e.Until(); err != nil || !ok || time.Until(until) > 10*time.Second ||
+						r.URL.Path != "/2021-11-15/functions/render%3Alive/response-streaming-invocations" &&
+							r.URL.Path != "/2021-11-15/functions/render:live/response-streaming-invocations" {
 						t.Errorf("%s: %+v, %v", r.URL.Path, e, err)
 					}
 					if got := r.Header.Values("X-Amz-Tenant-Id"); strings.Join(got, ", ") != tenant || len(got) > 0 && tenant == "" {
@@ -117,20 +121,23 @@ func TestRenderer(t *testing.T) {
 				defer server.Close()
 				ended := 0
 				r := newRenderer(aws.Config{
-					Region: "eu-west-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
-				}, config{Renderer: "render:live", Isolation: isolation}, func(ctx context.Context, _ string, work func(context.Context) error) {
-					ended++
-					if err := work(ctx); err != nil && !strings.Contains(err.Error(), "Sandbox.Timedout") {
-						t.Error(err)
-					}
-				})
+					Region: "eu-west-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("a", "b",
+						""),
+				}, config{Renderer: "render:live", Isolation: isolation},
+					func(ctx context.Context, _ string, work func(context.Context) error) {
+						ended++
+						if err := work(ctx); err != nil && !strings.Contains(err.Error(), "Sandbox.Timedout") {
+							t.Error(err)
+						}
+					})
 				wait := 10 * time.Second
 				if c.name == "silent" {
 					wait = 500 * time.Millisecond
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), wait)
 				defer cancel()
-				got, err := r.render(ctx, &project.Project{ID: "p"}, event.Event{MaxBytes: 1 << 20, HTML: []byte("x"), PageSize: "A4"})
+				got, err := r.render(ctx, &project.Project{ID: "p"},
+					event.Event{MaxBytes: 1 << 20, HTML: []byte("x"), PageSize: "A4"})
 				switch {
 				case c.failure == "" && (err != nil || len(got.PDF) != len(pdf.PDF) && got.Rejection == nil || ended != 1):
 					t.Errorf("%d bytes, %v, %v", len(got.PDF), got.Rejection, err)

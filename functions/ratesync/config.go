@@ -15,7 +15,7 @@ type config struct {
 	Endpoint   string `env:"RATES_ENDPOINT_URL"` // of an emulator of the sources; empty: their own endpoints
 	// BankHours are the hours in Colombo at which the function asks the central bank on a working day.
 	BankHours refresh.BankSchedule `env:"CENTRAL_BANK_HOURS" envDefault:"12,16"`
-	Contact   string               `env:"CONTACT_ADDRESS"` // in the User-Agent of requests to the central bank; empty: none
+	Contact   string               `env:"CONTACT_ADDRESS"` // in the User-Agent to the central bank; empty: none
 	Upstream  upstream.Config
 	Log       telemetry.Config
 }

@@ -25,9 +25,10 @@ func main() {
 	log := telemetry.New(os.Stdout, cfg.Log)
 	s := &scheduled{
 		refresher: &refresh.Refresher{
-			Store:    rates.NewStore(dynamo.NewClient(awsConfig), cfg.RatesTable),
-			Client:   upstream.New(cfg.Upstream),
-			Secrets:  secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log), // no cache, because runs are far apart
+			Store:  rates.NewStore(dynamo.NewClient(awsConfig), cfg.RatesTable),
+			Client: upstream.New(cfg.Upstream),
+			// no cache, because runs are far apart
+			Secrets:  secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log),
 			Endpoint: cfg.Endpoint,
 			Contact:  cfg.Contact,
 			Now:      cache.Clock{}.Now,

@@ -115,7 +115,8 @@ func TestHandle(t *testing.T) {
 	db, _ := enginetest.Client(t)
 	s.refresher.Store = rates.NewStore(db, "no-such-table")
 	log.Reset()
-	if err := s.handle(t.Context()); err == nil || errors.Is(err, refresh.ErrNoRates) || !bytes.Contains(log.Bytes(), []byte("rates not synced")) {
+	if err := s.handle(t.Context()); err == nil || errors.Is(err, refresh.ErrNoRates) ||
+		!bytes.Contains(log.Bytes(), []byte("rates not synced")) {
 		t.Errorf("without a table: %v, %s", err, log.Bytes())
 	}
 }
@@ -174,7 +175,8 @@ func TestBankRequests(t *testing.T) {
 			t.Errorf("day %d, %s: requests at %q, want %q", day, monday.Back(-day), got, c.hours)
 		}
 		stored, err := s.refresher.Store.Stored(t.Context())
-		if source := stored.Sources[rates.BankSource]; err != nil || (source.Failures > 0) != c.failing || len(source.Bank) != 6 {
+		if source := stored.Sources[rates.BankSource]; err != nil || (source.Failures > 0) != c.failing ||
+			len(source.Bank) != 6 {
 			t.Errorf("day %d: %+v, %v", day, source, err)
 		}
 	}
@@ -192,11 +194,13 @@ func TestConfig(t *testing.T) {
 		t.Error("no time, no error")
 	}
 	t.Setenv("VENDOR_TIMEOUT_SECONDS", "5")
-	if c, err := settings.Read[config](); err != nil || c.RatesTable != "rates" || c.Endpoint != "" || !slices.Equal(c.BankHours, []int{12, 16}) {
+	if c, err := settings.Read[config](); err != nil || c.RatesTable != "rates" || c.Endpoint != "" ||
+		!slices.Equal(c.BankHours, []int{12, 16}) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for hours, valid := range map[string]bool{
-		"0": true, "0,6,12,23": true, "": true, "24": false, "-1,3": false, "16,12": false, "12,12": false, "1,2,3,4,5": false, "noon": false,
+		"0": true, "0,6,12,23": true, "": true, "24": false, "-1,3": false, "16,12": false, "12,12": false,
+		"1,2,3,4,5": false, "noon": false,
 	} {
 		t.Setenv("CENTRAL_BANK_HOURS", hours)
 		if c, err := settings.Read[config](); (err == nil) != valid {

@@ -41,8 +41,8 @@ type emailShield struct {
 	after func(ctx context.Context, name string, work func(context.Context) error)
 }
 
-// operation returns the operation openapi.yaml#checkBurnerEmail, which calls no vendor. The security integration must be
-// active, and decides only about the mode.
+// operation returns the operation openapi.yaml#checkBurnerEmail, which calls no vendor. The security integration must
+// be active, and decides only about the mode.
 func (s *emailShield) operation() api.Route {
 	return &api.Operation[emailRequest]{
 		Name: "burner_email_shield", Method: "POST", Path: "/api/v1/security/burner-email-shield",
@@ -73,7 +73,8 @@ func decodeEmail(in *api.Input) (emailRequest, error) {
 	return r, nil
 }
 
-// check reads the project's judgement, and searches the global list where there is none. ExecutionTime is the time of both.
+// check reads the project's judgement, and searches the global list where there is none. ExecutionTime is the time of
+// both.
 func (s *emailShield) check(call *api.Call, r emailRequest) *api.Job {
 	var own burner.Judgement
 	var spent time.Duration

@@ -22,9 +22,9 @@ const (
 	globalRead = 3 * time.Second
 )
 
-// globalList is the list of all projects: the table of package disposable with the difference of the published lists, and
-// without the domains that are allowed for the stage. An instance reads both in the background; until then, and where a read
-// fails, the list is as it was before.
+// globalList is the list of all projects: the table of package disposable with the difference of the published lists,
+// and without the domains that are allowed for the stage. An instance reads both in the background; until then, and
+// where a read fails, the list is as it was before.
 type globalList struct {
 	store *burner.Store
 	clock cache.Clock
@@ -61,8 +61,8 @@ func (g *globalList) has(domain string) bool {
 	return true
 }
 
-// refresh begins a read in the background where the last one is older than globalLife, and returns a function that waits for
-// the end of the read, or nil where none is due.
+// refresh begins a read in the background where the last one is older than globalLife, and returns a function that
+// waits for the end of the read, or nil where none is due.
 func (g *globalList) refresh(ctx context.Context) (wait func(context.Context) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -41,12 +41,14 @@ func TestGlobalList(t *testing.T) {
 			}
 		}
 	}
-	listed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": true, "yopmail.com": true, "example.com": false, "new.example": false, "guerrillamail.com": true}
+	listed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": true, "yopmail.com": true,
+		"example.com": false, "new.example": false, "guerrillamail.com": true}
 	is(listed)
 	if err := step(0, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Put(ctx, burner.Stage, burner.Allowed, "b.mailinator.com", "yopmail.com", "fine.new.example"); err != nil {
+	if err := store.Put(ctx, burner.Stage, burner.Allowed, "b.mailinator.com", "yopmail.com",
+		"fine.new.example"); err != nil {
 		t.Fatal(err)
 	}
 	difference := func(packed []byte) {
@@ -61,7 +63,8 @@ func TestGlobalList(t *testing.T) {
 	if err := step(time.Second, true); err != nil {
 		t.Fatal(err)
 	}
-	allowed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": false, "yopmail.com": false, "x.new.example": true, "x.fine.new.example": false, "guerrillamail.com": false}
+	allowed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": false, "yopmail.com": false,
+		"x.new.example": true, "x.fine.new.example": false, "guerrillamail.com": false}
 	is(allowed)
 	g.store = burner.NewStore(db, "no-such-table")
 	if step(globalLife, true) == nil {

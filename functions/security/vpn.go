@@ -31,9 +31,10 @@ func vpnShield(chain *iplookup.Chain[vendors.Risk]) api.Route {
 		Kind: project.Security, Price: credit.VPNShield,
 		Decode: func(in *api.Input) (netip.Addr, error) { return iplookup.Address(in, "ip"), nil },
 		Prepare: func(ctx context.Context, call *api.Call, addr netip.Addr) (*api.Job, error) {
-			return chain.Job(ctx, call, call.Integrations, addr, errUnavailable, func(found iplookup.Result[vendors.Risk]) *api.Result {
-				return &api.Result{Data: riskResult{addr.String(), found.Value, cmp.Or(found.Vendor, "none")}}
-			})
+			return chain.Job(ctx, call, call.Integrations, addr, errUnavailable,
+				func(found iplookup.Result[vendors.Risk]) *api.Result {
+					return &api.Result{Data: riskResult{addr.String(), found.Value, cmp.Or(found.Vendor, "none")}}
+				})
 		},
 	}
 }

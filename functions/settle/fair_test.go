@@ -16,8 +16,8 @@ import (
 	"svcapi/test/must"
 )
 
-// TestThrottledWallet checks that a wallet without capacity costs a run one settlement, however many of its requests died,
-// and that wallets are settled at the same time, but not more than AtOnce (docs/decisions/money.md#settle).
+// TestThrottledWallet checks that a wallet without capacity costs a run one settlement, however many of its requests
+// died, and that wallets are settled at the same time, but not more than AtOnce (docs/decisions/money.md#settle).
 func TestThrottledWallet(t *testing.T) {
 	direct, proxied, calls := counting(t, func(r *faultproxy.Request) faultproxy.Fault {
 		if strings.Contains(string(r.Body), `"hot`) && r.Operation != "Query" {
@@ -31,10 +31,12 @@ func TestThrottledWallet(t *testing.T) {
 	}
 	prepare(t, direct, "hot", now.Add(-time.Hour), "grant")
 	for i := range 12 {
-		r := &credit.Reservation{Project: "hot", Key: credit.NewKey(now.Add(-time.Hour), fmt.Sprint(i)), Credits: 1, Price: credit.Barcode, RequestID: "r"}
+		r := &credit.Reservation{Project: "hot", Key: credit.NewKey(now.Add(-time.Hour), fmt.Sprint(i)), Credits: 1,
+			Price: credit.Barcode, RequestID: "r"}
 		must.Succeed(t, direct.Reserve(t.Context(), r))
 	}
-	store := proxied.WithLimits(credit.Limits{Write: time.Minute, Remove: time.Second, Leasing: credit.DefaultLimits.Leasing})
+	store := proxied.WithLimits(credit.Limits{Write: time.Minute, Remove: time.Second,
+		Leasing: credit.DefaultLimits.Leasing})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a run without end
 	defer cancel()
 	report, err := newSettler(store, now, io.Discard).Run(ctx)
@@ -66,15 +68,17 @@ func TestTimeEnds(t *testing.T) {
 	}
 }
 
-// TestSettlingCosts checks that the leases of an instance that died take a run one query and one close each, and a write for each
-// slot that no request used.
+// TestSettlingCosts checks that the leases of an instance that died take a run one query and one close each, and a
+// write for each slot that no request used.
 func TestSettlingCosts(t *testing.T) {
 	direct, proxied, calls := counting(t, func(*faultproxy.Request) faultproxy.Fault { return faultproxy.Deliver })
 	now := time.Now()
 	prepare(t, direct, "busy", now.Add(-2*time.Minute), "wallet")
-	must.Succeed(t, direct.Grant(t.Context(), credit.Movement{Project: "busy", ID: credit.NewKey(now, "g"), Credits: 1_000_000, Actor: "test", Reason: "test"}))
+	must.Succeed(t, direct.Grant(t.Context(),
+		credit.Movement{Project: "busy", ID: credit.NewKey(now, "g"), Credits: 1_000_000, Actor: "test", Reason: "test"}))
 	for i := range 40 { // 3 single ones, then 8, 24 and 64 slots, 5 of them used
-		r := &credit.Reservation{Project: "busy", Key: credit.NewKey(now.Add(-2*time.Minute), fmt.Sprint(i)), Credits: 1, Price: credit.Barcode, RequestID: "r"}
+		r := &credit.Reservation{Project: "busy", Key: credit.NewKey(now.Add(-2*time.Minute), fmt.Sprint(i)), Credits: 1,
+			Price: credit.Barcode, RequestID: "r"}
 		must.Succeed(t, direct.Reserve(t.Context(), r))
 		must.Succeed(t, direct.Capture(t.Context(), r, credit.Outcome{}))
 	}
@@ -98,7 +102,8 @@ type calls struct {
 }
 
 // counting returns a store, and the same store behind a proxy that counts its calls.
-func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (direct, proxied *credit.Store, c *calls) {
+func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (direct,
+	proxied *credit.Store, c *calls) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	c = &calls{of: map[string]int{}}
@@ -114,5 +119,6 @@ func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (
 		c.mu.Unlock()
 		return decide(r)
 	})
-	return credit.NewStore(client, tables.Tables), credit.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables), c
+	return credit.NewStore(client, tables.Tables), credit.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables),
+		c
 }

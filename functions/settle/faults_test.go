@@ -46,7 +46,8 @@ const (
 
 // limits has small numbers for leases, so that small schedules reach every branch.
 var limits = credit.Limits{
-	Write: time.Hour, Remove: time.Hour, Leasing: credit.Leasing{Life: 20 * time.Second, Slots: 8, From: 2, Floor: 8, Share: 4, AtOnce: 1},
+	Write: time.Hour, Remove: time.Hour, Leasing: credit.Leasing{Life: 20 * time.Second, Slots: 8, From: 2,
+		Floor: 8, Share: 4, AtOnce: 1},
 }
 
 // anomalies are the only ways in which a request's response and its charge may disagree.
@@ -57,10 +58,10 @@ var anomalies = []string{
 	"charged though 500, after lost responses or a crash",
 }
 
-// TestFaultSchedules runs instances with requests, settlers and operators on one wallet in random order, with lost requests and
-// responses, copies that arrive late, workers that die between any two steps, and clocks that differ or stop. Every movement counts once, the balance is never
-// negative, and each response agrees with its charge, except for the known anomalies (docs/decisions/money.md#what-is-charged,
-// docs/decisions/money.md#leases).
+// TestFaultSchedules runs instances with requests, settlers and operators on one wallet in random order, with lost
+// requests and responses, copies that arrive late, workers that die between any two steps, and clocks that differ or
+// stop. Every movement counts once, the balance is never negative, and each response agrees with its charge, except for
+// the known anomalies (docs/decisions/money.md#what-is-charged, docs/decisions/money.md#leases).
 func TestFaultSchedules(t *testing.T) {
 	t.Logf("%d schedules from seed %d", *scheduleCount, *firstSeed)
 	newPool(t).runAll(t, *firstSeed, *scheduleCount)
@@ -256,7 +257,8 @@ func (w *schedule) fail(format string, args ...any) {
 		return
 	}
 	w.failed = true
-	w.t.Errorf("seed %d (replay: go test ./functions/settle -run TestFaultSchedules -v -args -seed=%d -schedules=1): %s\n%s",
+	w.t.Errorf("seed %d (replay: go test ./functions/settle -run TestFaultSchedules -v -args -seed=%d -schedules=1): "+
+		"%s\n%s",
 		w.seed, w.seed, fmt.Sprintf(format, args...), strings.Join(w.trace, "\n"))
 }
 
@@ -489,7 +491,8 @@ func (w *schedule) close() {
 
 // scan returns the items of a table, all of which belong to the schedule.
 func (w *schedule) scan(table string) []dynamo.Item {
-	out, err := w.lane.direct.Scan(context.Background(), &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
+	out, err := w.lane.direct.Scan(context.Background(),
+		&dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		w.fail("%v", err)
 		return nil
@@ -603,7 +606,8 @@ func (w *schedule) startSettler() {
 
 func (w *schedule) settler(store *credit.Store, skew time.Duration) *Settler {
 	now := func() time.Time { return w.clock().Add(skew) }
-	return &Settler{Store: store, After: settleAfter, AtOnce: 1, Now: now, Log: telemetry.New(io.Discard, telemetry.Config{})}
+	return &Settler{Store: store, After: settleAfter, AtOnce: 1, Now: now,
+		Log: telemetry.New(io.Discard, telemetry.Config{})}
 }
 
 func (w *schedule) startOperator() {
@@ -674,7 +678,8 @@ func (w *schedule) check() state {
 		}
 	}
 	if s.balance+captured+held != granted || s.balance < 0 || s.lent != lent {
-		w.fail("balance %d + captured %d + held %d is not granted %d, or lent %d is not %d", s.balance, captured, held, granted, s.lent, lent)
+		w.fail("balance %d + captured %d + held %d is not granted %d, or lent %d is not %d", s.balance, captured,
+			held, granted, s.lent, lent)
 	}
 	return s
 }
@@ -698,7 +703,8 @@ func (w *schedule) finish() {
 	charges := map[string]credit.Entry{}
 	for _, item := range s.entries {
 		e := credit.Entry{
-			RequestID: dynamo.TextOf(item["rid"]), State: credit.State(dynamo.TextOf(item["st"])), Actor: dynamo.TextOf(item["by"]), Uncertain: item["uncertain"] != nil,
+			RequestID: dynamo.TextOf(item["rid"]), State: credit.State(dynamo.TextOf(item["st"])),
+			Actor: dynamo.TextOf(item["by"]), Uncertain: item["uncertain"] != nil,
 		}
 		e.Credits, err = dynamo.NumberOf(item["cr"])
 		w.must(err)

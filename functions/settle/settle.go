@@ -56,8 +56,8 @@ func (s *Settler) Handle(ctx context.Context) error {
 }
 
 // Run settles every lease that is old enough. A lease or a wallet that cannot be read or settled is logged, counted and
-// left to the next run; after a failed call so are the wallet's other leases. Run returns an error if it could not read the
-// table, or had no time for all.
+// left to the next run; after a failed call so are the wallet's other leases. Run returns an error if it could not read
+// the table, or had no time for all.
 func (s *Settler) Run(ctx context.Context) (Report, error) {
 	report := Report{}
 	var mu sync.Mutex // guards report
@@ -133,7 +133,8 @@ func (s *Settler) log(ctx context.Context, report Report, metrics []telemetry.Me
 	}
 	if err != nil {
 		event.Level, event.Message = slog.LevelError, "not everything was settled, compared or subtracted"
-		event.Attributes = []slog.Attr{slog.String("error", err.Error()), slog.Bool("out_of_time", errors.Is(err, context.DeadlineExceeded))}
+		event.Attributes = []slog.Attr{slog.String("error", err.Error()),
+			slog.Bool("out_of_time", errors.Is(err, context.DeadlineExceeded))}
 	}
 	s.Log.Emit(ctx, event)
 }

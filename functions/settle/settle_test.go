@@ -53,7 +53,8 @@ func TestAges(t *testing.T) {
 			if balance, err := store.Balance(t.Context(), project); err != nil || balance != test.balance {
 				t.Errorf("balance %d, %v", balance, err)
 			}
-			if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: walletKey(project)}); err != nil {
+			if _, err := client.DeleteItem(t.Context(),
+				&dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: walletKey(project)}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -74,7 +75,8 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 	}{
 		{"wallet", func() error { return store.CreateWallet(ctx, project) }},
 		{"grant", func() error {
-			return store.Grant(ctx, credit.Movement{Project: project, ID: credit.NewKey(at, "g"), Credits: 100, Actor: "test", Reason: "test"})
+			return store.Grant(ctx, credit.Movement{Project: project, ID: credit.NewKey(at, "g"), Credits: 100,
+				Actor: "test", Reason: "test"})
 		}},
 		{"reserve", func() error { return store.Reserve(ctx, r) }},
 		{"mark", func() error { return store.Mark(ctx, r) }},
@@ -109,8 +111,10 @@ func TestHandle(t *testing.T) {
 		prepare(t, store, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
 	}
 	broken := walletKey("broken")
-	broken["balance"], broken["pending"] = dynamo.Number(0), &types.AttributeValueMemberM{Value: dynamo.Item{"nonsense": dynamo.Text("")}}
-	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: broken}); err != nil {
+	broken["balance"], broken["pending"] = dynamo.Number(0),
+		&types.AttributeValueMemberM{Value: dynamo.Item{"nonsense": dynamo.Text("")}}
+	if _, err := client.PutItem(t.Context(),
+		&dynamodb.PutItemInput{TableName: &tables.Wallets, Item: broken}); err != nil {
 		t.Fatal(err)
 	}
 	prepare(t, store, "low", now, "grant")
@@ -125,7 +129,8 @@ func TestHandle(t *testing.T) {
 	var line map[string]any
 	must.Succeed(t, json.Unmarshal([]byte(lines[2]), &line))
 	for name, want := range map[string]float64{
-		"SettledReleased": 40, "SettledUncertain": 0, "SettledRemoved": 0, "SettleFailed": 1, "SettleOldest": 3600, "LowWallets": 1,
+		"SettledReleased": 40, "SettledUncertain": 0, "SettledRemoved": 0, "SettleFailed": 1, "SettleOldest": 3600,
+		"LowWallets": 1,
 	} {
 		if got := line[name].(float64); got < want || got > want+1 {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -136,8 +141,8 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// TestNotSettled checks that a reservation with an invalid entry is left for the next run, is named, and does not keep the
-// others from being settled.
+// TestNotSettled checks that a reservation with an invalid entry is left for the next run, is named, and does not keep
+// the others from being settled.
 func TestNotSettled(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, tables.Tables)
@@ -147,7 +152,8 @@ func TestNotSettled(t *testing.T) {
 	}
 	key := credit.NewKey(now.Add(-time.Hour), "r")
 	item := enginetest.LedgerKey("b", key)
-	item["st"], item["cr"], item["ts"] = dynamo.Text("lent"), dynamo.Number(30), dynamo.Text(now.UTC().Format(time.RFC3339Nano))
+	item["st"], item["cr"], item["ts"] = dynamo.Text("lent"), dynamo.Number(30),
+		dynamo.Text(now.UTC().Format(time.RFC3339Nano))
 	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: item})
 	must.Succeed(t, err)
 	var log bytes.Buffer
@@ -183,7 +189,8 @@ func TestOutOfTime(t *testing.T) {
 // TestConfig checks that an age which would settle a living request is refused.
 func TestConfig(t *testing.T) {
 	for after, valid := range map[string]bool{"90": true, "1": true, "0": false, "": false, "soon": false} {
-		for name, value := range map[string]string{"WALLETS_TABLE": "w", "LEDGER_TABLE": "l", "TRANSIENT_TABLE": "t", "SETTLE_AFTER_SECONDS": after} {
+		for name, value := range map[string]string{"WALLETS_TABLE": "w", "LEDGER_TABLE": "l", "TRANSIENT_TABLE": "t",
+			"SETTLE_AFTER_SECONDS": after} {
 			t.Setenv(name, value)
 		}
 		if cfg, err := settings.Read[Config](); (err == nil) != valid {

@@ -60,7 +60,8 @@ type Unusual struct {
 
 // Compare compares the hour that has ended, once, and reports whether this call has done so. A page that an earlier
 // call of this hour has stored is left as it is.
-func (s *Spending) Compare(ctx context.Context, now time.Time, spent func(context.Context) (map[string]int64, error)) (found []Unusual, compared bool, err error) {
+func (s *Spending) Compare(ctx context.Context, now time.Time,
+	spent func(context.Context) (map[string]int64, error)) (found []Unusual, compared bool, err error) {
 	hour := now.Unix() / 3600
 	if hour <= s.done {
 		return nil, false, nil

@@ -60,7 +60,8 @@ func TestUnusualHour(t *testing.T) {
 			}
 		}
 		_, found := p.next(start+1+int64(len(c.week))+c.gap, map[string]int64{"acme": total + c.last, "other": 0}, 50)
-		if got := len(found) == 1 && found[0].Project == "acme" && found[0].Credits == c.last/(c.gap+1); got != c.want || len(found) > 1 {
+		if got := len(found) == 1 && found[0].Project == "acme" && found[0].Credits == c.last/(c.gap+1); got != c.want ||
+			len(found) > 1 {
 			t.Errorf("%s: %v, want %v", c.name, found, c.want)
 		}
 	}
@@ -106,7 +107,8 @@ func TestPageSize(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(b), err)
 	}
 	got, err := decodePage(b)
-	if err != nil || got.Hour != p.Hour || len(got.Weeks) != len(p.Weeks) || got.Weeks["customer-9"] != p.Weeks["customer-9"] {
+	if err != nil || got.Hour != p.Hour || len(got.Weeks) != len(p.Weeks) ||
+		got.Weeks["customer-9"] != p.Weeks["customer-9"] {
 		t.Errorf("%v, %v", got.Weeks["customer-9"], err)
 	}
 }
@@ -136,7 +138,8 @@ func TestSpending(t *testing.T) {
 	now = now.Add(time.Hour)
 	totals["p3"], totals["p7"] = 500, 600
 	failed := errors.New("no wallets")
-	if _, compared, err := first.Compare(t.Context(), now, func(context.Context) (map[string]int64, error) { return nil, failed }); compared || !errors.Is(err, failed) {
+	if _, compared, err := first.Compare(t.Context(), now,
+		func(context.Context) (map[string]int64, error) { return nil, failed }); compared || !errors.Is(err, failed) {
 		t.Errorf("%v, %v", compared, err)
 	}
 	lost := &Spending{DB: client, Table: "nowhere", Least: 100}
@@ -149,21 +152,23 @@ func TestSpending(t *testing.T) {
 	compare(instance(), "[] true <nil>") // another instance finds every page compared
 	now = now.Add(time.Hour)
 	compare(instance(), "[{p7 1300 600}] true <nil>")
-	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &tables.Transient, Key: dynamo.Item{"pk": dynamo.Text(pageOf("p7"))}})
+	out, err := client.GetItem(t.Context(),
+		&dynamodb.GetItemInput{TableName: &tables.Transient, Key: dynamo.Item{"pk": dynamo.Text(pageOf("p7"))}})
 	if expires, _ := dynamo.NumberOf(out.Item["expires"]); err != nil || expires < now.Add(7*24*time.Hour).Unix() {
 		t.Errorf("expires %d, %v", expires, err)
 	}
 }
 
-// TestSpendingOfWallets checks that the settler finds a project by what its wallet has spent, and neither by credits that
-// operators moved nor by those that a request returned.
+// TestSpendingOfWallets checks that the settler finds a project by what its wallet has spent, and neither by credits
+// that operators moved nor by those that a request returned.
 func TestSpendingOfWallets(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := credit.NewStore(client, tables.Tables)
 	now := time.Now()
 	var log bytes.Buffer
 	settler := &Settler{
-		Store: store, After: time.Hour, Now: func() time.Time { return now }, Log: telemetry.New(&log, telemetry.Config{}), AtOnce: 1,
+		Store: store, After: time.Hour, Now: func() time.Time { return now }, Log: telemetry.New(&log,
+			telemetry.Config{}), AtOnce: 1,
 		Spending: &Spending{DB: client, Table: tables.Transient, Least: 30},
 	}
 	prepare(t, store, "spends", now, "remove")
@@ -201,7 +206,8 @@ func TestSpendingOfWallets(t *testing.T) {
 	}
 	move := func(project string, credits int64, by func(context.Context, credit.Movement) error) {
 		t.Helper()
-		err := by(t.Context(), credit.Movement{Project: project, ID: credit.NewKey(now, fmt.Sprint(project, credits)), Credits: credits, Actor: "test", Reason: "test"})
+		err := by(t.Context(), credit.Movement{Project: project, ID: credit.NewKey(now, fmt.Sprint(project, credits)),
+			Credits: credits, Actor: "test", Reason: "test"})
 		must.Succeed(t, err)
 	}
 	move("granted", 1000, store.Grant)

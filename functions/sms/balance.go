@@ -13,14 +13,17 @@ import (
 
 // balanceErrors are the responses to a failed balance call (openapi.yaml#getSmsBalance).
 var balanceErrors = map[upstream.Class]*api.Error{
-	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
-	upstream.NoResponse:         httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
-	upstream.Unusable:           api.ErrInternal,
-	upstream.Rejected:           httpError(422, api.ReasonBalanceUnavailable, "The SMS provider returned no balance for these credentials."),
-	upstream.CredentialsRefused: httpError(422, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
+	upstream.NotSent:    httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
+	upstream.NoResponse: httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
+	upstream.Unusable:   api.ErrInternal,
+	upstream.Rejected: httpError(422, api.ReasonBalanceUnavailable,
+		"The SMS provider returned no balance for these credentials."),
+	upstream.CredentialsRefused: httpError(422, api.ReasonVendorCredentialsRefused,
+		"The SMS provider refused the integration's credentials."),
 }
 
-var errNoBalance = httpError(422, api.ReasonBalanceUnavailable, "The SMS provider of this integration has no balance to ask for.")
+var errNoBalance = httpError(422, api.ReasonBalanceUnavailable,
+	"The SMS provider of this integration has no balance to ask for.")
 
 type balanceResult struct {
 	Source   string           `json:"source"`
@@ -32,8 +35,8 @@ type providerBalance struct {
 	Balance string `json:"balance"`
 }
 
-// balance returns the operation openapi.yaml#getSmsBalance: the balance of the wallet for a Managed integration, and that of
-// the vendor's account for a Manual (BYOK) one.
+// balance returns the operation openapi.yaml#getSmsBalance: the balance of the wallet for a Managed integration, and
+// that of the vendor's account for a Manual (BYOK) one.
 func (g *group) balance() api.Route {
 	return &api.Operation[struct{}]{
 		Name: "sms_balance", Method: "POST", Path: "/api/v1/sms/balance", Kind: project.SMS,
@@ -55,7 +58,8 @@ func (g *group) prepareBalance(ctx context.Context, call *api.Call, _ struct{}) 
 				return err
 			},
 			Run: func(context.Context) (*api.Result, error) {
-				return &api.Result{Data: balanceResult{Source: "service_wallet", Balance: credit.Grouped(credits) + " credits"}}, nil
+				return &api.Result{Data: balanceResult{Source: "service_wallet", Balance: credit.Grouped(credits) + " credits"}},
+					nil
 			},
 		}, nil
 	}

@@ -15,12 +15,12 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// ceilingTime is the time for the sends of a request on which the documented ceilings rest: requestTime less a second for what
-// comes before the sends.
+// ceilingTime is the time for the sends of a request on which the documented ceilings rest: requestTime less a second
+// for what comes before the sends.
 const ceilingTime = requestTime - time.Second
 
-// ceiling returns the number of recipients that a vendor takes within a request where each call takes a time. The delivery
-// itself computes the number, with the vendor's pace, concurrency and batches, and a clock that does not wait.
+// ceiling returns the number of recipients that a vendor takes within a request where each call takes a time. The
+// delivery itself computes the number, with the vendor's pace, concurrency and batches, and a clock that does not wait.
 func ceiling(t *testing.T, v vendors.Vendor, response time.Duration) (accepted int) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFixture(&fakeVendor{pace: v.Pace, atOnce: v.Concurrency, batch: v.Batch, does: slow(response)})
@@ -51,7 +51,8 @@ func TestCeilings(t *testing.T) {
 		_, balance := adapter.(vendors.Balancer)
 		_, cost := adapter.(vendors.CostChecker)
 		_, status := adapter.(vendors.StatusChecker)
-		row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s | ", v.Name, yes[same], yes[different], yes[balance], yes[cost], yes[status])
+		row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s | ", v.Name, yes[same], yes[different], yes[balance],
+			yes[cost], yes[status])
 		if !strings.Contains(string(page), row) {
 			t.Errorf("docs/sms.md lacks the row %s…", row)
 		}
@@ -64,7 +65,8 @@ func TestCeilings(t *testing.T) {
 			batch, calls = fmt.Sprint(v.Batch), min(calls, batchesAtOnce)
 		}
 		one, two := ceiling(t, v, time.Second), ceiling(t, v, 2*time.Second)
-		ceilings = append(ceilings, fmt.Sprintf("| %s | %s | %d | %s | %s | %s |\n", v.Name, batch, calls, pace, grouped(one), grouped(two)))
+		ceilings = append(ceilings, fmt.Sprintf("| %s | %s | %d | %s | %s | %s |\n", v.Name, batch, calls, pace,
+			grouped(one), grouped(two)))
 		short = append(short, fmt.Sprintf("`%s` %s", v.Name, grouped(one)))
 	}
 	if want := strings.Join(ceilings, ""); !strings.Contains(string(page), want) {

@@ -36,7 +36,8 @@ func TestDocumentedCodes(t *testing.T) {
 		t.Fatalf("%d vendors in the table, %d in the sandbox", len(table), len(documented))
 	}
 	for vendor, rows := range table {
-		if got, want := slices.Sorted(maps.Keys(documented[vendor].Responses)), slices.Sorted(maps.Keys(rows)); !slices.Equal(got, want) {
+		if got, want := slices.Sorted(maps.Keys(documented[vendor].Responses)),
+			slices.Sorted(maps.Keys(rows)); !slices.Equal(got, want) {
 			t.Errorf("%s: the sandbox documents %q, the table %q", vendor, got, want)
 		}
 		for code, row := range rows {
@@ -56,7 +57,8 @@ func TestDocumentedCodes(t *testing.T) {
 				alone := sendThrough(t, s, vendor)
 				class, charge, goesOn, response := "none", "charged", "ends", "200"
 				if e, ok := errors.AsType[*api.Error](failure(alone)); ok {
-					class, response = string(upstream.ClassOf(alone[0].err)), strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Status, e.Reason, e.VendorCode))
+					class, response = string(upstream.ClassOf(alone[0].err)),
+						strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Status, e.Reason, e.VendorCode))
 					if !e.Uncertain { // the pipeline charges for a result and for an uncertain error alone
 						charge = "free"
 					}
@@ -88,7 +90,8 @@ func sendThrough(t *testing.T, s *sandbox.Server, chain ...string) []recipient {
 func sandboxChain(s *sandbox.Server, chain ...string) (*group, []upstream.Account) {
 	cfg := aws.Config{Region: "eu-west-1", BaseEndpoint: aws.String("http://127.0.0.1:1"), RetryMaxAttempts: 1}
 	g := &group{
-		client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), breakers: upstream.NewBreakers(), timeout: callTimeout,
+		client: upstream.New(upstream.Config{TimeoutSeconds: 5,
+			Local: true}), breakers: upstream.NewBreakers(), timeout: callTimeout,
 		vendors: vendors.NewTable(cfg), secrets: secret.New(secret.NewClient(cfg), "dev", secret.Config{}, nil),
 	}
 	var accounts []upstream.Account

@@ -13,7 +13,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-var errNoUnitPrice = httpError(422, api.ReasonUnitPriceMissing, "The SMS integration has no usable unit price to estimate costs with.")
+var errNoUnitPrice = httpError(422, api.ReasonUnitPriceMissing,
+	"The SMS integration has no usable unit price to estimate costs with.")
 
 var unitPricePattern = pattern.New(vendors.UnitPricePattern)
 
@@ -23,8 +24,8 @@ type costResponse struct {
 	Campaign vendors.Campaign `json:"campaign_data"`
 }
 
-// estimate returns the job of a cost check, which sends nothing and costs nothing. The job calls the vendor only where the
-// integration permits that, because no vendor documents that its estimate never sends.
+// estimate returns the job of a cost check, which sends nothing and costs nothing. The job calls the vendor only where
+// the integration permits that, because no vendor documents that its estimate never sends.
 func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, error) {
 	checker, native := g.adapter(account).(vendors.CostChecker)
 	native = native && account.Settings[vendors.NativeCheckCost] == "true"
@@ -46,7 +47,8 @@ func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, err
 			}
 		}
 		return &api.Result{
-			Data:   sendResult{Method: bulkSame, Units: requestedUnits(r.recipients), Provider: costResponse{"success", campaign}},
+			Data: sendResult{Method: bulkSame, Units: requestedUnits(r.recipients),
+				Provider: costResponse{"success", campaign}},
 			Vendor: account.Integration.Vendor,
 		}, nil
 	}}, nil

@@ -116,7 +116,8 @@ type delivery struct {
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
 // receives only the messages that the previous account has certainly not sent (docs/decisions/sms.md#fail-over).
-func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest, count func(context.Context, []*api.Message)) {
+func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest,
+	count func(context.Context, []*api.Message)) {
 	d := &delivery{group: g, sendRequest: r, count: count}
 	left := make([]*recipient, len(r.recipients))
 	for i := range r.recipients {
@@ -232,8 +233,8 @@ func (d *delivery) batchSize(vendor *vendors.Vendor, account upstream.Account) i
 	return 1
 }
 
-// hasTime reports whether a number of sends can end in time, one after the other, when the first one begins after a pause:
-// the slowest response so far must fit twice. A send that the deadline interrupts would be uncertain.
+// hasTime reports whether a number of sends can end in time, one after the other, when the first one begins after a
+// pause: the slowest response so far must fit twice. A send that the deadline interrupts would be uncertain.
 func (d *delivery) hasTime(ctx context.Context, pause time.Duration, sends int) bool {
 	deadline, ok := ctx.Deadline()
 	needed := min(d.timeout, max(leastTime, 2*time.Duration(d.slowest.Load())))
@@ -277,7 +278,8 @@ func (s *sender) paced(ctx, begin context.Context) error {
 		return nil
 	}
 	err = cmp.Or(context.Cause(begin), err)
-	return &upstream.Error{Class: upstream.NotSent, Vendor: s.account.Integration.Vendor, Detail: "not attempted: " + err.Error()}
+	return &upstream.Error{Class: upstream.NotSent, Vendor: s.account.Integration.Vendor,
+		Detail: "not attempted: " + err.Error()}
 }
 
 // call calls the vendor, and again after each pause for which the vendor refuses the account's pace, as long as the
@@ -311,15 +313,17 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			detail := fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack())
-			o.err = fmt.Errorf("%w: %w", api.ErrPanicked, &upstream.Error{Class: upstream.Unusable, Vendor: o.vendor, Detail: detail})
+			o.err = fmt.Errorf("%w: %w", api.ErrPanicked,
+				&upstream.Error{Class: upstream.Unusable, Vendor: o.vendor, Detail: detail})
 		}
 		o.reference = s.reference(used, batch, o)
 	}()
 	started := time.Now()
-	o.receipt, o.err = upstream.Call(ctx, s.breakers, s.secrets, s.account, func(a upstream.Account) (vendors.Receipt, error) {
-		used = a
-		return s.send(ctx, s.adapter(a), batch)
-	})
+	o.receipt, o.err = upstream.Call(ctx, s.breakers, s.secrets, s.account,
+		func(a upstream.Account) (vendors.Receipt, error) {
+			used = a
+			return s.send(ctx, s.adapter(a), batch)
+		})
 	o.receipt.Status = vendors.ForClient(o.receipt.Status, used)
 	refusal, refused := errors.AsType[*upstream.Error](o.err)
 	switch {

@@ -50,13 +50,15 @@ func failsWith(class upstream.Class) behaviour {
 // tooFastFor is a refusal of the pace with a named pause.
 func tooFastFor(pause time.Duration) behaviour {
 	return func(ctx context.Context) error {
-		return respond(ctx, responseTime, &upstream.Error{Class: upstream.TooFast, Vendor: "fake", Pause: pause, Detail: "slow down"})
+		return respond(ctx, responseTime,
+			&upstream.Error{Class: upstream.TooFast, Vendor: "fake", Pause: pause, Detail: "slow down"})
 	}
 }
 
 // refusesByWords is a refusal of the account that only the words of the vendor show.
 func refusesByWords(ctx context.Context) error {
-	return respond(ctx, responseTime, &upstream.Error{Class: upstream.CredentialsRefused, Vendor: "fake", ByWords: true, Detail: "not allowed"})
+	return respond(ctx, responseTime,
+		&upstream.Error{Class: upstream.CredentialsRefused, Vendor: "fake", ByWords: true, Detail: "not allowed"})
 }
 
 func slow(response time.Duration) behaviour {
@@ -280,82 +282,143 @@ func TestDeliver(t *testing.T) {
 		fails    string // the failure where nothing was accepted
 	}{
 		{"accepts", []*fakeVendor{one(accepts), one(accepts)}, single, 1, 0, "a accepted 1", []int{1, 0}, responseTime, ""},
-		{"rejects", []*fakeVendor{one(failsWith(upstream.Rejected)), one(accepts)}, single, 1, 0, "a rejected 1", []int{1, 0}, responseTime, "502 rejected a reached"},
-		{"refuses", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
-		{"refuses alone", []*fakeVendor{one(failsWith(upstream.CredentialsRefused))}, single, 1, 0, "a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
-		{"no funds", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
-		{"no funds anywhere", []*fakeVendor{one(down), one(failsWith(upstream.AccountRefused))}, single, 1, 0, "b rejected 1", []int{1, 1}, 2 * responseTime, "502 account_refused b reached"},
+		{"rejects", []*fakeVendor{one(failsWith(upstream.Rejected)), one(accepts)}, single, 1, 0, "a rejected 1", []int{1, 0},
+			responseTime, "502 rejected a reached"},
+		{"refuses", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, single, 1, 0, "b accepted 1",
+			[]int{1, 1}, 2 * responseTime, ""},
+		{"refuses alone", []*fakeVendor{one(failsWith(upstream.CredentialsRefused))}, single, 1, 0, "a rejected 1", []int{1},
+			responseTime, "502 credentials_refused a reached"},
+		{"no funds", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(accepts)}, single, 1, 0, "b accepted 1",
+			[]int{1, 1}, 2 * responseTime, ""},
+		{"no funds anywhere", []*fakeVendor{one(down), one(failsWith(upstream.AccountRefused))}, single, 1, 0, "b rejected 1",
+			[]int{1, 1}, 2 * responseTime, "502 account_refused b reached"},
 		// A refusal outlives a failure to connect.
-		{"no funds, then down", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down)}, single, 1, 0, "a rejected 1", []int{1, 1}, 2 * responseTime, "502 account_refused a reached"},
-		{"no funds, down, rejects", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down), one(failsWith(upstream.Rejected))}, single, 1, 0, "c rejected 1", []int{1, 1, 1}, 3 * responseTime, "502 rejected c reached"},
-		{"too fast, then down", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), down))}, single, 1, 0, "a rejected 1", []int{2}, time.Second + 2*responseTime, "502 too_fast a reached"},
+		{"no funds, then down", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down)}, single, 1, 0,
+			"a rejected 1", []int{1, 1}, 2 * responseTime, "502 account_refused a reached"},
+		{"no funds, down, rejects", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down),
+			one(failsWith(upstream.Rejected))}, single, 1, 0, "c rejected 1", []int{1, 1, 1}, 3 * responseTime,
+			"502 rejected c reached"},
+		{"too fast, then down", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), down))}, single, 1, 0,
+			"a rejected 1", []int{2}, time.Second + 2*responseTime, "502 too_fast a reached"},
 		// docs/decisions/sms.md#pace: again on the account after a pause, while a later account has time.
-		{"too fast once", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), accepts)), one(accepts)}, single, 1, 0, "a accepted 1", []int{2, 0}, time.Second + 2*responseTime, ""},
-		{"too fast", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)}, single, 1, 0, "b accepted 1", []int{5, 1}, 15*time.Second + 6*responseTime, ""},
-		{"too fast without time for a pause and the next", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)}, single, 1, 4500 * time.Millisecond, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
-		{"too fast alone", []*fakeVendor{one(failsWith(upstream.TooFast))}, single, 1, 10 * time.Second, "a rejected 1", []int{4}, 7*time.Second + 4*responseTime, "502 too_fast a reached"},
-		{"too fast for long", []*fakeVendor{one(tooFastFor(time.Hour)), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
-		{"hangs", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, callTimeout, "503 no_response a reached uncertain"},
-		{"unusable", []*fakeVendor{one(failsWith(upstream.Unusable)), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
-		{"nonsense", []*fakeVendor{one(noClass), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
-		{"panics", []*fakeVendor{one(panics), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
+		{"too fast once", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), accepts)), one(accepts)}, single, 1, 0,
+			"a accepted 1", []int{2, 0}, time.Second + 2*responseTime, ""},
+		{"too fast", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)}, single, 1, 0, "b accepted 1", []int{5, 1},
+			15*time.Second + 6*responseTime, ""},
+		{"too fast without time for a pause and the next", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)},
+			single, 1, 4500 * time.Millisecond, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
+		{"too fast alone", []*fakeVendor{one(failsWith(upstream.TooFast))}, single, 1, 10 * time.Second, "a rejected 1",
+			[]int{4}, 7*time.Second + 4*responseTime, "502 too_fast a reached"},
+		{"too fast for long", []*fakeVendor{one(tooFastFor(time.Hour)), one(accepts)}, single, 1, 0, "b accepted 1",
+			[]int{1, 1}, 2 * responseTime, ""},
+		{"hangs", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, callTimeout,
+			"503 no_response a reached uncertain"},
+		{"unusable", []*fakeVendor{one(failsWith(upstream.Unusable)), one(accepts)}, single, 1, 0, "a uncertain 1",
+			[]int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
+		{"nonsense", []*fakeVendor{one(noClass), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime,
+			"502 unusable_response a reached uncertain"},
+		{"panics", []*fakeVendor{one(panics), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime,
+			"502 unusable_response a reached uncertain"},
 		{"down", []*fakeVendor{one(down)}, single, 1, 0, "a not_attempted 1", []int{1}, responseTime, "503 not_sent a"},
-		{"two down", []*fakeVendor{one(down), one(down)}, single, 1, 0, "b not_attempted 1", []int{1, 1}, 2 * responseTime, "503 not_sent b"},
-		{"the second accepts", []*fakeVendor{one(down), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
-		{"the third accepts", []*fakeVendor{one(down), one(down), one(accepts)}, single, 1, 0, "c accepted 1", []int{1, 1, 1}, 3 * responseTime, ""},
-		{"the second rejects", []*fakeVendor{one(down), one(failsWith(upstream.Rejected)), one(accepts)}, single, 1, 0, "b rejected 1", []int{1, 1, 0}, 2 * responseTime, "502 rejected b reached"},
-		{"the second panics", []*fakeVendor{one(down), one(panics), one(accepts)}, single, 1, 0, "b uncertain 1", []int{1, 1, 0}, 2 * responseTime, "502 unusable_response b reached uncertain"},
+		{"two down", []*fakeVendor{one(down), one(down)}, single, 1, 0, "b not_attempted 1", []int{1, 1},
+			2 * responseTime, "503 not_sent b"},
+		{"the second accepts", []*fakeVendor{one(down), one(accepts)}, single, 1, 0, "b accepted 1",
+			[]int{1, 1}, 2 * responseTime, ""},
+		{"the third accepts", []*fakeVendor{one(down), one(down), one(accepts)}, single, 1, 0, "c accepted 1",
+			[]int{1, 1, 1}, 3 * responseTime, ""},
+		{"the second rejects", []*fakeVendor{one(down), one(failsWith(upstream.Rejected)), one(accepts)}, single, 1, 0,
+			"b rejected 1", []int{1, 1, 0}, 2 * responseTime, "502 rejected b reached"},
+		{"the second panics", []*fakeVendor{one(down), one(panics), one(accepts)}, single, 1, 0, "b uncertain 1",
+			[]int{1, 1, 0}, 2 * responseTime, "502 unusable_response b reached uncertain"},
 
-		{"bulk accepts", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, 0, "a accepted 100", []int{100, 0}, 4 * responseTime, ""},
-		{"bulk in batches", []*fakeVendor{many(accepts)}, bulkSame, 1000, 0, "a accepted 1000", []int{10}, 3 * responseTime, ""},
-		{"list in one batch", []*fakeVendor{many(accepts)}, bulkDifferent, 20, 0, "a accepted 20", []int{1}, responseTime, ""},
+		{"bulk accepts", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, 0, "a accepted 100",
+			[]int{100, 0}, 4 * responseTime, ""},
+		{"bulk in batches", []*fakeVendor{many(accepts)}, bulkSame, 1000, 0, "a accepted 1000",
+			[]int{10}, 3 * responseTime, ""},
+		{"list in one batch", []*fakeVendor{many(accepts)}, bulkDifferent, 20, 0, "a accepted 20",
+			[]int{1}, responseTime, ""},
 		{"list one by one", []*fakeVendor{one(accepts)}, bulkDifferent, 20, 0, "a accepted 20", []int{20}, responseTime, ""},
 		{"bulk of one", []*fakeVendor{many(accepts)}, bulkSame, 1, 0, "a accepted 1", []int{1}, responseTime, ""},
-		{"bulk rejects", []*fakeVendor{one(failsWith(upstream.Rejected)), one(accepts)}, bulkSame, 40, 0, "a rejected 40", []int{40, 0}, 2 * responseTime, "502 rejected a reached"},
-		{"bulk panics", []*fakeVendor{one(panics), one(accepts)}, bulkSame, 100, 0, "a uncertain 100", []int{100, 0}, 4 * responseTime, "502 unusable_response a reached uncertain"},
-		{"a batch panics", []*fakeVendor{many(inTurn(1, panics, accepts))}, bulkSame, 300, 0, "a accepted 200, a uncertain 100", []int{3}, responseTime, ""},
-		{"bulk, the first down", []*fakeVendor{one(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000", []int{sendsAtOnce + failuresToOpen, 1000}, 0, ""},
-		{"batches, the first down", []*fakeVendor{many(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000", []int{batchesAtOnce + failuresToOpen, 1000}, 0, ""},
-		{"bulk, two down", []*fakeVendor{one(down), many(down), one(accepts)}, bulkSame, 100, 0, "c accepted 100", []int{sendsAtOnce + failuresToOpen, 1, 100}, 0, ""},
-		{"bulk, all down", []*fakeVendor{one(down), many(down)}, bulkSame, 100, 0, "b not_attempted 100", []int{sendsAtOnce + failuresToOpen, 1}, 0, "503 not_sent b"},
-		{"down in the middle", []*fakeVendor{one(inTurn(96, accepts, down)), one(accepts)}, bulkSame, 1000, 0, "a accepted 96, b accepted 904", []int{96 + sendsAtOnce + failuresToOpen, 904}, 0, ""},
+		{"bulk rejects", []*fakeVendor{one(failsWith(upstream.Rejected)), one(accepts)}, bulkSame, 40, 0, "a rejected 40",
+			[]int{40, 0}, 2 * responseTime, "502 rejected a reached"},
+		{"bulk panics", []*fakeVendor{one(panics), one(accepts)}, bulkSame, 100, 0, "a uncertain 100", []int{100, 0},
+			4 * responseTime, "502 unusable_response a reached uncertain"},
+		{"a batch panics", []*fakeVendor{many(inTurn(1, panics, accepts))}, bulkSame, 300, 0,
+			"a accepted 200, a uncertain 100", []int{3}, responseTime, ""},
+		{"bulk, the first down", []*fakeVendor{one(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000",
+			[]int{sendsAtOnce + failuresToOpen, 1000}, 0, ""},
+		{"batches, the first down", []*fakeVendor{many(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000",
+			[]int{batchesAtOnce + failuresToOpen, 1000}, 0, ""},
+		{"bulk, two down", []*fakeVendor{one(down), many(down), one(accepts)}, bulkSame, 100, 0, "c accepted 100",
+			[]int{sendsAtOnce + failuresToOpen, 1, 100}, 0, ""},
+		{"bulk, all down", []*fakeVendor{one(down), many(down)}, bulkSame, 100, 0, "b not_attempted 100",
+			[]int{sendsAtOnce + failuresToOpen, 1}, 0, "503 not_sent b"},
+		{"down in the middle", []*fakeVendor{one(inTurn(96, accepts, down)), one(accepts)}, bulkSame, 1000, 0,
+			"a accepted 96, b accepted 904", []int{96 + sendsAtOnce + failuresToOpen, 904}, 0, ""},
 
 		// After a refusal of the account no further send begins, and all messages continue with the next vendor.
-		{"refuses a bulk", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "b accepted 100", []int{1, 100}, 5 * responseTime, ""},
-		{"refuses all under way", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "b accepted 100", []int{32, 100}, 5 * responseTime, ""},
-		{"refuses batches", []*fakeVendor{many(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000", []int{4, 1000}, 33 * responseTime, ""},
-		{"refuses a list", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(accepts)}, bulkDifferent, 20, 0, "b accepted 20", []int{1, 1}, 2 * responseTime, ""},
-		{"two refuse", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100}, 6 * responseTime, ""},
-		{"down, then refuses", []*fakeVendor{many(down), paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100}, 6 * responseTime, ""},
-		{"refuses without a next one", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused))}, bulkSame, 1000, 0, "a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
-		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0, "a rejected 1, b not_attempted 99", []int{1, 1}, 2 * responseTime, "502 credentials_refused a reached"},
-		{"no funds without a next one", []*fakeVendor{paced(failsWith(upstream.AccountRefused))}, bulkSame, 1000, 0, "a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 account_refused a reached"},
-		{"too fast beside words", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), refusesByWords)), one(accepts)}, bulkSame, 2, 0, "b accepted 2", []int{2, 2}, 0, ""},
-		{"too fast, late", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), inTurn(1, func(ctx context.Context) error {
-			return respond(ctx, 3*time.Second, fault(upstream.TooFast)) // after the pause of the first refusal
-		}, accepts)))}, bulkSame, 2, 0, "a accepted 2", []int{4}, 4*time.Second + responseTime, ""},
-		{"a bulk too fast", []*fakeVendor{one(inTurn(40, failsWith(upstream.TooFast), accepts)), one(accepts)}, bulkSame, 100, 0, "a accepted 100", []int{140, 0}, 0, ""},
-		{"batches too fast", []*fakeVendor{many(inTurn(2, accepts, failsWith(upstream.TooFast))), many(accepts)}, bulkSame, 1000, 0, "a accepted 200, b accepted 800", []int{22, 8}, 0, ""},
-		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0, "b uncertain 100", []int{1, 1}, responseTime + callTimeout, "503 no_response b reached uncertain"},
+		{"refuses a bulk", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0,
+			"b accepted 100", []int{1, 100}, 5 * responseTime, ""},
+		{"refuses all under way", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0,
+			"b accepted 100", []int{32, 100}, 5 * responseTime, ""},
+		{"refuses batches", []*fakeVendor{many(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 1000, 0,
+			"b accepted 1000", []int{4, 1000}, 33 * responseTime, ""},
+		{"refuses a list", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(accepts)}, bulkDifferent, 20, 0,
+			"b accepted 20", []int{1, 1}, 2 * responseTime, ""},
+		{"two refuse", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)),
+			paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100},
+			6 * responseTime, ""},
+		{"down, then refuses", []*fakeVendor{many(down), paced(failsWith(upstream.CredentialsRefused)), one(accepts)},
+			bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100}, 6 * responseTime, ""},
+		{"refuses without a next one", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused))}, bulkSame, 1000, 0,
+			"a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
+		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0,
+			"a rejected 1, b not_attempted 99", []int{1, 1}, 2 * responseTime, "502 credentials_refused a reached"},
+		{"no funds without a next one", []*fakeVendor{paced(failsWith(upstream.AccountRefused))}, bulkSame, 1000, 0,
+			"a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 account_refused a reached"},
+		{"too fast beside words", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), refusesByWords)), one(accepts)},
+			bulkSame, 2, 0, "b accepted 2", []int{2, 2}, 0, ""},
+		{"too fast, late", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast),
+			inTurn(1, func(ctx context.Context) error {
+				return respond(ctx, 3*time.Second, fault(upstream.TooFast)) // after the pause of the first refusal
+			}, accepts)))}, bulkSame, 2, 0, "a accepted 2", []int{4}, 4*time.Second + responseTime, ""},
+		{"a bulk too fast", []*fakeVendor{one(inTurn(40, failsWith(upstream.TooFast), accepts)), one(accepts)}, bulkSame, 100,
+			0, "a accepted 100", []int{140, 0}, 0, ""},
+		{"batches too fast", []*fakeVendor{many(inTurn(2, accepts, failsWith(upstream.TooFast))), many(accepts)}, bulkSame,
+			1000, 0, "a accepted 200, b accepted 800", []int{22, 8}, 0, ""},
+		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0,
+			"b uncertain 100", []int{1, 1}, responseTime + callTimeout, "503 no_response b reached uncertain"},
 
 		// A refusal by words is the message's own once the account has accepted another message, also one that is under way.
-		{"words after an acceptance", []*fakeVendor{one(inTurn(50, accepts, inTurn(1, refusesByWords, accepts))), one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
-		{"words before an acceptance", []*fakeVendor{one(inTurn(1, refusesByWords, accepts)), one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
-		{"words of a batch", []*fakeVendor{many(inTurn(1, accepts, inTurn(1, refusesByWords, accepts)))}, bulkSame, 1000, 0, "a accepted 900, a rejected 100", []int{10}, 3 * responseTime, ""},
-		{"words for every message", []*fakeVendor{one(refusesByWords), one(accepts)}, bulkSame, 100, 0, "b accepted 100", []int{32, 100}, 5 * responseTime, ""},
-		{"words at a pace", []*fakeVendor{paced(refusesByWords), one(accepts)}, bulkSame, 100, 0, "b accepted 100", []int{1, 100}, 9 * responseTime, ""},
+		{"words after an acceptance", []*fakeVendor{one(inTurn(50, accepts, inTurn(1, refusesByWords, accepts))),
+			one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
+		{"words before an acceptance", []*fakeVendor{one(inTurn(1, refusesByWords, accepts)), one(accepts)}, bulkSame, 1000,
+			0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
+		{"words of a batch", []*fakeVendor{many(inTurn(1, accepts, inTurn(1, refusesByWords, accepts)))}, bulkSame, 1000, 0,
+			"a accepted 900, a rejected 100", []int{10}, 3 * responseTime, ""},
+		{"words for every message", []*fakeVendor{one(refusesByWords), one(accepts)}, bulkSame, 100, 0, "b accepted 100",
+			[]int{32, 100}, 5 * responseTime, ""},
+		{"words at a pace", []*fakeVendor{paced(refusesByWords), one(accepts)}, bulkSame, 100, 0, "b accepted 100",
+			[]int{1, 100}, 9 * responseTime, ""},
 
 		// A context that has ended, or ends too soon for a send to begin.
-		{"no time", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, leastTime - 1, "b not_attempted 100", []int{0, 0}, 0, "503 not_sent b"},
-		{"time is over", []*fakeVendor{one(accepts), many(accepts)}, bulkSame, 100, -1, "b not_attempted 100", []int{0, 0}, 0, "503 not_sent b"},
+		{"no time", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, leastTime - 1, "b not_attempted 100",
+			[]int{0, 0}, 0, "503 not_sent b"},
+		{"time is over", []*fakeVendor{one(accepts), many(accepts)}, bulkSame, 100, -1, "b not_attempted 100",
+			[]int{0, 0}, 0, "503 not_sent b"},
 		{"just time", []*fakeVendor{one(accepts)}, single, 1, leastTime, "a accepted 1", []int{1}, responseTime, ""},
 		// A context that ends before a byte has left, during the wait for the response, and with the response.
-		{"ends before a byte", []*fakeVendor{one(connects), one(accepts)}, single, 1, 5 * time.Second, "a not_attempted 1", []int{1, 0}, 5 * time.Second, "503 not_sent a"},
-		{"ends after a byte", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 5 * time.Second, "a uncertain 1", []int{1, 0}, 5 * time.Second, "503 no_response a reached uncertain"},
-		{"ends with the response", []*fakeVendor{one(acceptsLate), one(accepts)}, single, 1, 5 * time.Second, "a accepted 1", []int{1, 0}, 5 * time.Second, ""},
+		{"ends before a byte", []*fakeVendor{one(connects), one(accepts)}, single, 1, 5 * time.Second, "a not_attempted 1",
+			[]int{1, 0}, 5 * time.Second, "503 not_sent a"},
+		{"ends after a byte", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 5 * time.Second, "a uncertain 1",
+			[]int{1, 0}, 5 * time.Second, "503 no_response a reached uncertain"},
+		{"ends with the response", []*fakeVendor{one(acceptsLate), one(accepts)}, single, 1, 5 * time.Second, "a accepted 1",
+			[]int{1, 0}, 5 * time.Second, ""},
 		// No send begins without time for the slowest response twice, also with the next vendor.
-		{"slow", []*fakeVendor{one(slow(4 * time.Second)), one(accepts)}, bulkSame, 1000, 0, "a accepted 128, b not_attempted 872", []int{128, 0}, 16 * time.Second, ""},
-		{"slow and paced", []*fakeVendor{paced(slow(4 * time.Second))}, bulkSame, 400, 10 * time.Second, "a accepted 32, a not_attempted 368", []int{32}, 5550 * time.Millisecond, ""},
+		{"slow", []*fakeVendor{one(slow(4 * time.Second)), one(accepts)}, bulkSame, 1000, 0,
+			"a accepted 128, b not_attempted 872", []int{128, 0}, 16 * time.Second, ""},
+		{"slow and paced", []*fakeVendor{paced(slow(4 * time.Second))}, bulkSame, 400, 10 * time.Second,
+			"a accepted 32, a not_attempted 368", []int{32}, 5550 * time.Millisecond, ""},
 		// A connection that fails is no response, so the next vendor has the whole remaining time.
 		{"slow to connect", []*fakeVendor{many(func(ctx context.Context) error {
 			return respond(ctx, 5*time.Second, fault(upstream.NotSent))
@@ -391,8 +454,8 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// The messages of a bulk are counted just before their sends, while the sends before are running. What cannot be counted or is
-// refused is not sent through any account, and no message is counted for which no send can begin.
+// The messages of a bulk are counted just before their sends, while the sends before are running. What cannot be
+// counted or is refused is not sent through any account, and no message is counted for which no send can begin.
 func TestCounts(t *testing.T) {
 	const slowly = 4 * time.Second
 	for _, c := range []struct {
@@ -410,8 +473,10 @@ func TestCounts(t *testing.T) {
 				m.Uncounted = errors.New("throttled")
 			}
 		}, " not_attempted 100, a accepted 900", 1000, 0},
-		{"a number's limit", []*fakeVendor{one(down), one(accepts)}, func(i int, m *api.Message) { m.Refused = i%2 == 1 }, " not_attempted 500, b accepted 500", 1000, 0},
-		{"a refused account", []*fakeVendor{many(failsWith(upstream.CredentialsRefused))}, nil, "a not_attempted 900, a rejected 100", 300, 0},
+		{"a number's limit", []*fakeVendor{one(down), one(accepts)}, func(i int, m *api.Message) { m.Refused = i%2 == 1 },
+			" not_attempted 500, b accepted 500", 1000, 0},
+		{"a refused account", []*fakeVendor{many(failsWith(upstream.CredentialsRefused))}, nil,
+			"a not_attempted 900, a rejected 100", 300, 0},
 		{"no time", []*fakeVendor{many(slow(9 * time.Second))}, nil, "a accepted 800, a not_attempted 200", 900, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -454,7 +519,8 @@ func TestCounts(t *testing.T) {
 // response has neither, and the secret of the account is in none of them.
 func TestPanic(t *testing.T) {
 	const broken = "unusable_response: broken with ***"
-	const contract = "The SMS provider's response was unexpected. The message may have been sent: do not retry automatically."
+	const contract = "The SMS provider's response was unexpected. The message may have been sent: do not retry " +
+		"automatically."
 	for _, c := range []struct {
 		name    string
 		does    behaviour
@@ -464,9 +530,12 @@ func TestPanic(t *testing.T) {
 	}{
 		{"every one", panics, "a uncertain 40", []string{broken}, contract},
 		{"one of many", inTurn(1, panics, accepts), "a accepted 39, a uncertain 1", []string{broken}, ""},
-		{"not the first", inTurn(32, failsWith(upstream.Unusable), panics), "a uncertain 40", []string{"with unusable_response", broken}, contract},
-		{"among rejected", inTurn(39, failsWith(upstream.Rejected), panics), "a rejected 39, a uncertain 1", []string{broken}, contract},
-		{"none", inTurn(1, failsWith(upstream.Unusable), accepts), "a accepted 39, a uncertain 1", []string{"with unusable_response"}, ""},
+		{"not the first", inTurn(32, failsWith(upstream.Unusable), panics), "a uncertain 40",
+			[]string{"with unusable_response", broken}, contract},
+		{"among rejected", inTurn(39, failsWith(upstream.Rejected), panics), "a rejected 39, a uncertain 1",
+			[]string{broken}, contract},
+		{"none", inTurn(1, failsWith(upstream.Unusable), accepts), "a accepted 39, a uncertain 1",
+			[]string{"with unusable_response"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -483,14 +552,18 @@ func TestPanic(t *testing.T) {
 					}
 				}
 				// The stack begins where the adapter panics.
-				if want := slices.Contains(c.parts, broken); strings.Contains(text, "panic") != want || strings.Contains(text, "sms.panics(") != want {
+				if want := slices.Contains(c.parts, broken); strings.Contains(text, "panic") != want ||
+					strings.Contains(text, "sms.panics(") != want {
 					t.Errorf("a panic with its stack is in the cause, want %t: %s", want, text)
 				}
 				if strings.Contains(text, secretKey) {
 					t.Errorf("the cause contains the secret: %s", text)
 				}
 				var e *api.Error
-				if err := failure(outcomes); errors.As(err, &e) != (c.message != "") || errors.Is(err, api.ErrPanicked) != (e != nil) || e != nil && (e.Message != c.message || e.Details != nil || e.Error() != strings.TrimSuffix(c.message, ".")+": "+text) {
+				if err := failure(outcomes); errors.As(err, &e) != (c.message != "") ||
+					errors.Is(err, api.ErrPanicked) != (e != nil) ||
+					e != nil && (e.Message != c.message || e.Details != nil ||
+						e.Error() != strings.TrimSuffix(c.message, ".")+": "+text) {
 					t.Errorf("the client gets %+v", e)
 				}
 			})
@@ -521,8 +594,8 @@ func described(err error) string {
 	return words
 }
 
-// A circuit opens after consecutive failures and permits one send after a while. The outcome of that send closes the circuit
-// or keeps the circuit open for all messages of the request (docs/decisions/sms.md#circuits).
+// A circuit opens after consecutive failures and permits one send after a while. The outcome of that send closes the
+// circuit or keeps the circuit open for all messages of the request (docs/decisions/sms.md#circuits).
 func TestCircuit(t *testing.T) {
 	const messages = 1000
 	for _, c := range []struct {
@@ -542,16 +615,20 @@ func TestCircuit(t *testing.T) {
 		{"still down", one(down), down, openTime, nil, "a not_attempted 1000", 1, "503 not_sent a"},
 		{"still down, with a next one", one(down), down, openTime, one(accepts), "b accepted 1000", 1, ""},
 		{"still down, in batches", many(down), down, openTime, many(accepts), "b accepted 1000", 1, ""},
-		{"up for the probe alone", one(down), inTurn(1, accepts, down), openTime, one(accepts), "a accepted 1, b accepted 999", -1, ""},
+		{"up for the probe alone", one(down), inTurn(1, accepts, down), openTime, one(accepts),
+			"a accepted 1, b accepted 999", -1, ""},
 		{"open", one(down), accepts, openTime - time.Second, nil, "a not_attempted 1000", 0, "503 not_sent a"},
 		{"open, with a next one", one(down), accepts, openTime - time.Second, one(accepts), "b accepted 1000", 0, ""},
 		// A circuit that becomes half-open during the request is too late, because the request reads its state once.
-		{"open when the request began", &fakeVendor{does: down, pace: 20}, accepts, openTime - time.Millisecond, one(accepts), "b accepted 1000", 0, ""},
+		{"open when the request began", &fakeVendor{does: down, pace: 20}, accepts, openTime - time.Millisecond, one(accepts),
+			"b accepted 1000", 0, ""},
 		// Every response closes the circuit, because the vendor can be reached.
-		{"the probe is rejected", one(down), inTurn(1, failsWith(upstream.Rejected), accepts), openTime, nil, "a accepted 999, a rejected 1", 1000, ""},
+		{"the probe is rejected", one(down), inTurn(1, failsWith(upstream.Rejected), accepts), openTime, nil,
+			"a accepted 999, a rejected 1", 1000, ""},
 		{"the probe hangs", one(down), inTurn(1, hangs, accepts), openTime, nil, "a accepted 999, a uncertain 1", 1000, ""},
 		{"the probe panics", one(down), inTurn(1, panics, accepts), openTime, nil, "a accepted 999, a uncertain 1", 1000, ""},
-		{"the probe is refused", one(down), failsWith(upstream.CredentialsRefused), openTime, one(accepts), "b accepted 1000", 1, ""},
+		{"the probe is refused", one(down), failsWith(upstream.CredentialsRefused), openTime, one(accepts),
+			"b accepted 1000", 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -563,7 +640,8 @@ func TestCircuit(t *testing.T) {
 				accounts := b.accounts
 				b.accounts = accounts[:1]
 				for i := range failuresToOpen + 1 {
-					if outcomes := b.send(t.Context(), t, single, 1); tally(outcomes) != "a not_attempted 1" || errors.Is(outcomes[0].err, upstream.ErrOpen) != (i >= failuresToOpen) {
+					if outcomes := b.send(t.Context(), t, single, 1); tally(outcomes) != "a not_attempted 1" ||
+						errors.Is(outcomes[0].err, upstream.ErrOpen) != (i >= failuresToOpen) {
 						t.Fatalf("send %d: %s, %v", i, tally(outcomes), outcomes[0].err)
 					}
 				}

@@ -21,8 +21,10 @@ func FuzzSendBody(f *testing.F) {
 		`{"send_method":"single","to":"0771234567","message":"Hello"}`,
 		`{"send_method":"bulk_same","recipients":["0771234567","+94771234568"],"message":"ආයුබෝවන්","check_cost":true}`,
 		`{"send_method":"bulk_different","msg_list":[{"to":"0771234567","msg":"a"},{"to":"+94771234568","msg":"€"}]}`,
-		`{"send_method":"single","to":"0771234567\n","message":"\u0000\u202e"}`, `{"send_method":"bulk_same","recipients":[],"message":""}`,
-		`{"send_method":"bulk_different","msg_list":[1,{},null]}`, `{"send_method":["single"],"to":{"a":1},"message":null}`, `{}`,
+		`{"send_method":"single","to":"0771234567\n","message":"\u0000\u202e"}`, `{"send_method":"bulk_same",` +
+			`"recipients":[],"message":""}`,
+		`{"send_method":"bulk_different","msg_list":[1,{},null]}`, `{"send_method":["single"],"to":{"a":1},"message":null}`,
+		`{}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -47,7 +49,8 @@ func FuzzSendBody(f *testing.F) {
 		for _, p := range r.recipients {
 			count, unicode := units.Count(p.text)
 			sum += count
-			if !normal.MatchString(p.To) || len(p.given) > 20 || count != p.Units || unicode != p.unicode || count < 1 || !utf8.ValidString(p.text) {
+			if !normal.MatchString(p.To) || len(p.given) > 20 || count != p.Units || unicode != p.unicode || count < 1 ||
+				!utf8.ValidString(p.text) {
 				t.Errorf("%+v", p)
 			}
 			if r.method != bulkDifferent && utf8.RuneCountInString(p.text) > 4096 {
@@ -81,7 +84,8 @@ func FuzzCost(f *testing.F) {
 		}
 		count, _ := units.Count(text)
 		want := unit.Mul(unit, big.NewRat(int64(count*len(r.recipients)), 1))
-		if got, ok := new(big.Rat).SetString(campaign.Cost); !ok || got.Cmp(want) != 0 || strings.ContainsAny(campaign.Cost, "eE-") || campaign.Numbers != strconv.Itoa(len(r.recipients)) {
+		if got, ok := new(big.Rat).SetString(campaign.Cost); !ok || got.Cmp(want) != 0 ||
+			strings.ContainsAny(campaign.Cost, "eE-") || campaign.Numbers != strconv.Itoa(len(r.recipients)) {
 			t.Errorf("%q: %+v, want %s", price, campaign, want.FloatString(6))
 		}
 		if _, err := json.Marshal(campaign); err != nil {

@@ -22,18 +22,26 @@ import (
 
 // sendErrors are the responses to a failed send (docs/decisions/sms.md#vendor-outcomes).
 var sendErrors = map[upstream.Class]*api.Error{
-	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached. Nothing was sent."),
-	upstream.NoResponse:         httpError(503, api.ReasonOutcomeUncertain, "The SMS provider did not respond. The message may have been sent: do not retry automatically."),
-	upstream.Unusable:           httpError(502, api.ReasonVendorResponseUnusable, "The SMS provider's response was unexpected. The message may have been sent: do not retry automatically."),
-	upstream.Rejected:           httpError(502, api.ReasonVendorRejected, "The SMS provider rejected the message."),
-	upstream.AccountRefused:     httpError(502, api.ReasonVendorRejected, "The SMS provider refused to send for the account, such as for its balance, its sender or the time of day."),
-	upstream.TooFast:            httpError(502, api.ReasonVendorRejected, "The SMS provider gets too many requests of the account. Nothing was sent: send the message later."),
-	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
+	upstream.NotSent: httpError(503, api.ReasonVendorUnreachable,
+		"The SMS provider could not be reached. Nothing was sent."),
+	upstream.NoResponse: httpError(503, api.ReasonOutcomeUncertain,
+		"The SMS provider did not respond. The message may have been sent: do not retry automatically."),
+	upstream.Unusable: httpError(502, api.ReasonVendorResponseUnusable,
+		"The SMS provider's response was unexpected. The message may have been sent: do not retry automatically."),
+	upstream.Rejected: httpError(502, api.ReasonVendorRejected, "The SMS provider rejected the message."),
+	upstream.AccountRefused: httpError(502, api.ReasonVendorRejected,
+		"The SMS provider refused to send for the account, such as for its balance, its sender or the time of day."),
+	upstream.TooFast: httpError(502, api.ReasonVendorRejected,
+		"The SMS provider gets too many requests of the account. Nothing was sent: send the message later."),
+	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused,
+		"The SMS provider refused the integration's credentials."),
 }
 
 var (
-	errBulk  = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonBulkNeedsManual, Message: "Bulk methods need a Manual (BYOK) SMS integration."}
-	errTrial = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonTrialDestination, Message: "The project is on trial, and a recipient is not among its allowed destinations."}
+	errBulk = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonBulkNeedsManual,
+		Message: "Bulk methods need a Manual (BYOK) SMS integration."}
+	errTrial = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonTrialDestination,
+		Message: "The project is on trial, and a recipient is not among its allowed destinations."}
 )
 
 // The values of send_method.
@@ -133,7 +141,8 @@ func proposeNumber(text string) string {
 
 func decodeSend(in *api.Input) (sendRequest, error) {
 	in.Knows("to", "message", "recipients", "check_cost", "msg_list") // each method reads some of them
-	r := sendRequest{method: in.Text("send_method", api.Text{Required: true, OneOf: []string{single, bulkSame, bulkDifferent}})}
+	r := sendRequest{method: in.Text("send_method",
+		api.Text{Required: true, OneOf: []string{single, bulkSame, bulkDifferent}})}
 	message := api.Text{Required: true, Min: 1, Max: 4096}
 	switch r.method {
 	case single:
@@ -185,8 +194,9 @@ func (r *sendRequest) permit(call *api.Call) error {
 	if r.method == bulkDifferent {
 		place = fmt.Sprintf("The message of msg_list.%d", i)
 	}
-	return httpError(422, api.ReasonMessageTooLong, fmt.Sprintf("%s has %d characters of at most %d, which are %d SMS units of %d characters (%s).",
-		place, used.Characters, units.Most*used.Unit, units.Most, used.Unit, used.Alphabet))
+	return httpError(422, api.ReasonMessageTooLong,
+		fmt.Sprintf("%s has %d characters of at most %d, which are %d SMS units of %d characters (%s).",
+			place, used.Characters, units.Most*used.Unit, units.Most, used.Unit, used.Alphabet))
 }
 
 func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) (*api.Job, error) {
@@ -212,7 +222,8 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		job.Died = func() credit.Outcome {
 			key := reference.Key(r.references.Scope+string(job.Reservation), 0)
 			vendor := accounts[0].Integration.Vendor
-			return credit.Outcome{Vendor: vendor, Reference: r.references.Seal(accounts[0], key, "", recipients[0].To, recipients[0].text)}
+			return credit.Outcome{Vendor: vendor,
+				Reference: r.references.Seal(accounts[0], key, "", recipients[0].To, recipients[0].text)}
 		}
 	}
 	job.Run = func(ctx context.Context) (*api.Result, error) {
@@ -228,7 +239,8 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		data := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
 		first := recipients[firstAccepted(recipients)]
 		result := &api.Result{
-			Vendor: first.vendor, VendorID: first.receipt.ID, Attributes: summary(data.Units, recipients), Cause: cause(recipients),
+			Vendor: first.vendor, VendorID: first.receipt.ID, Attributes: summary(data.Units,
+				recipients), Cause: cause(recipients),
 		}
 		if r.method == single {
 			data.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor, first.reference}
@@ -280,12 +292,13 @@ func failure(recipients []recipient) error {
 	e := vendorError(sendErrors, o.vendor, o.err)
 	e.Cause = cause(recipients)
 	e.Uncertain, e.Reference = o.status() == uncertain, o.reference
-	e.Reached = slices.ContainsFunc(recipients, func(p recipient) bool { return upstream.ClassOf(p.err) != upstream.NotSent })
+	e.Reached = slices.ContainsFunc(recipients,
+		func(p recipient) bool { return upstream.ClassOf(p.err) != upstream.NotSent })
 	return e
 }
 
-// decisive returns the first uncertain outcome, else the first that is not accepted, else the zero outcome. A recipient who
-// must not be sent to has no part in it, because no vendor was asked.
+// decisive returns the first uncertain outcome, else the first that is not accepted, else the zero outcome. A recipient
+// who must not be sent to has no part in it, because no vendor was asked.
 func decisive(recipients []recipient) outcome {
 	i := slices.IndexFunc(recipients, func(p recipient) bool { return p.status() == uncertain })
 	if i < 0 {
@@ -367,7 +380,8 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 	response := bulkResponse{acceptance: acceptance{"accepted", first.receipt.ID, first.vendor, first.reference}}
 	if counts := countByStatus(recipients); counts[accepted] < len(recipients) {
 		response.Status = "partial"
-		response.Counts = &bulkCounts{counts[accepted], counts[rejected], counts[uncertain], counts[notAttempted], counts[removed]}
+		response.Counts = &bulkCounts{counts[accepted], counts[rejected], counts[uncertain],
+			counts[notAttempted], counts[removed]}
 	}
 	for _, p := range recipients {
 		if p.receipt.ID != first.receipt.ID {
@@ -376,7 +390,8 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 		if p.reference != first.reference {
 			response.Reference = ""
 		}
-		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.Units, Reference: p.reference}
+		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.Units,
+			Reference: p.reference}
 		if p.Refused {
 			result.Reason = recipientLimit
 		}

@@ -47,7 +47,8 @@ func acceptedBy(vendor, id string) outcome {
 // docs/decisions/sms.md#vendor-outcomes: without an accepted message the client gets the error of the first uncertain
 // recipient, else of the first. The outcome is stored where a byte of any message may have reached a vendor.
 func TestFailure(t *testing.T) {
-	const notSent, noResponse, unusable, rejected, refused = upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused
+	const notSent, noResponse, unusable, rejected, refused = upstream.NotSent, upstream.NoResponse, upstream.Unusable,
+		upstream.Rejected, upstream.CredentialsRefused
 	at := func(vendor string, o outcome) outcome {
 		o.vendor = vendor
 		return o
@@ -64,15 +65,22 @@ func TestFailure(t *testing.T) {
 		{"unusable", []outcome{of(unusable)}, "502 unusable_response a reached uncertain"},
 		{"rejected", []outcome{of(rejected)}, "502 rejected a reached"},
 		{"refused", []outcome{of(refused)}, "502 credentials_refused a reached"},
-		{"no class", []outcome{{vendor: "a", called: true, err: errors.New("odd")}}, "502 unusable_response a reached uncertain"},
+		{"no class", []outcome{{vendor: "a", called: true, err: errors.New("odd")}},
+			"502 unusable_response a reached uncertain"},
 		{"nothing called", []outcome{notCalled(), notCalled()}, "503 not_sent a"},
-		{"the first, whatever comes after", []outcome{of(notSent), at("b", of(rejected)), at("c", of(refused))}, "503 not_sent a reached"},
+		{"the first, whatever comes after", []outcome{of(notSent), at("b", of(rejected)), at("c", of(refused))},
+			"503 not_sent a reached"},
 		{"the first rejected", []outcome{of(rejected), at("b", of(notSent))}, "502 rejected a reached"},
-		{"refused, and the others not asked about", []outcome{of(refused), notCalled(), notCalled()}, "502 credentials_refused a reached"},
-		{"refused, and the others not sent by the next", []outcome{of(refused), at("b", of(notSent))}, "502 credentials_refused a reached"},
-		{"the first uncertain", []outcome{of(rejected), of(notSent), at("b", of(noResponse)), at("c", of(unusable))}, "503 no_response b reached uncertain"},
-		{"the first uncertain, the other way round", []outcome{at("c", of(unusable)), at("b", of(noResponse))}, "502 unusable_response c reached uncertain"},
-		{"uncertain at last", []outcome{of(notSent), of(refused), at("b", of(unusable))}, "502 unusable_response b reached uncertain"},
+		{"refused, and the others not asked about", []outcome{of(refused), notCalled(), notCalled()},
+			"502 credentials_refused a reached"},
+		{"refused, and the others not sent by the next", []outcome{of(refused), at("b", of(notSent))},
+			"502 credentials_refused a reached"},
+		{"the first uncertain", []outcome{of(rejected), of(notSent), at("b", of(noResponse)), at("c", of(unusable))},
+			"503 no_response b reached uncertain"},
+		{"the first uncertain, the other way round", []outcome{at("c", of(unusable)), at("b", of(noResponse))},
+			"502 unusable_response c reached uncertain"},
+		{"uncertain at last", []outcome{of(notSent), of(refused), at("b", of(unusable))},
+			"502 unusable_response b reached uncertain"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := described(failure(delivered(c.outcomes))); got != c.want {
@@ -87,10 +95,12 @@ func TestUndecided(t *testing.T) {
 	r := bulk(single, 1)
 	newFixture(one(accepts)).deliver(t.Context(), nil, r, nil) // without accounts the delivery decides nothing
 	for name, err := range map[string]error{
-		"no delivery": failure(r.recipients), "beside an accepted one": failure(delivered([]outcome{acceptedBy("a", "1"), {}})),
+		"no delivery": failure(r.recipients), "beside an accepted one": failure(delivered([]outcome{acceptedBy("a", "1"),
+			{}})),
 	} {
 		var e *api.Error
-		if !isError(err, api.ErrInternal) || !errors.Is(err, errUndecided) || !errors.As(err, &e) || e.Uncertain || e.Reached {
+		if !isError(err, api.ErrInternal) || !errors.Is(err, errUndecided) || !errors.As(err, &e) || e.Uncertain ||
+			e.Reached {
 			t.Errorf("%s: %+v", name, err)
 		}
 	}
@@ -109,13 +119,20 @@ func TestBulkAcceptance(t *testing.T) {
 		vendor   string
 		statuses string
 	}{
-		{"one call", []outcome{acceptedBy("a", "1"), acceptedBy("a", "1"), acceptedBy("a", "1")}, "accepted", "1", "a", "accepted accepted accepted"},
-		{"without IDs", []outcome{acceptedBy("a", ""), acceptedBy("a", ""), acceptedBy("a", "")}, "accepted", "", "a", "accepted accepted accepted"},
-		{"a call each", []outcome{acceptedBy("a", "1"), acceptedBy("a", "2"), acceptedBy("a", "3")}, "accepted", "", "a", "accepted accepted accepted"},
-		{"two vendors", []outcome{acceptedBy("b", "7"), acceptedBy("b", "7"), acceptedBy("a", "1")}, "accepted", "", "b", "accepted accepted accepted"},
-		{"a part", []outcome{of(upstream.Rejected), acceptedBy("b", "7"), of(upstream.NoResponse)}, "partial", "", "b", "rejected accepted uncertain"},
-		{"a part, the first accepted", []outcome{acceptedBy("a", "1"), of(upstream.CredentialsRefused), notCalled()}, "partial", "", "a", "accepted rejected not_attempted"},
-		{"a part without IDs", []outcome{acceptedBy("a", ""), of(upstream.Unusable), of(upstream.NotSent)}, "partial", "", "a", "accepted uncertain not_attempted"},
+		{"one call", []outcome{acceptedBy("a", "1"), acceptedBy("a", "1"), acceptedBy("a", "1")}, "accepted", "1", "a",
+			"accepted accepted accepted"},
+		{"without IDs", []outcome{acceptedBy("a", ""), acceptedBy("a", ""), acceptedBy("a", "")}, "accepted", "", "a",
+			"accepted accepted accepted"},
+		{"a call each", []outcome{acceptedBy("a", "1"), acceptedBy("a", "2"), acceptedBy("a", "3")}, "accepted", "", "a",
+			"accepted accepted accepted"},
+		{"two vendors", []outcome{acceptedBy("b", "7"), acceptedBy("b", "7"), acceptedBy("a", "1")}, "accepted", "", "b",
+			"accepted accepted accepted"},
+		{"a part", []outcome{of(upstream.Rejected), acceptedBy("b", "7"), of(upstream.NoResponse)}, "partial", "", "b",
+			"rejected accepted uncertain"},
+		{"a part, the first accepted", []outcome{acceptedBy("a", "1"), of(upstream.CredentialsRefused), notCalled()},
+			"partial", "", "a", "accepted rejected not_attempted"},
+		{"a part without IDs", []outcome{acceptedBy("a", ""), of(upstream.Unusable), of(upstream.NotSent)}, "partial", "",
+			"a", "accepted uncertain not_attempted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := sendRequest{method: bulkDifferent}
@@ -134,7 +151,8 @@ func TestBulkAcceptance(t *testing.T) {
 			units := 0
 			for i, result := range got.Results {
 				statuses = append(statuses, string(result.Status))
-				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1, "", "r"}); result != want {
+				if want := (bulkResult{r.recipients[i].given, result.Status, c.outcomes[i].receipt.ID, c.outcomes[i].vendor, i + 1,
+					"", "r"}); result != want {
 					t.Errorf("result %d is %+v, want %+v", i, result, want)
 				}
 				if result.Status == accepted {
@@ -172,7 +190,8 @@ func (b *fixture) caller(mode project.Mode, settings map[string]string) *api.Cal
 	b.client = upstream.New(upstream.Config{TimeoutSeconds: 10})
 	call := &api.Call{Project: &project.Project{ID: "p"}, Mode: mode}
 	for _, p := range b.vendors {
-		call.Integrations = append(call.Integrations, project.Integration{ID: p.name, Kind: project.SMS, Vendor: p.name, Mode: mode, Settings: settings})
+		call.Integrations = append(call.Integrations,
+			project.Integration{ID: p.name, Kind: project.SMS, Vendor: p.name, Mode: mode, Settings: settings})
 	}
 	return call
 }
@@ -199,16 +218,24 @@ func TestSend(t *testing.T) {
 		fails    string
 	}{
 		{"one", []*fakeVendor{one(down), one(accepts)}, single, 1,
-			`{"send_method":"single","message_count":1,"credits_charged":0,"provider_response":{"status":"queued","id":"b1","vendor":"b"}}`, "units=1 accepted=1", "", ""},
-		{"one, after a refused account", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down), one(accepts)}, single, 1, `"vendor":"c"`, "units=1 accepted=1", "with account_refused", ""},
+			`{"send_method":"single","message_count":1,"credits_charged":0,"provider_response":{"status":"queued","id":"b1",` +
+				`"vendor":"b"}}`, "units=1 accepted=1", "", ""},
+		{"one, after a refused account", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down), one(accepts)},
+			single, 1, `"vendor":"c"`, "units=1 accepted=1", "with account_refused", ""},
 		{"one rejected", []*fakeVendor{one(failsWith(upstream.Rejected))}, single, 1, "", "", "", "502 rejected a reached"},
 		{"all", []*fakeVendor{many(accepts)}, bulkSame, 2,
-			`"message_count":2,"credits_charged":0,"provider_response":{"status":"accepted","id":"a1","vendor":"a","results":[{"to":"+94770000000","status":"accepted","id":"a1","vendor":"a","units":1},`,
+			`"message_count":2,"credits_charged":0,"provider_response":{"status":"accepted","id":"a1","vendor":"a",` +
+				`"results":[{"to":"+94770000000","status":"accepted","id":"a1","vendor":"a","units":1},`,
 			"units=2 accepted=2", "", ""},
-		{"through two accounts", []*fakeVendor{paced(inTurn(1, failsWith(upstream.Rejected), down)), many(accepts)}, bulkSame, 100,
-			`"message_count":99,"credits_charged":0,"provider_response":{"status":"partial","id":"","vendor":"b","counts":{"accepted":99,"rejected":1,"uncertain":0,"not_attempted":0},"results":[{"to":"+94770000000","status":"rejected","id":"","vendor":"a","units":1},{"to":"+94770000001","status":"accepted","id":"b1","vendor":"b","units":1},`,
+		{"through two accounts", []*fakeVendor{paced(inTurn(1, failsWith(upstream.Rejected), down)), many(accepts)}, bulkSame,
+			100,
+			`"message_count":99,"credits_charged":0,"provider_response":{"status":"partial","id":"","vendor":"b",` +
+				`"counts":{"accepted":99,"rejected":1,"uncertain":0,"not_attempted":0},"results":[{"to":"+94770000000",` +
+				`"status":"rejected","id":"","vendor":"a","units":1},{"to":"+94770000001","status":"accepted","id":"b1",` +
+				`"vendor":"b","units":1},`,
 			"units=99 accepted=99 rejected=1", "with rejected", ""},
-		{"a part uncertain", []*fakeVendor{one(inTurn(1, failsWith(upstream.Rejected), inTurn(1, panics, accepts)))}, bulkDifferent, 20,
+		{"a part uncertain", []*fakeVendor{one(inTurn(1, failsWith(upstream.Rejected), inTurn(1, panics, accepts)))},
+			bulkDifferent, 20,
 			`"send_method":"bulk_different","message_count":18,`, "units=18 accepted=18 rejected=1 uncertain=1", "panic: ", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -233,7 +260,8 @@ func TestSend(t *testing.T) {
 				if got := strings.Join(attributes, " "); got != c.log {
 					t.Errorf("the log has %s, want %s", got, c.log)
 				}
-				if (result.Cause != nil) != (c.cause != "") || result.Cause != nil && !strings.Contains(result.Cause.Error(), c.cause) {
+				if (result.Cause != nil) != (c.cause != "") ||
+					result.Cause != nil && !strings.Contains(result.Cause.Error(), c.cause) {
 					t.Errorf("the cause is %v, want %q", result.Cause, c.cause)
 				}
 			})
@@ -254,12 +282,16 @@ func TestRecipientLimit(t *testing.T) {
 		unsent  []bool
 		calls   int
 	}{
-		{"none", one(accepts), []bool{false, false}, `"status":"accepted"`, "units=2 accepted=2", "", []bool{false, false}, 2},
+		{"none", one(accepts), []bool{false, false}, `"status":"accepted"`, "units=2 accepted=2", "",
+			[]bool{false, false}, 2},
 		{"the first", one(accepts), []bool{true, false},
-			`"results":[{"to":"+94770000000","status":"not_attempted","id":"","vendor":"","units":1,"reason":"recipient_limit"},{"to":"+94770000001","status":"accepted","id":"a1","vendor":"a","units":1}]`,
+			`"results":[{"to":"+94770000000","status":"not_attempted","id":"","vendor":"","units":1,` +
+				`"reason":"recipient_limit"},{"to":"+94770000001","status":"accepted","id":"a1","vendor":"a","units":1}]`,
 			"units=1 accepted=1 not_attempted=1 recipient_limit=1", "", []bool{true, false}, 1},
-		{"one, and the other is rejected", one(failsWith(upstream.Rejected)), []bool{true, false}, "", "", "502 rejected a reached", []bool{true, true}, 1},
-		{"one, and the other is uncertain", one(failsWith(upstream.NoResponse)), []bool{false, true}, "", "", "503 no_response a reached uncertain", []bool{false, true}, 1},
+		{"one, and the other is rejected", one(failsWith(upstream.Rejected)), []bool{true, false}, "", "",
+			"502 rejected a reached", []bool{true, true}, 1},
+		{"one, and the other is uncertain", one(failsWith(upstream.NoResponse)), []bool{false, true}, "", "",
+			"503 no_response a reached uncertain", []bool{false, true}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -296,8 +328,8 @@ func TestRecipientLimit(t *testing.T) {
 	}
 }
 
-// Each call of a request has a key of its own, which a repetition after a refusal for pace keeps. The key has the reservation's
-// key where credits are reserved, else the request ID (docs/decisions/sms.md#send-keys).
+// Each call of a request has a key of its own, which a repetition after a refusal for pace keeps. The key has the
+// reservation's key where credits are reserved, else the request ID (docs/decisions/sms.md#send-keys).
 func TestKeys(t *testing.T) {
 	for reservation, id := range map[credit.Key]string{"": "r1", "1767225600000000-abcdef0": "1767225600000000-abcdef0"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -311,14 +343,16 @@ func TestKeys(t *testing.T) {
 			job.Reservation = reservation
 			_, err = job.Run(t.Context())
 			prefix := "p/production/" + id
-			if want := []string{prefix + "/0", prefix + "/0", prefix + "/0", prefix + "/100"}; err != nil || !slices.Equal(b.vendors[0].keys, want) {
+			if want := []string{prefix + "/0", prefix + "/0", prefix + "/0", prefix + "/100"}; err != nil ||
+				!slices.Equal(b.vendors[0].keys, want) {
 				t.Errorf("%v, %v; want %v", b.vendors[0].keys, err, want)
 			}
 		})
 	}
 }
 
-// openapi.yaml#SmsBulkCounts: removed recipients are not accepted or charged (docs/decisions/sms.md#removed-recipients).
+// openapi.yaml#SmsBulkCounts: removed recipients are not accepted or charged
+// (docs/decisions/sms.md#removed-recipients).
 func TestRemoved(t *testing.T) {
 	r := bulk(bulkSame, 5)
 	o := acceptedBy("a", "1")
@@ -328,8 +362,12 @@ func TestRemoved(t *testing.T) {
 	record([]*recipient{&r.recipients[4]}, of(upstream.Rejected))
 	response := bulkAcceptance(r.recipients)
 	data, err := json.Marshal(response)
-	want := `"counts":{"accepted":2,"rejected":1,"uncertain":0,"not_attempted":0,"removed":2},"batches":[{"id":"1","vendor":"a","reference":"r1","recipients":3,"duplicates_removed":1,"invalid_numbers":0,"mask_blocked_numbers":1}],"results":[{"to":"+94770000000","status":"accepted","id":"1","vendor":"a","units":1,"reference":"r1"},`
-	if err != nil || !strings.Contains(string(data), want) || response.Status != "partial" || acceptedUnits(r.recipients) != 2 {
+	want := `"counts":{"accepted":2,"rejected":1,"uncertain":0,"not_attempted":0,"removed":2},"batches":[{"id":"1",` +
+		`"vendor":"a","reference":"r1","recipients":3,"duplicates_removed":1,"invalid_numbers":0,` +
+		`"mask_blocked_numbers":1}],"results":[{"to":"+94770000000","status":"accepted","id":"1","vendor":"a","units":1,` +
+		`"reference":"r1"},`
+	if err != nil || !strings.Contains(string(data), want) || response.Status != "partial" ||
+		acceptedUnits(r.recipients) != 2 {
 		t.Errorf("%s, %d units, %v", data, acceptedUnits(r.recipients), err)
 	}
 	if log := fmt.Sprint(summary(2, r.recipients)); log != "[units=2 accepted=2 rejected=1 removed=2]" {
@@ -372,7 +410,8 @@ func TestPrepareSend(t *testing.T) {
 				call.Project = c.project
 			}
 			job, err := b.prepareSend(t.Context(), call, c.request)
-			if want, ok := errors.AsType[*api.Error](c.want); ok != isError(err, want) || (err == nil) != (job != nil) || job != nil && !job.Irrevocable || b.vendors[0].calls != 0 {
+			if want, ok := errors.AsType[*api.Error](c.want); ok != isError(err, want) || (err == nil) != (job != nil) ||
+				job != nil && !job.Irrevocable || b.vendors[0].calls != 0 {
 				t.Errorf("%v with %d calls, want %v", err, b.vendors[0].calls, c.want)
 			}
 		})
@@ -381,7 +420,8 @@ func TestPrepareSend(t *testing.T) {
 	call := b.caller(project.BYOK, nil)
 	call.Integrations[0].Vendor = "unknown"
 	incomplete := httpError(422, api.ReasonIntegrationIncomplete, call.NoIntegration(nil).Message)
-	if _, err := b.prepareSend(t.Context(), call, bulk(single, 1)); !isError(err, incomplete) || !errors.Is(err, upstream.ErrIncomplete) {
+	if _, err := b.prepareSend(t.Context(), call, bulk(single, 1)); !isError(err, incomplete) ||
+		!errors.Is(err, upstream.ErrIncomplete) {
 		t.Errorf("an unknown vendor: %v", err)
 	}
 	if _, err := b.prepareBalance(t.Context(), call, struct{}{}); !isError(err, incomplete) {
@@ -411,7 +451,10 @@ func (a fakeReporter) CheckCost(ctx context.Context, to []string, text string) (
 // withBalances makes the vendors return balances and estimates.
 func (b *fixture) withBalances() *fixture {
 	for i, p := range b.vendors {
-		b.group.vendors[i].New = func(*upstream.Client, upstream.Account) vendors.Adapter { return fakeReporter{fakeAdapter{p}} }
+		b.group.vendors[i].New = func(*upstream.Client,
+			upstream.Account) vendors.Adapter {
+			return fakeReporter{fakeAdapter{p}}
+		}
 	}
 	return b
 }
@@ -424,8 +467,10 @@ func TestBalance(t *testing.T) {
 		want *api.Error // nil: a balance
 	}{
 		{"accepts", accepts, nil},
-		{"rejects", failsWith(upstream.Rejected), httpError(422, api.ReasonBalanceUnavailable, "The SMS provider returned no balance for these credentials.")},
-		{"refuses", failsWith(upstream.CredentialsRefused), httpError(422, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials.")},
+		{"rejects", failsWith(upstream.Rejected),
+			httpError(422, api.ReasonBalanceUnavailable, "The SMS provider returned no balance for these credentials.")},
+		{"refuses", failsWith(upstream.CredentialsRefused),
+			httpError(422, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials.")},
 		{"down", down, httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached.")},
 		{"hangs", hangs, httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond.")},
 		{"unusable", failsWith(upstream.Unusable), api.ErrInternal},
@@ -449,7 +494,8 @@ func TestBalance(t *testing.T) {
 					}
 					return
 				}
-				if err != nil || result.Vendor != "a" || !reflect.DeepEqual(result.Data, balanceResult{"sms_provider_direct", "12.50 LKR", &providerBalance{"12.50 LKR"}}) {
+				if err != nil || result.Vendor != "a" ||
+					!reflect.DeepEqual(result.Data, balanceResult{"sms_provider_direct", "12.50 LKR", &providerBalance{"12.50 LKR"}}) {
 					t.Errorf("%+v, %v", result, err)
 				}
 			})
@@ -473,9 +519,10 @@ func TestCheckCost(t *testing.T) {
 	check.checkCost = true
 	check.add("0771234567", strings.Repeat("අ", 68))
 	check.add("0771234568", strings.Repeat("අ", 68))
-	computed := vendors.Campaign{Method: bulkSame, Type: "sms", Sender: "Me", Cost: "2.580", Numbers: "2", Parts: []vendors.CampaignMessage{
-		{Message: check.recipients[0].text, Unicode: "1", Size: "2", PerSMS: "0.645", Cost: "1.290"},
-	}}
+	computed := vendors.Campaign{Method: bulkSame, Type: "sms", Sender: "Me", Cost: "2.580", Numbers: "2",
+		Parts: []vendors.CampaignMessage{
+			{Message: check.recipients[0].text, Unicode: "1", Size: "2", PerSMS: "0.645", Cost: "1.290"},
+		}}
 	whole := bulk(bulkSame, 3)
 	whole.checkCost = true
 	for _, c := range []struct {
@@ -491,13 +538,16 @@ func TestCheckCost(t *testing.T) {
 		{"computed, as the vendor has no estimate", native, false, panics, check, 0, computed},
 		{"computed, as the integration wants", priced, true, panics, check, 0, computed},
 		{"of a whole price", map[string]string{vendors.UnitPrice: "2"}, false, panics, whole, 0, vendors.Campaign{
-			Method: bulkSame, Type: "sms", Cost: "6.00", Numbers: "3", Parts: []vendors.CampaignMessage{{Message: "m", Unicode: "0", Size: "1", PerSMS: "2.00", Cost: "2.00"}},
+			Method: bulkSame, Type: "sms", Cost: "6.00", Numbers: "3", Parts: []vendors.CampaignMessage{{Message: "m",
+				Unicode: "0", Size: "1", PerSMS: "2.00", Cost: "2.00"}},
 		}},
 		{"without a price", nil, false, panics, check, 0, errNoUnitPrice},
 		{"with a price that is none", map[string]string{vendors.UnitPrice: "1,5"}, true, panics, check, 0, errNoUnitPrice},
-		{"the vendor's", native, true, accepts, check, 1, vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.recipients[0].text}},
+		{"the vendor's", native, true, accepts, check, 1,
+			vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.recipients[0].text}},
 		{"the vendor rejects", native, true, failsWith(upstream.Rejected), check, 1, callErrors[upstream.Rejected]},
-		{"the vendor refuses", native, true, failsWith(upstream.CredentialsRefused), check, 1, callErrors[upstream.CredentialsRefused]},
+		{"the vendor refuses", native, true, failsWith(upstream.CredentialsRefused), check, 1,
+			callErrors[upstream.CredentialsRefused]},
 		{"the vendor hangs", native, true, hangs, check, 1, callErrors[upstream.NoResponse]},
 		{"the vendor is down", native, true, down, check, 1, callErrors[upstream.NotSent]},
 		{"an unusable response of the vendor", native, true, noClass, check, 1, callErrors[upstream.Unusable]},
@@ -523,7 +573,8 @@ func TestCheckCost(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := sendResult{Method: bulkSame, Units: requestedUnits(c.request.recipients), Provider: costResponse{"success", c.want.(vendors.Campaign)}}
+				want := sendResult{Method: bulkSame, Units: requestedUnits(c.request.recipients),
+					Provider: costResponse{"success", c.want.(vendors.Campaign)}}
 				if !reflect.DeepEqual(result.Data, want) || result.Vendor != "a" {
 					t.Errorf("%+v of %s, want %+v", result.Data, result.Vendor, want)
 				}
@@ -539,7 +590,8 @@ func TestProposeNumber(t *testing.T) {
 		"94771234567": e164, "771234567": e164, "077 123 4567": e164, "0094771234567": e164, "00 94 77 123 45 67": e164,
 		"+94 77 123 4567": e164, "+94 (0)77-1234567": e164, "077.123.4567": e164, "077-123-4567": e164, " 0771234567": e164,
 		"077\u00a0123\u00a04567": e164, "\u202a+94771234567\u202c": e164, "077\u2011123\u20114567": e164,
-		"": "", "0671234567": "", "07712345678": "", "077123456": "", "+1771234567": "", "+94671234567": "", "077 123 456x": "",
+		"": "", "0671234567": "", "07712345678": "", "077123456": "", "+1771234567": "", "+94671234567": "",
+		"077 123 456x":  "",
 		"++94771234567": "", "94 94 771234567": "", "+0771234567": "",
 	} {
 		if got := proposeNumber(given); got != want {

@@ -16,15 +16,19 @@ import (
 
 // callErrors are the responses to a failed status call (openapi.yaml#getSmsStatus) or cost check of a vendor.
 var callErrors = map[upstream.Class]*api.Error{
-	upstream.NotSent:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
-	upstream.NoResponse:         httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
-	upstream.TooFast:            httpError(503, api.ReasonVendorUnreachable, "The SMS provider gets too many requests of the account: ask later."),
-	upstream.Unusable:           httpError(502, api.ReasonVendorResponseUnusable, "The SMS provider's response was unexpected."),
-	upstream.Rejected:           httpError(502, api.ReasonVendorRejected, "The SMS provider refused the request."),
-	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials."),
+	upstream.NotSent:    httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
+	upstream.NoResponse: httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
+	upstream.TooFast: httpError(503, api.ReasonVendorUnreachable,
+		"The SMS provider gets too many requests of the account: ask later."),
+	upstream.Unusable: httpError(502, api.ReasonVendorResponseUnusable,
+		"The SMS provider's response was unexpected."),
+	upstream.Rejected: httpError(502, api.ReasonVendorRejected, "The SMS provider refused the request."),
+	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused,
+		"The SMS provider refused the integration's credentials."),
 }
 
-var errNoReference = httpError(404, api.ReasonReferenceNotFound, "There is no such reference in this project and environment.")
+var errNoReference = httpError(404, api.ReasonReferenceNotFound,
+	"There is no such reference in this project and environment.")
 
 type statusResult struct {
 	Reference string        `json:"reference"`
@@ -52,7 +56,8 @@ func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) 
 	i := slices.IndexFunc(call.Integrations, func(in project.Integration) bool { return in.Vendor == vendor })
 	if i < 0 {
 		e := call.NoIntegration(nil)
-		e.Message = fmt.Sprintf("The project has no active sms integration with %s, the vendor of the send, in %s.", vendor, call.Environment)
+		e.Message = fmt.Sprintf("The project has no active sms integration with %s, the vendor of the send, in %s.",
+			vendor, call.Environment)
 		return nil, e
 	}
 	call.Integrations = call.Integrations[i : i+1]
@@ -65,7 +70,8 @@ func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) 
 		if err != nil {
 			return nil, vendorError(callErrors, vendor, err)
 		}
-		result := statusResult{text, found.State, vendor, &found.Word, found.Reason, cache.Clock{}.Now().UTC().Truncate(time.Second)}
+		result := statusResult{text, found.State, vendor, &found.Word, found.Reason,
+			cache.Clock{}.Now().UTC().Truncate(time.Second)}
 		if found.Word == "" {
 			result.Word = nil
 		}

@@ -81,7 +81,8 @@ func TestWordsForClients(t *testing.T) {
 	}
 }
 
-// statusAfter sends a message, and returns the state that the vendor then reports with its reason, or the class of the failure.
+// statusAfter sends a message, and returns the state that the vendor then reports with its reason, or the class of the
+// failure.
 func statusAfter(t *testing.T, vendor, word string, lost int) string {
 	t.Helper()
 	s, err := sandbox.Start()
@@ -89,7 +90,8 @@ func statusAfter(t *testing.T, vendor, word string, lost int) string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rules := []sandbox.Rule{{Operation: "status", Outcome: sandbox.Outcome(word)}, {Operation: "send", Outcome: sandbox.Closed}}
+	rules := []sandbox.Rule{{Operation: "status", Outcome: sandbox.Outcome(word)},
+		{Operation: "send", Outcome: sandbox.Closed}}
 	if err := s.SetRules(rules[:1+min(lost, 1)]...); err != nil {
 		t.Fatal(err)
 	}
@@ -115,12 +117,14 @@ func statusAfter(t *testing.T, vendor, word string, lost int) string {
 	if absent := got.State == vendors.StateNotFound; absent || vendor == "twilio" && lost > 0 && got.Reason == "" {
 		send := send
 		send.IsBy = func(upstream.Account) bool { return false }
-		if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send); err != nil || got.Reason != vendors.ReasonOtherAccount || got.Word != "" && !absent {
+		if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send); err != nil ||
+			got.Reason != vendors.ReasonOtherAccount || got.Word != "" && !absent {
 			t.Errorf("another account: %+v, %v", got, err)
 		}
 		s.Forget()
 		send.IsOf = send.IsBy
-		if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send); err != nil || got.Reason != vendors.ReasonOtherAccount || len(s.Calls()) > 0 {
+		if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send); err != nil ||
+			got.Reason != vendors.ReasonOtherAccount || len(s.Calls()) > 0 {
 			t.Errorf("another owner: %+v, %v, %d calls", got, err, len(s.Calls()))
 		}
 	}
@@ -128,9 +132,11 @@ func statusAfter(t *testing.T, vendor, word string, lost int) string {
 		for name, other := range map[string]vendors.PastSend{
 			"five minutes before": {Ended: send.Ended.Add(-5 * time.Minute), IsOf: send.IsOf, IsTo: send.IsTo},
 			"another number":      {Ended: send.Ended, IsOf: send.IsOf, IsTo: func(string, string) bool { return false }},
-			"another text":        {Ended: send.Ended, IsOf: send.IsOf, IsTo: func(number, body string) bool { return send.IsTo(number, body+".") }},
+			"another text": {Ended: send.Ended, IsOf: send.IsOf,
+				IsTo: func(number, body string) bool { return send.IsTo(number, body+".") }},
 		} {
-			if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], other); err != nil || got.Reason != vendors.ReasonInconclusive {
+			if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], other); err != nil ||
+				got.Reason != vendors.ReasonInconclusive {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
 		}

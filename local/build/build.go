@@ -31,8 +31,8 @@ func Functions(ctx context.Context, functions []template.Function) (map[string]s
 	return paths, Packages(ctx, dir+string(filepath.Separator), packages...)
 }
 
-// Packages builds packages of the module, with the functions' flags, into a binary, or into a folder whose name ends with
-// a slash. Two processes do not write one output at a time.
+// Packages builds packages of the module, with the functions' flags, into a binary, or into a folder whose name ends
+// with a slash. Two processes do not write one output at a time.
 func Packages(ctx context.Context, output string, packages ...string) error {
 	root, err := workdir.Root()
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 const Variable = "CHROMIUM"
 
 // ErrNone reports that this machine has no browser for the PDF function.
-var ErrNone = errors.New("no browser for PDFs: the layer's runs on x86-64 Linux only; set " + Variable + " to the path of Chrome or Chromium")
+var ErrNone = errors.New("no browser for PDFs: the layer's runs on x86-64 Linux only; set " + Variable +
+	" to the path of Chrome or Chromium")
 
 // Path returns the browser's path, after unpacking the layer if the layer has changed.
 func Path(ctx context.Context, progress func(string)) (string, error) {
@@ -74,7 +75,8 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 // digest returns a text that differs for each version of the layer.
 func digest(source string) (string, error) {
 	sum := sha256.New()
-	for _, name := range []string{"box.js", "build.sh", "fonts.conf", "fonts.py", "fonts.txt", "package-lock.json", "package.json", "requirements.txt"} {
+	for _, name := range []string{"box.js", "build.sh", "fonts.conf", "fonts.py", "fonts.txt", "package-lock.json",
+		"package.json", "requirements.txt"} {
 		content, err := os.ReadFile(filepath.Join(source, name))
 		if err != nil {
 			return "", err

@@ -22,8 +22,8 @@ const pack = `const fs = require("fs"), zlib = require("zlib")
 const [from, to] = process.argv.slice(1)
 fs.writeFileSync(to, zlib.brotliCompressSync(fs.readFileSync(from), { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }))`
 
-// TestSize: where browser and function grow beyond what Lambda takes, the build names the fonts that go, in the order of the
-// list, and succeeds without them (docs/decisions/pdf.md#pdf-fonts).
+// TestSize: where browser and function grow beyond what Lambda takes, the build names the fonts that go, in the order
+// of the list, and succeeds without them (docs/decisions/pdf.md#pdf-fonts).
 func TestSize(t *testing.T) {
 	const korean = "noto-sans-kr (5.9 MiB)"
 	for _, c := range []struct {
@@ -34,7 +34,8 @@ func TestSize(t *testing.T) {
 	}{
 		{"a browser 10 MiB larger", 10, 0, 0, []string{korean}},
 		{"a browser 10 MiB larger, without that font", 10, 0, 1, nil},
-		{"a function 10 MiB larger, and the browser", 10, 10, 0, []string{korean, "noto-sans-jp (5.2 MiB)", "noto-sans-sc (10.1 MiB)"}},
+		{"a function 10 MiB larger, and the browser", 10, 10, 0,
+			[]string{korean, "noto-sans-jp (5.2 MiB)", "noto-sans-sc (10.1 MiB)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -83,7 +84,8 @@ func TestSize(t *testing.T) {
 			}
 			write("node_modules/@sparticuz/chromium/LICENSE", 0)
 			write("lib/libraries", rest)
-			for name, from := range map[string]string{"chromium": write("browser", browserBytes+c.browser*mebibyte), "al2023.tar": "lib"} {
+			for name, from := range map[string]string{"chromium": write("browser", browserBytes+c.browser*mebibyte),
+				"al2023.tar": "lib"} {
 				if strings.HasSuffix(name, ".tar") {
 					run("tar", "-cf", name, from)
 					from = name

@@ -86,21 +86,25 @@ func rich(credit.Prices) int64 { return plenty }
 
 // plans is the table of projects.
 var plans = []plan{
-	{name: "managed", about: "every integration Managed, 10,000,000 credits", mode: project.Managed, all: true, credits: rich},
+	{name: "managed", about: "every integration Managed, 10,000,000 credits", mode: project.Managed,
+		all: true, credits: rich},
 	{name: "byok", about: "every integration Manual (BYOK), no credits", mode: project.BYOK, all: true},
 	{name: "broke", about: "as managed, no credits", mode: project.Managed, faults: noCredits},
 	{name: "race", about: "as managed, credits for exactly 100 barcodes", mode: project.Managed,
 		credits: func(p credit.Prices) int64 { return 100 * p[credit.Barcode] }, faults: noCredits},
 	{name: "paused", about: "as managed, paused", mode: project.Managed, credits: rich, paused: true,
 		faults: []Fault{{"paused", "every request gets 503 project_paused"}}},
-	{name: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, credits: rich, trial: []string{"0771234567"}},
+	{name: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, credits: rich,
+		trial: []string{"0771234567"}},
 	{name: "limited", about: "as managed, 5 requests in 60 s", mode: project.Managed, credits: rich, limit: narrow},
 	{name: "bare", about: "no integrations", credits: rich,
 		faults: []Fault{{"integrations", "it has credentials and no active integration"}}},
 	{name: "incomplete", about: "Manual integrations without secrets or settings", mode: project.BYOK, bare: true,
 		faults: []Fault{{"integration", " lacks settings ["}, {"integration", " lacks secret fields ["}}},
-	{name: "unreachable", about: "Managed, vendors on a closed port", mode: project.Managed, closed: len(table), credits: rich},
-	{name: "failover", about: "Managed, each chain's first vendor on a closed port", mode: project.Managed, closed: 1, credits: rich},
+	{name: "unreachable", about: "Managed, vendors on a closed port", mode: project.Managed,
+		closed: len(table), credits: rich},
+	{name: "failover", about: "Managed, each chain's first vendor on a closed port", mode: project.Managed,
+		closed: 1, credits: rich},
 }
 
 // suffixes end the client IDs.
@@ -143,7 +147,8 @@ func Create(ctx context.Context, to Target) ([]Project, error) {
 	group.SetLimit(4)
 	for i, p := range plans {
 		faults := append([]Fault{{"limits", "no daily limit"}}, p.faults...) // no project has one by default
-		projects[i] = Project{ID: ID(p.name), Name: p.name, About: p.about, Faults: faults, Credentials: map[project.Environment]Credential{}}
+		projects[i] = Project{ID: ID(p.name), Name: p.name, About: p.about, Faults: faults,
+			Credentials: map[project.Environment]Credential{}}
 		for _, env := range project.Environments() {
 			projects[i].Credentials[env] = CredentialOf(p.name, env)
 		}
@@ -194,7 +199,8 @@ func (to Target) create(ctx context.Context, p plan) error {
 		})
 	}
 	_, err := to.Projects.CreateProject(ctx, project.Project{
-		ID: id, Name: "Demo: " + p.name, Paused: p.paused, Limit: cmp.Or(p.limit, wide), Trial: p.trial != nil, TrialDestinations: p.trial,
+		ID: id, Name: "Demo: " + p.name, Paused: p.paused, Limit: cmp.Or(p.limit,
+			wide), Trial: p.trial != nil, TrialDestinations: p.trial,
 	}, integrations...)
 	if err == nil {
 		err = errors.Join(to.Projects.AddCredential(ctx, id, credentials...), to.wallet(ctx, p))
@@ -248,7 +254,8 @@ func (to Target) accounts(ctx context.Context, owner string) error {
 	for _, v := range table {
 		for _, env := range project.Environments() {
 			if len(sandbox.Accounts[v.name]) > 0 {
-				changes[v.kind] = append(changes[v.kind], secret.Change{Environment: env, Vendor: v.name, After: sandbox.Accounts[v.name]})
+				changes[v.kind] = append(changes[v.kind],
+					secret.Change{Environment: env, Vendor: v.name, After: sandbox.Accounts[v.name]})
 			}
 		}
 	}

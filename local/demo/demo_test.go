@@ -122,12 +122,14 @@ func TestCreate(t *testing.T) {
 	for _, p := range created {
 		want := wants[p.Name]
 		for _, env := range project.Environments() {
-			rec, got, err := cache.Authenticate(t.Context(), p.Credentials[env].ClientID, p.Credentials[env].ClientSecret, string(env))
+			rec, got, err := cache.Authenticate(t.Context(), p.Credentials[env].ClientID,
+				p.Credentials[env].ClientSecret, string(env))
 			if err != nil || got != env {
 				t.Errorf("%s %s: %v", p.ID, env, err)
 				continue
 			}
-			if rec.Paused != want.paused || rec.Trial != want.trial || rec.Limit.Requests != want.requests || rec.Limit.Window != time.Minute {
+			if rec.Paused != want.paused || rec.Trial != want.trial || rec.Limit.Requests != want.requests ||
+				rec.Limit.Window != time.Minute {
 				t.Errorf("%s: %+v", p.ID, rec.Project)
 			}
 			chain := rec.Active(project.SMS, env)
@@ -138,7 +140,8 @@ func TestCreate(t *testing.T) {
 				}
 				endpoints += in.Settings["endpoint"]
 				fields, err := to.Secrets.Fields(t.Context(), project.SMS, secret.Owner(in.Mode, p.ID), env, in.Vendor)
-				if err != nil || in.Mode != want.mode || (len(fields) > 0) != want.secret || (in.Settings["sender_id"] != "") != want.secret {
+				if err != nil || in.Mode != want.mode || (len(fields) > 0) != want.secret ||
+					(in.Settings["sender_id"] != "") != want.secret {
 					t.Errorf("%s: %+v with %d secret fields, %v", p.ID, in, len(fields), err)
 				}
 			}

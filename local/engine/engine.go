@@ -34,7 +34,8 @@ type Engine struct {
 	process *process.Process // nil when another program runs the engine
 }
 
-// Start fetches the engine if the cache lacks the engine, starts an engine in memory and returns when the engine responds.
+// Start fetches the engine if the cache lacks the engine, starts an engine in memory and returns when the engine
+// responds.
 func Start(ctx context.Context, options Options) (*Engine, error) {
 	if url := os.Getenv(EndpointVariable); url != "" {
 		return &Engine{URL: url}, nil
@@ -65,8 +66,8 @@ func Start(ctx context.Context, options Options) (*Engine, error) {
 	return nil, fmt.Errorf("DynamoDB Local: %w", err)
 }
 
-// Java returns the path of the Java that runs the engine, or an error that says what to install. The path is empty where
-// another program runs the engine.
+// Java returns the path of the Java that runs the engine, or an error that says what to install. The path is empty
+// where another program runs the engine.
 func Java() (string, error) {
 	if os.Getenv(EndpointVariable) != "" {
 		return "", nil
@@ -86,7 +87,8 @@ func launch(ctx context.Context, java, lib string, options Options) (*Engine, er
 	}
 	// A large young generation: the engine keeps the items outside the heap, and nearly all of its objects die young.
 	// -sharedDb: without it every access key has tables of its own.
-	cmd := exec.Command(java, "-Xmx512m", "-Xmn384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path="+lib,
+	cmd := exec.Command(java, "-Xmx512m", "-Xmn384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Djava.library.path="+lib,
 		"-cp", filepath.Join(lib, "*"), "software.amazon.dynamodb.services.local.main.ServerRunner",
 		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
 	cmd.Dir = filepath.Dir(lib)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// tools gives a PATH that holds only the named scripts, and links to those programs that have no script. The current folder
-// is a new module.
+// tools gives a PATH that holds only the named scripts, and links to those programs that have no script. The current
+// folder is a new module.
 func tools(t *testing.T, scripts map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,8 +53,10 @@ func TestMissing(t *testing.T) {
 	}{
 		{"no java", map[string]string{"mvn": "exit 0"}, "no `java` on the PATH"},
 		{"no mvn", map[string]string{"java": "exit 0"}, "no `mvn` on the PATH"},
-		{"no registry", map[string]string{"java": "exit 0", "mvn": "echo cannot reach it; exit 1"}, "with Maven failed (is its registry reachable?): exit status 1\ncannot reach it"},
-		{"a broken engine", map[string]string{"java": "exit 7", "mvn": copies, "mkdir": ""}, "it ended while starting: exit status 7"},
+		{"no registry", map[string]string{"java": "exit 0", "mvn": "echo cannot reach it; exit 1"},
+			"with Maven failed (is its registry reachable?): exit status 1\ncannot reach it"},
+		{"a broken engine", map[string]string{"java": "exit 7", "mvn": copies, "mkdir": ""},
+			"it ended while starting: exit status 7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tools(t, c.scripts)

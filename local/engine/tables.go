@@ -24,7 +24,8 @@ func Client(url string) *dynamodb.Client {
 
 // CreateTables creates the template's tables. names holds names by logical ID; other tables have the template's names.
 // The engine knows no tags, no point-in-time recovery and no deletion protection.
-func CreateTables(ctx context.Context, client *dynamodb.Client, from *template.Template, names map[string]string) error {
+func CreateTables(ctx context.Context, client *dynamodb.Client, from *template.Template,
+	names map[string]string) error {
 	for _, table := range from.Tables {
 		name := table.Name
 		if given, ok := names[table.LogicalID]; ok {

@@ -102,7 +102,8 @@ func Load(t *template.Template, folder, name string) ([]byte, error) {
 	}
 	c, ok := all[name]
 	if !ok {
-		return nil, errors.New(name + " is neither a file of the form NAME.json nor a case of " + filepath.Join(folder, "cases.json"))
+		return nil, errors.New(name + " is neither a file of the form NAME.json nor a case of " +
+			filepath.Join(folder, "cases.json"))
 	}
 	_, event, err := c.Event(t)
 	return event, err

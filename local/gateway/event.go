@@ -43,7 +43,8 @@ func newEvent(state *requestState) event {
 		port = "80"
 	}
 	headers.Set("Host", r.Host)
-	headers.Set("X-Amzn-Trace-Id", fmt.Sprintf("Root=1-%08x-%s", state.at.Unix(), strings.ReplaceAll(state.id, "-", "")[:24]))
+	headers.Set("X-Amzn-Trace-Id",
+		fmt.Sprintf("Root=1-%08x-%s", state.at.Unix(), strings.ReplaceAll(state.id, "-", "")[:24]))
 	headers.Set("X-Forwarded-For", address)
 	headers.Set("X-Forwarded-Port", port)
 	headers.Set("X-Forwarded-Proto", "http")
@@ -85,8 +86,10 @@ func newEvent(state *requestState) event {
 // identity returns the client's identity, with null for what only an authorizer finds out.
 func identity(r *http.Request) map[string]any {
 	fields := map[string]any{
-		"accessKey": nil, "accountId": nil, "caller": nil, "cognitoAuthenticationProvider": nil, "cognitoAuthenticationType": nil,
-		"cognitoIdentityId": nil, "cognitoIdentityPoolId": nil, "principalOrgId": nil, "sourceIp": sourceIP(r), "user": nil,
+		"accessKey": nil, "accountId": nil, "caller": nil, "cognitoAuthenticationProvider": nil,
+		"cognitoAuthenticationType": nil,
+		"cognitoIdentityId":         nil, "cognitoIdentityPoolId": nil, "principalOrgId": nil, "sourceIp": sourceIP(r),
+		"user":      nil,
 		"userAgent": nil, "userArn": nil,
 	}
 	if agent := r.UserAgent(); agent != "" {

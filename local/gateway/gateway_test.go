@@ -252,7 +252,8 @@ func TestEvent(t *testing.T) {
 		{"method", got["httpMethod"], "PUT"},
 		{"path parameters", got["pathParameters"], map[string]any{"base": "a%2Fb", "target": "x"}},
 		{"query", got["queryStringParameters"], map[string]any{"q": "a b c", "empty": "", "bad": "%zz"}},
-		{"query lists", got["multiValueQueryStringParameters"], map[string]any{"q": []any{"1", "a b c"}, "empty": []any{""}, "bad": []any{"%zz"}}},
+		{"query lists", got["multiValueQueryStringParameters"],
+			map[string]any{"q": []any{"1", "a b c"}, "empty": []any{""}, "bad": []any{"%zz"}}},
 		{"header", got["headers"].(map[string]any)["X-Two"], "2"},
 		{"header list", got["multiValueHeaders"].(map[string]any)["X-Two"], []any{"1", "2"}},
 		{"forwarded", got["headers"].(map[string]any)["X-Forwarded-For"], "10.0.0.1, 127.0.0.1"},
@@ -267,7 +268,8 @@ func TestEvent(t *testing.T) {
 		}
 	}
 	bare := event(t, url, "GET", "/api/v1/echo", nil)
-	for _, name := range []string{"body", "queryStringParameters", "multiValueQueryStringParameters", "pathParameters", "stageVariables"} {
+	for _, name := range []string{"body", "queryStringParameters", "multiValueQueryStringParameters",
+		"pathParameters", "stageVariables"} {
 		if v, ok := bare[name]; !ok || v != nil {
 			t.Errorf("%s of a bare request: %v", name, v)
 		}
@@ -332,14 +334,20 @@ func TestGatewayResponses(t *testing.T) {
 		{"error", "/api/v1/echo", `{"do":"error"}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"death", "/api/v1/echo", `{"do":"exit","n":1}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"init", "/dead", ``, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"function's time-out", "/api/v1/echo", `{"do":"sleep","n":60000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"function's time-out", "/api/v1/echo", `{"do":"sleep","n":60000}`, nil, "", 500,
+			`{"code":"internal_error","id":"ID"}`},
 		{"integration's time-out", "/api/v1/hasty", `{"do":"sleep","n":1500}`, nil, "", 503, `{"code":"late"}`},
 		{"over 6 MB out", "/api/v1/echo", `{"do":"big","n":6300000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"no object", "/api/v1/echo", `{"do":"respond","response":null}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"no status", "/api/v1/echo", `{"do":"respond","response":{"body":"x"}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"body no text", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"body":{}}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"unknown field", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"status":1}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"no base64", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"body":"!","isBase64Encoded":true}}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
+		{"no object", "/api/v1/echo", `{"do":"respond","response":null}`, nil, "", 500,
+			`{"code":"internal_error","id":"ID"}`},
+		{"no status", "/api/v1/echo", `{"do":"respond","response":{"body":"x"}}`, nil, "", 500,
+			`{"code":"internal_error","id":"ID"}`},
+		{"body no text", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"body":{}}}`, nil, "", 500,
+			`{"code":"internal_error","id":"ID"}`},
+		{"unknown field", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"status":1}}`, nil, "", 500,
+			`{"code":"internal_error","id":"ID"}`},
+		{"no base64", "/api/v1/echo", `{"do":"respond","response":{"statusCode":200,"body":"!","isBase64Encoded":true}}`, nil,
+			"", 500, `{"code":"internal_error","id":"ID"}`},
 		{"a stream where none belongs", "/not-stream", ``, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -362,7 +370,8 @@ func TestGatewayResponses(t *testing.T) {
 
 // TestThrottle checks that a route lets its burst through and then its rate, whatever is asked of the others.
 func TestThrottle(t *testing.T) {
-	text := strings.Replace(stack, "      GatewayResponses:", `      MethodSettings: [{ResourcePath: /*, HttpMethod: '*', ThrottlingRateLimit: 2, ThrottlingBurstLimit: 5}, {ResourcePath: /~1api~1v1~1only-get, HttpMethod: GET, ThrottlingRateLimit: 1, ThrottlingBurstLimit: 1}]
+	text := strings.Replace(stack, "      GatewayResponses:",
+		`      MethodSettings: [{ResourcePath: /*, HttpMethod: '*', ThrottlingRateLimit: 2, ThrottlingBurstLimit: 5}, {ResourcePath: /~1api~1v1~1only-get, HttpMethod: GET, ThrottlingRateLimit: 1, ThrottlingBurstLimit: 1}]
       GatewayResponses:
         THROTTLED:
           StatusCode: '429'
@@ -370,9 +379,11 @@ func TestThrottle(t *testing.T) {
           ResponseTemplates: {application/json: '{"code":"slow down","id":"$context.requestId"}'}`, 1)
 	url, log := serve(t, text, lambda.Options{})
 	ask := func(target string) int {
-		response, text := send(t, url, "POST", target, strings.NewReader(strings.Repeat("x", 1<<20)), "X-Probe", `{"do":"respond","response":{"statusCode":200}}`)
+		response, text := send(t, url, "POST", target, strings.NewReader(strings.Repeat("x", 1<<20)), "X-Probe",
+			`{"do":"respond","response":{"statusCode":200}}`)
 		if id := response.Header.Get("X-SVC-Request-ID"); response.StatusCode == http.StatusTooManyRequests &&
-			(response.Header.Get("Retry-After") != "1" || text != `{"code":"slow down","id":"`+id+`"}` || !strings.Contains(log.String(), id)) {
+			(response.Header.Get("Retry-After") != "1" || text != `{"code":"slow down","id":"`+id+`"}` ||
+				!strings.Contains(log.String(), id)) {
 			t.Errorf("throttled: %v %s", response.Header, text)
 		}
 		return response.StatusCode
@@ -391,7 +402,8 @@ func TestThrottle(t *testing.T) {
 		t.Errorf("another route: %d", got)
 	}
 	for _, want := range []int{http.StatusOK, http.StatusTooManyRequests} { // a throttle of its own
-		if got, _ := send(t, url, "GET", "/api/v1/only-get", nil, "X-Probe", `{"do":"respond","response":{"statusCode":200}}`); got.StatusCode != want {
+		if got, _ := send(t, url, "GET", "/api/v1/only-get", nil, "X-Probe",
+			`{"do":"respond","response":{"statusCode":200}}`); got.StatusCode != want {
 			t.Errorf("the method with a throttle of its own: %d, want %d", got.StatusCode, want)
 		}
 	}
@@ -416,7 +428,8 @@ func TestNoConcurrencyLeft(t *testing.T) {
 	}
 	time.Sleep(300 * time.Millisecond)
 	response, text := send(t, url, "POST", "/rest/other", nil)
-	if response.StatusCode != http.StatusInternalServerError || text != `{"code":"internal_error","id":"`+response.Header.Get("X-SVC-Request-ID")+`"}` ||
+	if response.StatusCode != http.StatusInternalServerError ||
+		text != `{"code":"internal_error","id":"`+response.Header.Get("X-SVC-Request-ID")+`"}` ||
 		!strings.Contains(log.String(), "no concurrency is left") || ended.Load() > 0 {
 		t.Errorf("%d %s, after %d have ended", response.StatusCode, text, ended.Load())
 	}
@@ -457,7 +470,8 @@ func TestFunctionResponses(t *testing.T) {
 		{"text", `{"statusCode":201,"body":"é"}`, 201, http.Header{"Content-Type": {"application/json"}}, "é"},
 		{"base64", `{"statusCode":200,"headers":{"Content-Type":"image/png"},"body":"/wA=","isBase64Encoded":true}`, 200,
 			http.Header{"Content-Type": {"image/png"}}, "\xff\x00"},
-		{"long", `{"statusCode":200,"body":"` + strings.Repeat("x", 10_000) + `"}`, 200, http.Header{"Content-Length": {"10000"}}, strings.Repeat("x", 10_000)},
+		{"long", `{"statusCode":200,"body":"` + strings.Repeat("x", 10_000) + `"}`, 200,
+			http.Header{"Content-Length": {"10000"}}, strings.Repeat("x", 10_000)},
 		{"no body", `{"statusCode":"204","body":null}`, 204, http.Header{}, ""},
 		{"headers", `{"statusCode":200,"headers":{"A":"1","B":2},"multiValueHeaders":{"A":["1","3"]}}`, 200,
 			http.Header{"A": {"1", "3"}, "B": {"2"}}, ""},
@@ -478,7 +492,8 @@ func TestFunctionResponses(t *testing.T) {
 	}
 }
 
-// TestStream checks that the gateway sends a streamed response in chunks as it comes, and no end of a stream that breaks off.
+// TestStream checks that the gateway sends a streamed response in chunks as it comes, and no end of a stream that
+// breaks off.
 func TestStream(t *testing.T) {
 	url, log := start(t)
 	read := make(chan struct{}, 3)
@@ -505,7 +520,8 @@ func TestStream(t *testing.T) {
 		if response.StatusCode != http.StatusCreated || response.Header.Get("Content-Type") != "application/pdf" {
 			t.Errorf("%s: %d %v", probe, response.StatusCode, response.Header)
 		}
-		if !slices.Equal(response.TransferEncoding, []string{"chunked"}) || (err == nil) != whole || (len(rest) == 7<<20-1) != whole {
+		if !slices.Equal(response.TransferEncoding, []string{"chunked"}) || (err == nil) != whole ||
+			(len(rest) == 7<<20-1) != whole {
 			t.Errorf("%s: %v, %d bytes, %v", probe, response.TransferEncoding, len(rest), err)
 		}
 	}
@@ -522,7 +538,8 @@ func TestResponsesAreChecked(t *testing.T) {
 		"header variable":  {"ID: context.requestId", "ID: context.nothing", "in single quotes"},
 		"no default":       {"DEFAULT_4XX", "WAF_FILTERED", "no gateway response DEFAULT_4XX"},
 		"a throttle of no method": {"      StageName:",
-			"      MethodSettings: [{ResourcePath: /docs, HttpMethod: ANY, ThrottlingRateLimit: 1}]\n      StageName:", "no route has, or ANY"},
+			"      MethodSettings: [{ResourcePath: /docs, HttpMethod: ANY, ThrottlingRateLimit: 1}]\n      StageName:",
+			"no route has, or ANY"},
 	} {
 		broken, err := template.Parse([]byte(strings.ReplaceAll(stack, c.old, c.mistake)), nil)
 		if err != nil {
@@ -534,15 +551,16 @@ func TestResponsesAreChecked(t *testing.T) {
 	}
 }
 
-// TestOddRequests checks that the gateway responds, at once and in its own form, to requests that net/http would refuse,
-// respond to itself or wait for.
+// TestOddRequests checks that the gateway responds, at once and in its own form, to requests that net/http would
+// refuse, respond to itself or wait for.
 func TestOddRequests(t *testing.T) {
 	url, log := start(t)
 	for request, want := range map[string]int{
 		"GET /api/v1/%zz HTTP/1.1\r\nHost: x\r\n\r\n": http.StatusBadRequest,
 		"GET /api/v1/echo HTTP/1.1\r\n\r\n":           http.StatusBadRequest,
 		"nonsense\r\n\r\n":                            http.StatusBadRequest,
-		"GET /api/v1/echo HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n":  http.StatusRequestHeaderFieldsTooLarge,
+		"GET /api/v1/echo HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 20<<10) +
+			"\r\n\r\n": http.StatusRequestHeaderFieldsTooLarge,
 		"OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n":                              http.StatusNotFound,
 		"POST /api/v1/echo HTTP/1.1\r\nHost: a\r\nExpect: miracles\r\nContent-Length: 1\r\n\r\nx": http.StatusExpectationFailed,
 		"POST /api/v1/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\nx":           http.StatusRequestEntityTooLarge,
@@ -569,7 +587,8 @@ func TestOddRequests(t *testing.T) {
 		}
 		text, err := io.ReadAll(response.Body)
 		id := response.Header.Get("X-SVC-Request-ID")
-		if err != nil || response.StatusCode != want || strings.ReplaceAll(string(text), id, "ID") != body || !uuid.MatchString(id) || !strings.Contains(log.String(), id) {
+		if err != nil || response.StatusCode != want || strings.ReplaceAll(string(text), id, "ID") != body ||
+			!uuid.MatchString(id) || !strings.Contains(log.String(), id) {
 			t.Errorf("%.40q: %d %v %s %v", request, response.StatusCode, response.Header, text, err)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package gateway simulates Amazon API Gateway's REST API (v1) with Lambda proxy integrations: the gateway converts HTTP
-// requests into proxy events and the functions' results into HTTP responses. Routes, time-outs and the gateway's own
-// responses are those of the template.
+// Package gateway simulates Amazon API Gateway's REST API (v1) with Lambda proxy integrations: the gateway converts
+// HTTP requests into proxy events and the functions' results into HTTP responses. Routes, time-outs and the gateway's
+// own responses are those of the template.
 package gateway
 
 import (
@@ -35,8 +35,8 @@ type Handler struct {
 	accessLog *log.Logger
 }
 
-// New returns the handler of a template's API. The handler writes one JSON line per request to accessLog, with the route
-// and without path and query, which may be payload.
+// New returns the handler of a template's API. The handler writes one JSON line per request to accessLog, with the
+// route and without path and query, which may be payload.
 func New(t *template.Template, host *lambda.Host, accessLog io.Writer) (*Handler, error) {
 	if err := validateResponses(t.API.Responses); err != nil {
 		return nil, err
@@ -55,7 +55,8 @@ func New(t *template.Template, host *lambda.Host, accessLog io.Writer) (*Handler
 	}
 	// API Gateway's documents do not say what the key of a method ANY is: a throttle of its own needs a method of its own.
 	if len(settings) > 0 {
-		return nil, fmt.Errorf("the MethodSettings throttle methods that no route has, or ANY: %v", slices.Sorted(maps.Keys(settings)))
+		return nil, fmt.Errorf("the MethodSettings throttle methods that no route has, or ANY: %v",
+			slices.Sorted(maps.Keys(settings)))
 	}
 	return h, nil
 }
@@ -134,7 +135,8 @@ func (h *Handler) respond(state *requestState, w http.ResponseWriter) *response 
 	}
 	result, err := invoke(ctx, state.route.function, event)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, lambda.ErrNoneFree): // the event may have waited for a process
+	case errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, lambda.ErrNoneFree): // the event may have waited for a process
 		return h.gatewayResponse(state, "INTEGRATION_TIMEOUT", "the function did not respond in time")
 	case errors.Is(err, lambda.ErrThrottled):
 		return h.gatewayResponse(state, "DEFAULT_5XX", err.Error()) // a 500, though it is Lambda's 429
@@ -188,7 +190,8 @@ func (h *Handler) log(state *requestState, out *response) {
 		Millis    int64  `json:"latency_ms"`
 		Failure   string `json:"failure,omitempty"`
 	}{
-		state.at.UTC().Format("2006-01-02T15:04:05.000Z"), state.id, sourceIP(state.request), state.request.Method, resource, out.status,
+		state.at.UTC().Format("2006-01-02T15:04:05.000Z"), state.id, sourceIP(state.request), state.request.Method, resource,
+		out.status,
 		len(state.body), out.size, time.Since(state.at).Milliseconds(), state.failure,
 	})
 	h.accessLog.Print(string(line))

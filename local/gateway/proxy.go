@@ -123,15 +123,16 @@ func scalar(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// write sends the response with the headers that the gateway adds. A stream is sent in chunks as it comes. The error is that
-// of a function whose stream has no end.
+// write sends the response with the headers that the gateway adds. A stream is sent in chunks as it comes. The error is
+// that of a function whose stream has no end.
 func (out *response) write(w http.ResponseWriter, state *requestState) error {
 	header := w.Header()
 	maps.Copy(header, out.headers)
 	header.Set("X-Amzn-Requestid", state.id)
 	header.Set("X-Amz-Apigw-Id", state.extendedID)
 	if len(out.body) > 0 {
-		header.Set("Content-Length", strconv.Itoa(len(out.body))) // of any length: net/http sets the header for short bodies only
+		// of any length: net/http sets the header for short bodies only
+		header.Set("Content-Length", strconv.Itoa(len(out.body)))
 	}
 	w.WriteHeader(out.status)
 	if out.stream == nil {

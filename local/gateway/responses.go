@@ -34,8 +34,8 @@ const bodyID, headerID = "$context.requestId", "context.requestId"
 // fixed matches a header with a static value.
 var fixed = regexp.MustCompile(`^'.*'$`)
 
-// validateResponses validates the template's gateway responses. A variable that the local stack does not know is an error:
-// AWS would replace the variable with an empty text.
+// validateResponses validates the template's gateway responses. A variable that the local stack does not know is an
+// error: AWS would replace the variable with an empty text.
 func validateResponses(responses map[string]template.GatewayResponse) error {
 	for _, kind := range []string{"DEFAULT_4XX", "DEFAULT_5XX"} {
 		if _, declared := responses[kind]; !declared {

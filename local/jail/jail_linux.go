@@ -190,7 +190,8 @@ func (p *Process) ID() int {
 			continue // it has ended
 		}
 		for line := range strings.Lines(string(status)) {
-			if inner, ok := strings.CutPrefix(line, "NSpid:"); ok && slices.Equal(strings.Fields(inner)[1:], []string{strconv.Itoa(pid)}) {
+			if inner, ok := strings.CutPrefix(line, "NSpid:"); ok &&
+				slices.Equal(strings.Fields(inner)[1:], []string{strconv.Itoa(pid)}) {
 				return id
 			}
 		}

@@ -181,7 +181,8 @@ func printInspection() error {
 		_, _, errno := unix.RawSyscall6(number, ^uintptr(0), 0, 0, 0, 0, 0)
 		found.Calls[name] = errno.Error()
 	}
-	for _, dir := range []string{"/", "/dev", "/dev/shm", "/etc", "/home", "/mnt", "/opt", "/root", "/run", "/sys", "/tmp", "/usr", "/usr/lib",
+	for _, dir := range []string{"/", "/dev", "/dev/shm", "/etc", "/home", "/mnt", "/opt", "/root", "/run", "/sys",
+		"/tmp", "/usr", "/usr/lib",
 		"/var", "/var/log", "/var/run", "/var/runtime", "/var/task", "/var/tmp", "/proc/sys/kernel", os.Getenv("OUTSIDE")} {
 		if file, err := os.CreateTemp(dir, "jailed"); err == nil {
 			found.Written = append(found.Written, dir)
@@ -297,7 +298,8 @@ func TestJail(t *testing.T) {
 	}
 	if j.Has(spec.User) {
 		id, _, _ := strings.Cut(found.Status["Uid"], "\t")
-		if number, err := strconv.Atoi(id); err != nil || number < 61184 || strings.Contains(found.Status["Uid"]+found.Status["Gid"], "\t0") {
+		if number, err := strconv.Atoi(id); err != nil || number < 61184 ||
+			strings.Contains(found.Status["Uid"]+found.Status["Gid"], "\t0") {
 			t.Errorf("user %q, group %q", found.Status["Uid"], found.Status["Gid"])
 		}
 		if len(found.Groups) > 0 {
@@ -312,7 +314,8 @@ func TestJail(t *testing.T) {
 	if j.Has(spec.Limits) && found.Files != 1024 {
 		t.Errorf("%d open files", found.Files)
 	}
-	if j.Has(spec.Limits) && j.Has(spec.User) && (found.Processes != 1024 || found.Threads > 1024 || found.Threads < 1000) {
+	if j.Has(spec.Limits) && j.Has(spec.User) &&
+		(found.Processes != 1024 || found.Threads > 1024 || found.Threads < 1000) {
 		t.Errorf("limit of %d processes and threads, %d at once", found.Processes, found.Threads)
 	}
 	if j.Has(spec.Namespaces) {

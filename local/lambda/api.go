@@ -27,7 +27,8 @@ func (h *Host) API() http.Handler {
 	return mux
 }
 
-// called returns the named function and the tenant ID of a call, and the event, or writes Lambda's refusal and returns false.
+// called returns the named function and the tenant ID of a call, and the event, or writes Lambda's refusal and returns
+// false.
 func (h *Host) called(w http.ResponseWriter, r *http.Request) (key poolKey, payload []byte, ok bool) {
 	name := r.PathValue("name")
 	if _, after, isARN := strings.Cut(name, ":function:"); isARN {
@@ -45,11 +46,13 @@ func (h *Host) called(w http.ResponseWriter, r *http.Request) (key poolKey, payl
 	}
 	h.mu.Unlock()
 	if key.function == "" || qualifier != "" && qualifier != Alias && qualifier != "$LATEST" {
-		refuseCall(w, http.StatusNotFound, "ResourceNotFoundException", "Function not found: arn:aws:lambda:"+template.Region+":"+template.AccountID+":function:"+r.PathValue("name"))
+		refuseCall(w, http.StatusNotFound, "ResourceNotFoundException",
+			"Function not found: arn:aws:lambda:"+template.Region+":"+template.AccountID+":function:"+r.PathValue("name"))
 		return poolKey{}, nil, false
 	}
 	if kind := r.Header.Get("X-Amz-Invocation-Type"); kind != "" && kind != "RequestResponse" {
-		refuseCall(w, http.StatusBadRequest, "InvalidParameterValueException", "the local stack plays no invocation of type "+kind)
+		refuseCall(w, http.StatusBadRequest, "InvalidParameterValueException",
+			"the local stack plays no invocation of type "+kind)
 		return poolKey{}, nil, false
 	}
 	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayload))
@@ -103,7 +106,8 @@ func writeStream(w http.ResponseWriter, result Result) {
 	encoder, flusher := eventstream.NewEncoder(), http.NewResponseController(w)
 	send := func(kind, contentType string, payload []byte) bool {
 		m := eventstream.Message{Payload: payload}
-		for name, value := range map[string]string{":message-type": "event", ":event-type": kind, ":content-type": contentType} {
+		for name, value := range map[string]string{":message-type": "event", ":event-type": kind,
+			":content-type": contentType} {
 			m.Headers.Set(name, eventstream.StringValue(value))
 		}
 		return encoder.Encode(w, m) == nil && flusher.Flush() == nil

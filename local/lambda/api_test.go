@@ -74,7 +74,8 @@ func TestAPI(t *testing.T) {
 	busy := make(chan error, 1)
 	go func() {
 		for {
-			_, err := calls.Invoke(t.Context(), &api.InvokeInput{FunctionName: aws.String("Probe"), Payload: []byte(`{"do":"sleep","n":2000}`)})
+			_, err := calls.Invoke(t.Context(),
+				&api.InvokeInput{FunctionName: aws.String("Probe"), Payload: []byte(`{"do":"sleep","n":2000}`)})
 			if _, late := errors.AsType[*types.TooManyRequestsException](err); !late {
 				busy <- err
 				return
@@ -83,7 +84,8 @@ func TestAPI(t *testing.T) {
 	}()
 	throttled := false
 	for range 1000 {
-		_, err := calls.InvokeWithResponseStream(t.Context(), &api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe")})
+		_, err := calls.InvokeWithResponseStream(t.Context(),
+			&api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe")})
 		if _, throttled = errors.AsType[*types.TooManyRequestsException](err); throttled {
 			break
 		}
@@ -104,15 +106,18 @@ func TestTenants(t *testing.T) {
 		tenant  string
 		refused bool
 	}{
-		{plain, "", false}, {plain, "a", true}, {isolated, "", true}, {isolated, "a%b", true}, {isolated, strings.Repeat("a", 257), true},
-		{isolated, "a", false}, {isolated, "B-._:/=+@ 2", false}, {isolated, strings.Repeat("a", 256), false}, {isolated, "a", false},
+		{plain, "", false}, {plain, "a", true}, {isolated, "", true}, {isolated, "a%b", true}, {isolated,
+			strings.Repeat("a", 257), true},
+		{isolated, "a", false}, {isolated, "B-._:/=+@ 2", false}, {isolated, strings.Repeat("a", 256),
+			false}, {isolated, "a", false},
 	} {
 		in := &api.InvokeInput{FunctionName: aws.String("Probe:live"), Payload: []byte(`{"do":"state"}`)}
 		if c.tenant != "" {
 			in.TenantId = &c.tenant
 		}
 		out, err := client(t, c.host).Invoke(t.Context(), in)
-		if _, refused := errors.AsType[*types.InvalidParameterValueException](err); refused != c.refused || err != nil && !refused {
+		if _, refused := errors.AsType[*types.InvalidParameterValueException](err); refused != c.refused ||
+			err != nil && !refused {
 			t.Errorf("tenant %.9q: %v", c.tenant, err)
 		}
 		if err != nil {
@@ -124,7 +129,8 @@ func TestTenants(t *testing.T) {
 		}
 		processes[c.tenant] = id
 	}
-	if ids := slices.Compact(slices.Sorted(maps.Values(processes))); len(ids) != 4 || len(isolated.Processes("Probe")) != 3 {
+	if ids := slices.Compact(slices.Sorted(maps.Values(processes))); len(ids) != 4 ||
+		len(isolated.Processes("Probe")) != 3 {
 		t.Errorf("processes %v, %v", processes, isolated.Processes("Probe"))
 	}
 }
@@ -160,7 +166,8 @@ func TestStreamAPI(t *testing.T) {
 		{`{"url":"` + half.URL + `"}`, true, ""}, {`{}`, true, ""},
 		{`{"do":"exit","n":3}`, false, "Runtime.ExitError"}, {`{"do":"fail"}`, false, "errorString"}, {`{}`, true, ""},
 	} {
-		out, err := calls.InvokeWithResponseStream(t.Context(), &api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe:live"), Payload: []byte(c.event)})
+		out, err := calls.InvokeWithResponseStream(t.Context(),
+			&api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe:live"), Payload: []byte(c.event)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,17 +180,20 @@ func TestStreamAPI(t *testing.T) {
 		}
 		payload, code, err := collect(stream)
 		payload = append(first, payload...)
-		if err != nil || code != c.code || !bytes.HasPrefix(payload, []byte(prelude+"x")) || (len(payload) == len(prelude)+7<<20) != c.whole {
+		if err != nil || code != c.code || !bytes.HasPrefix(payload, []byte(prelude+"x")) ||
+			(len(payload) == len(prelude)+7<<20) != c.whole {
 			t.Errorf("%s: %d bytes, %s, %v", c.event, len(payload), code, err)
 		}
 	}
 	buffered, _ := start(t, 1, nil)
 	for event, want := range map[string]string{`{"do":"respond","response":{"a":1}}`: "", `{"do":"error"}`: "Unhandled"} {
-		out, err := client(t, buffered).InvokeWithResponseStream(t.Context(), &api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe"), Payload: []byte(event)})
+		out, err := client(t, buffered).InvokeWithResponseStream(t.Context(),
+			&api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe"), Payload: []byte(event)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if payload, code, err := collect(out.GetStream()); err != nil || code != want || want == "" && string(payload) != `{"a":1}` {
+		if payload, code, err := collect(out.GetStream()); err != nil || code != want ||
+			want == "" && string(payload) != `{"a":1}` {
 			t.Errorf("%s: %s, %s, %v", event, payload, code, err)
 		}
 	}

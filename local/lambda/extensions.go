@@ -15,8 +15,8 @@ import (
 // maxExtensions is Lambda's quota of extensions of one function.
 const maxExtensions = 10
 
-// extension is an internal extension of an instance: a part of the function's own process that asks for events, too. The
-// pool's lock guards it.
+// extension is an internal extension of an instance: a part of the function's own process that asks for events, too.
+// The pool's lock guards it.
 type extension struct {
 	name   string
 	invoke bool          // the extension gets INVOKE events
@@ -24,9 +24,9 @@ type extension struct {
 	events chan delivery // at most one waits
 }
 
-// register registers an internal extension. Lambda refuses SHUTDOWN to internal extensions, and a registration after the
-// runtime has asked for its first event. An error of the Extensions API is a 403 with the type that Lambda gives it (AWS
-// Lambda Developer Guide, Extensions API reference).
+// register registers an internal extension. Lambda refuses SHUTDOWN to internal extensions, and a registration after
+// the runtime has asked for its first event. An error of the Extensions API is a 403 with the type that Lambda gives it
+// (AWS Lambda Developer Guide, Extensions API reference).
 func (i *instance) register(w http.ResponseWriter, r *http.Request) {
 	name := r.Header.Get("Lambda-Extension-Name")
 	var body struct{ Events []string }
@@ -99,8 +99,9 @@ func (i *instance) extensionNext(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sendJSON(w, http.StatusOK, map[string]any{
-		"eventType": "INVOKE", "deadlineMs": next.deadline.UnixMilli(), "requestId": next.id, "invokedFunctionArn": arn(i.pool.function),
-		"tracing": map[string]string{"type": "X-Amzn-Trace-Id", "value": next.trace},
+		"eventType": "INVOKE", "deadlineMs": next.deadline.UnixMilli(), "requestId": next.id,
+		"invokedFunctionArn": arn(i.pool.function),
+		"tracing":            map[string]string{"type": "X-Amzn-Trace-Id", "value": next.trace},
 	})
 }
 

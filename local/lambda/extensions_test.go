@@ -72,14 +72,16 @@ func TestExtensionCalls(t *testing.T) {
 	}
 	left := time.UnixMilli(event.DeadlineMs).Sub(at)
 	if event.EventType != "INVOKE" || event.RequestID != before.RequestID && event.RequestID != last.RequestID ||
-		event.InvokedFunctionArn != "arn:aws:lambda:eu-west-1:123456789012:function:local-Probe" || left > 6*time.Second || left < -time.Minute ||
+		event.InvokedFunctionArn != "arn:aws:lambda:eu-west-1:123456789012:function:local-Probe" || left > 6*time.Second ||
+		left < -time.Minute ||
 		event.Tracing.Type != "X-Amzn-Trace-Id" || !strings.HasPrefix(event.Tracing.Value, "Root=1-") {
 		t.Errorf("event %s for requests %s and %s", got.Body, before.RequestID, last.RequestID)
 	}
 }
 
 // TestWorkAfterResponse checks that the response does not wait for an extension, that a process is neither frozen nor
-// given an event before its extensions have asked for the next one, and that the work counts for concurrency and timeout.
+// given an event before its extensions have asked for the next one, and that the work counts for concurrency and
+// timeout.
 func TestWorkAfterResponse(t *testing.T) {
 	release := make(chan struct{})
 	at := make(chan struct{}, 1)
@@ -127,7 +129,8 @@ func TestWorkAfterResponse(t *testing.T) {
 	if err := short.AwaitIdle(t.Context(), "Probe"); err != nil { // ended by the timeout
 		t.Fatal(err)
 	}
-	if after := decode[state](t, invoke(t, short, `{"do":"state"}`)); after.ID == before.ID || !strings.Contains(log(), `"status":"timeout"`) {
+	if after := decode[state](t, invoke(t, short, `{"do":"state"}`)); after.ID == before.ID ||
+		!strings.Contains(log(), `"status":"timeout"`) {
 		t.Errorf("the timeout does not include the extension:\n%s", log())
 	}
 }

@@ -49,11 +49,13 @@ var extra = regexp.MustCompile(`^(AWS_ENDPOINT_URL(_[A-Z_]+)?|SVC_LOCAL|CHROMIUM
 
 // Options of NewHost.
 type Options struct {
-	LogDir      string            // one file per function, <folder>.log; required
-	Jail        *jail.Jail        // starts the functions; required
-	Concurrency int               // most processes per function, or per tenant of a function; default 10
-	Account     int               // most events at once over all functions; one more is refused; default 1,000, AWS's quota
-	Environment map[string]string // AWS_ENDPOINT_URL*, SVC_LOCAL, CHROMIUM, SVC_TEST_PUBLIC_NETS, SVC_TEST_CA; beats the template's
+	LogDir      string     // one file per function, <folder>.log; required
+	Jail        *jail.Jail // starts the functions; required
+	Concurrency int        // most processes per function, or per tenant of a function; default 10
+	// most events at once over all functions; one more is refused; default 1,000, AWS's quota
+	Account int
+	// AWS_ENDPOINT_URL*, SVC_LOCAL, CHROMIUM, SVC_TEST_PUBLIC_NETS, SVC_TEST_CA; beats the template's
+	Environment map[string]string
 }
 
 // Host holds the processes of a set of functions.
@@ -83,11 +85,12 @@ var tenantID = regexp.MustCompile(`^[a-zA-Z0-9._:/=+\-@ ]{1,256}$`)
 
 // Result is the result of an event.
 type Result struct {
-	RequestID string        // Lambda's own, not the gateway's
-	Payload   []byte        // the response; where FunctionError is set, Lambda's error object
-	Streamed  bool          // the function streamed its response: Payload holds prelude, separator and body
-	Stream    io.Reader     // of a response that InvokeStream returns before its end, in place of Payload; ends with a *FunctionError or io.EOF
-	Init      time.Duration // from the process's start until it asked for its first event; 0 for a later event
+	RequestID string // Lambda's own, not the gateway's
+	Payload   []byte // the response; where FunctionError is set, Lambda's error object
+	Streamed  bool   // the function streamed its response: Payload holds prelude, separator and body
+	// of a response that InvokeStream returns before its end, in place of Payload; ends with a *FunctionError or io.EOF
+	Stream io.Reader
+	Init   time.Duration // from the process's start until it asked for its first event; 0 for a later event
 
 	// FunctionError is empty for a response; "Unhandled" where the function failed, died or took too long.
 	FunctionError string
@@ -147,7 +150,8 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 		return errors.Join(fmt.Errorf("function %s cannot be added now", function.LogicalID), output.close())
 	}
 	if !places.TryAcquire(reserved) {
-		return errors.Join(fmt.Errorf("function %s reserves %d events at once, and the account has no room for them", function.LogicalID, reserved), output.close())
+		return errors.Join(fmt.Errorf("function %s reserves %d events at once, and the account has no room for them",
+			function.LogicalID, reserved), output.close())
 	}
 	if reserved > 0 {
 		places = semaphore.NewWeighted(reserved)
@@ -169,7 +173,8 @@ func (h *Host) Add(function template.Function, bootstrap string) error {
 func readable(variables map[string]string) []string {
 	var paths []string
 	for name, path := range variables {
-		if !filepath.IsAbs(path) || slices.Contains([]string{"/", "/dev", "/proc", "/sys", "/tmp", "/var"}, filepath.Clean(path)) {
+		if !filepath.IsAbs(path) || slices.Contains([]string{"/", "/dev", "/proc", "/sys", "/tmp", "/var"},
+			filepath.Clean(path)) {
 			continue
 		}
 		target, err := filepath.EvalSymlinks(path)
@@ -184,9 +189,9 @@ func readable(variables map[string]string) []string {
 	return paths
 }
 
-// Invoke runs one event through a function without tenants, by its logical ID, and waits for the result. If the concurrency
-// quota permits the event but every process is busy, the event waits until a process is free or ctx ends. An event that
-// runs continues to its end when ctx ends, as in Lambda.
+// Invoke runs one event through a function without tenants, by its logical ID, and waits for the result. If the
+// concurrency quota permits the event but every process is busy, the event waits until a process is free or ctx ends.
+// An event that runs continues to its end when ctx ends, as in Lambda.
 func (h *Host) Invoke(ctx context.Context, function string, payload []byte) (Result, error) {
 	return h.invoke(ctx, poolKey{function: function}, payload, false)
 }

@@ -110,9 +110,11 @@ func TestEnvironment(t *testing.T) {
 	host, _ := start(t, 1, nil)
 	got := decode[map[string]string](t, invoke(t, host, `{"do":"env"}`))
 	for name, want := range map[string]string{
-		"AWS_ACCESS_KEY_ID": "LOCALPROBE", "AWS_LAMBDA_FUNCTION_NAME": "local-Probe", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
-		"AWS_LAMBDA_FUNCTION_VERSION": "$LATEST", "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/probe", "AWS_LAMBDA_LOG_FORMAT": "JSON",
-		"AWS_LAMBDA_LOG_LEVEL": "INFO", "AWS_REGION": "eu-west-1", "TZ": ":UTC", "_HANDLER": "bootstrap", "STAGE": "test",
+		"AWS_ACCESS_KEY_ID": "LOCALPROBE", "AWS_LAMBDA_FUNCTION_NAME": "local-Probe",
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
+		"AWS_LAMBDA_FUNCTION_VERSION":     "$LATEST", "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/probe",
+		"AWS_LAMBDA_LOG_FORMAT": "JSON",
+		"AWS_LAMBDA_LOG_LEVEL":  "INFO", "AWS_REGION": "eu-west-1", "TZ": ":UTC", "_HANDLER": "bootstrap", "STAGE": "test",
 		"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "LAMBDA_TASK_ROOT": confined.TaskRoot(bootstrap),
 	} {
 		if got[name] != want {
@@ -120,12 +122,15 @@ func TestEnvironment(t *testing.T) {
 		}
 		delete(got, name)
 	}
-	rest := []string{"AWS_DEFAULT_REGION", "AWS_LAMBDA_INITIALIZATION_TYPE", "AWS_LAMBDA_LOG_STREAM_NAME", "AWS_LAMBDA_RUNTIME_API",
-		"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LAMBDA_RUNTIME_DIR", "LANG", "LD_LIBRARY_PATH", "PATH", "_X_AMZN_TRACE_ID"}
+	rest := []string{"AWS_DEFAULT_REGION", "AWS_LAMBDA_INITIALIZATION_TYPE", "AWS_LAMBDA_LOG_STREAM_NAME",
+		"AWS_LAMBDA_RUNTIME_API",
+		"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LAMBDA_RUNTIME_DIR", "LANG", "LD_LIBRARY_PATH", "PATH",
+		"_X_AMZN_TRACE_ID"}
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, rest) {
 		t.Errorf("other variables: %v, want %v", names, rest)
 	}
-	if _, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Environment: map[string]string{"STAGE": "x"}}); err == nil {
+	if _, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined,
+		Environment: map[string]string{"STAGE": "x"}}); err == nil {
 		t.Error("the listed set took a variable that is not listed")
 	}
 }
@@ -218,7 +223,8 @@ func TestAccount(t *testing.T) {
 		return err
 	}
 	// However an event ends, its place is free again.
-	for _, ending := range []string{`{"do":"state"}`, `{"do":"error"}`, `{"do":"exit","n":3}`, `{"do":"sleep","n":60000}`} {
+	for _, ending := range []string{`{"do":"state"}`, `{"do":"error"}`, `{"do":"exit","n":3}`,
+		`{"do":"sleep","n":60000}`} {
 		var running sync.WaitGroup
 		var ended atomic.Int32
 		for _, id := range []string{"A", "B", "Reserves"} {
@@ -277,7 +283,8 @@ func TestFailures(t *testing.T) {
 		{"panic", `{"do":"panic"}`, "string", "it broke", "error Runtime.Unknown"},
 		{"exit", `{"do":"exit","n":3}`, "Runtime.ExitError", "exit status 3", "error Runtime.ExitError"},
 		{"timeout", `{"do":"sleep","n":60000}`, "Sandbox.Timedout", "Task timed out after 0.50 seconds", "timeout "},
-		{"too large", `{"do":"big","n":6300000}`, "Function.ResponseSizeTooLarge", "6291556 bytes", "error Function.ResponseSizeTooLarge"},
+		{"too large", `{"do":"big","n":6300000}`, "Function.ResponseSizeTooLarge", "6291556 bytes",
+			"error Function.ResponseSizeTooLarge"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -295,11 +302,13 @@ func TestFailures(t *testing.T) {
 				t.Errorf("the platform says of a run that succeeds: %q", got)
 			}
 			// What Lambda writes at SystemLogLevel WARN: both events of a run that failed.
-			if got, want := platform(log(), result.RequestID), []string{"platform.runtimeDone " + c.reported, "platform.report " + c.reported}; !slices.Equal(got, want) {
+			if got, want := platform(log(), result.RequestID),
+				[]string{"platform.runtimeDone " + c.reported, "platform.report " + c.reported}; !slices.Equal(got, want) {
 				t.Errorf("the platform's lines are %q, want %q", got, want)
 			}
 			rows, err := insights.Run(query, strings.Split(log(), "\n"))
-			if err != nil || !slices.ContainsFunc(rows, func(row insights.Row) bool { return row["record.requestId"] == result.RequestID }) {
+			if err != nil || !slices.ContainsFunc(rows,
+				func(row insights.Row) bool { return row["record.requestId"] == result.RequestID }) {
 				t.Errorf("%s does not find the run: %v", query, err)
 			}
 		})
@@ -326,10 +335,12 @@ func platform(log, requestID string) (found []string) {
 // those of the platform stay.
 func TestLevels(t *testing.T) {
 	lines := map[string]string{ // by level
-		"TRACE": `{"level":"TRACE"}`, "DEBUG": `{"level":"debug","message":"lower case"}`, "INFO": `{"message":"m","level":"INFO"}`,
+		"TRACE": `{"level":"TRACE"}`, "DEBUG": `{"level":"debug","message":"lower case"}`,
+		"INFO": `{"message":"m","level":"INFO"}`,
 		"WARN": `{"level":"Warn"}`, "ERROR": `{"level":"ERROR"}`, "FATAL": `{"level":"FATAL","_aws":{}}`,
 	}
-	asInfo := []string{"plain text", `{"message":"no level"}`, `{"level":"LOUD"}`, `{"level":7}`, `["ERROR"]`, `{"nested":{"level":"ERROR"}}`}
+	asInfo := []string{"plain text", `{"message":"no level"}`, `{"level":"LOUD"}`, `{"level":7}`, `["ERROR"]`,
+		`{"nested":{"level":"ERROR"}}`}
 	for configured, name := range levels {
 		t.Run(name, func(t *testing.T) {
 			host, log := start(t, 1, func(f *template.Function) { f.LogLevel = name })
@@ -391,7 +402,8 @@ func TestEnqueue(t *testing.T) {
 		t.Error("there is no such function")
 	}
 	isolated, _ := start(t, 1, func(f *template.Function) { f.Isolation = "PER_TENANT" })
-	if err := isolated.Enqueue("Probe", nil, func(lambda.Result, error) {}); err == nil || !strings.Contains(err.Error(), "no valid tenant ID") {
+	if err := isolated.Enqueue("Probe", nil, func(lambda.Result, error) {}); err == nil ||
+		!strings.Contains(err.Error(), "no valid tenant ID") {
 		t.Errorf("no tenant ID: %v", err)
 	}
 	enqueue(`{"do":"sleep","n":60000}`)
@@ -426,7 +438,8 @@ func TestInit(t *testing.T) {
 	if result.FunctionError == "" || !strings.Contains(string(result.Payload), "exit status 4") {
 		t.Errorf("%s: %s", result.FunctionError, result.Payload)
 	}
-	if !strings.Contains(log(), "init failed\n") || !strings.Contains(log(), `"errorType":"Runtime.ExitError","initializationType":"on-demand"`) {
+	if !strings.Contains(log(), "init failed\n") ||
+		!strings.Contains(log(), `"errorType":"Runtime.ExitError","initializationType":"on-demand"`) {
 		t.Errorf("the log lacks the function's output, or the platform's report:\n%s", log())
 	}
 }

@@ -45,7 +45,8 @@ func start(p *pool) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{pool: p, started: time.Now(), events: make(chan delivery, 1), gone: make(chan struct{}), extensions: map[string]*extension{}}
+	i := &instance{pool: p, started: time.Now(), events: make(chan delivery, 1), gone: make(chan struct{}),
+		extensions: map[string]*extension{}}
 	command := p.command
 	command.Env = slices.Concat(command.Env, []string{
 		"AWS_LAMBDA_RUNTIME_API=" + listener.Addr().String(),
@@ -177,7 +178,8 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 	i.pool.output.take(false)
 	var failure *FunctionError
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		failure = &FunctionError{"Function.ResponseSizeTooLarge", fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", limit)}
+		failure = &FunctionError{"Function.ResponseSizeTooLarge",
+			fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", limit)}
 	} else if err != nil {
 		failure = &FunctionError{exitError, "the function ended in the midst of its response"}
 	} else if kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {

@@ -70,8 +70,9 @@ func (p *pool) report(e *event, kind string) {
 	e.reported.Do(func() { p.failed("runtimeDone", "report", kind, e.began, record{"requestId": e.id}) })
 }
 
-// failed writes the platform's two events of a run or an init that failed: a time-out by its status, anything else by the
-// type of the error, too (aws-lambda-runtime-interface-emulator, interop.BuildStatusFromError). No event has a message.
+// failed writes the platform's two events of a run or an init that failed: a time-out by its status, anything else by
+// the type of the error, too (aws-lambda-runtime-interface-emulator, interop.BuildStatusFromError). No event has a
+// message.
 func (p *pool) failed(done, report, kind string, began time.Time, r record) {
 	if r["status"] = "timeout"; kind != timedOut {
 		r["status"], r["errorType"] = "error", kind
@@ -124,7 +125,8 @@ type pool struct {
 	closed    bool
 }
 
-// submit hands an event to an idle instance, or queues it for the first that is free and starts one where the limit allows.
+// submit hands an event to an idle instance, or queues it for the first that is free and starts one where the limit
+// allows.
 func (p *pool) submit(e *event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,8 +22,8 @@ const (
 )
 
 // Enqueue puts an event into the function's queue, as an asynchronous invocation does, and returns. report gets the
-// outcome of each run, and an error that wraps ErrDropped if the event is dropped. Enqueue has no tenant ID, and refuses a
-// function with tenant isolation as Invoke does.
+// outcome of each run, and an error that wraps ErrDropped if the event is dropped. Enqueue has no tenant ID, and
+// refuses a function with tenant isolation as Invoke does.
 func (h *Host) Enqueue(function string, payload []byte, report func(Result, error)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

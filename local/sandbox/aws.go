@@ -15,7 +15,8 @@ import (
 // Error codes of AWS.
 const awsUnknownClient, awsInvalidSignature = "UnrecognizedClientException", "InvalidSignatureException"
 
-var awsSignature = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([^/]+)/sms-voice/aws4_request, SignedHeaders=([^,]+), Signature=[0-9a-f]{64}$`)
+var awsSignature = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([^/]+)/sms-voice/aws4_request, ` +
+	`SignedHeaders=([^,]+), Signature=[0-9a-f]{64}$`)
 
 // awsSecret returns the secret key of a project's access key, or of a key that the Lambda host gives a function.
 func awsSecret(accessKeyID string) (string, bool) {
@@ -50,7 +51,8 @@ func awsSignatureError(r *received) string {
 			again.Header[http.CanonicalHeaderKey(name)] = r.Header.Values(name)
 		}
 	}
-	credentials := aws.Credentials{AccessKeyID: key, SecretAccessKey: secret, SessionToken: r.Header.Get("X-Amz-Security-Token")}
+	credentials := aws.Credentials{AccessKeyID: key, SecretAccessKey: secret,
+		SessionToken: r.Header.Get("X-Amz-Security-Token")}
 	sum := sha256.Sum256(r.body)
 	err = v4.NewSigner().SignHTTP(r.Context(), credentials, again, hex.EncodeToString(sum[:]), "sms-voice", region, at)
 	if err != nil || again.Header.Get("Authorization") != r.Header.Get("Authorization") {

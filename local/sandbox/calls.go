@@ -51,7 +51,8 @@ func (s *Server) record(c Call) {
 }
 
 // secretHeaders hold credentials at every vendor.
-var secretHeaders = []string{"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Apikey", "X-Amz-Security-Token"}
+var secretHeaders = []string{"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Apikey",
+	"X-Amz-Security-Token"}
 
 // mask hides a vendor's credentials, by the names of their fields and by the accepted values.
 type mask struct {

@@ -32,11 +32,12 @@ var files embed.FS
 
 // document is one vendor of sms.yaml, lookups.yaml or rates.yaml.
 type document struct {
-	Source    string            // of the responses and rules without one of their own
-	Media     string            // of the responses in JSON
-	Unknown   string            // the response to a path that the vendor does not have
-	Secrets   []string          // the parameters, JSON fields, headers and path parts that hold credentials
-	Auth      []string          // basic, bearer or fields, and the fields of the account; FIELD=NAME where the call's has another name
+	Source  string   // of the responses and rules without one of their own
+	Media   string   // of the responses in JSON
+	Unknown string   // the response to a path that the vendor does not have
+	Secrets []string // the parameters, JSON fields, headers and path parts that hold credentials
+	// basic, bearer or fields, and the fields of the account; FIELD=NAME where the call's has another name
+	Auth      []string
 	Calls     []*documentedCall // of those with the same route, the first one whose When holds
 	Responses map[string]*documentedResponse
 
@@ -69,7 +70,8 @@ type documentedCall struct {
 	Rules     []*rule           // in their order
 	Once      string            // the field whose value an accepted call uses up
 	Again     string            // the response to a used value
-	Keep      string            // the format of the ID of an accepted message that the vendor keeps; empty: the vendor keeps none
+	// the format of the ID of an accepted message that the vendor keeps; empty: the vendor keeps none
+	Keep      string
 	Responses map[Outcome]string
 }
 
@@ -367,16 +369,20 @@ var conditions = map[string]func(*received) bool{
 		end, ok := in.document.tokens.Load(in.Get("@Authorization"))
 		return ok && time.Now().Before(end.(time.Time))
 	},
-	"account":                     func(in *received) bool { return in.Get("/account") == TwilioAccountSID },
-	"published":                   func(in *received) bool { return in.File() != nil },
-	"user":                        func(in *received) bool { return in.authorized("fields", "username") },
-	"login":                       func(in *received) bool { return in.authorized("fields", "username", "password") },
-	"known key":                   func(in *received) bool { return awsSignatureError(in) != awsUnknownClient },
-	"signed":                      func(in *received) bool { return awsSignatureError(in) == "" },
-	"json":                        func(in *received) bool { return in.valid },
-	"never":                       func(*received) bool { return false },
-	"most":                        func(in *received) bool { return len(in.To) <= in.Most },
-	"used":                        func(in *received) bool { _, used := in.document.used.Load(in.Get("transaction_id#")); return used },
+	"account":   func(in *received) bool { return in.Get("/account") == TwilioAccountSID },
+	"published": func(in *received) bool { return in.File() != nil },
+	"user":      func(in *received) bool { return in.authorized("fields", "username") },
+	"login":     func(in *received) bool { return in.authorized("fields", "username", "password") },
+	"known key": func(in *received) bool { return awsSignatureError(in) != awsUnknownClient },
+	"signed":    func(in *received) bool { return awsSignatureError(in) == "" },
+	"json":      func(in *received) bool { return in.valid },
+	"never":     func(*received) bool { return false },
+	"most":      func(in *received) bool { return len(in.To) <= in.Most },
+	"used": func(in *received) bool {
+		_,
+			used := in.document.used.Load(in.Get("transaction_id#"))
+		return used
+	},
 	"kept":                        func(in *received) bool { return len(in.Kept()) > 0 },
 	"left":                        func(in *received) bool { return in.left() > 0 },
 	"GSM or type=unicode":         func(in *received) bool { return in.GSM() || in.Get("type") == "unicode" },
@@ -414,7 +420,8 @@ func (in *received) File() any {
 }
 
 // gsmAlphabet is the basic table of GSM 03.38 and its extension (3GPP TS 23.038).
-const gsmAlphabet = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§" +
+const gsmAlphabet = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡" +
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§" +
 	"¿abcdefghijklmnopqrstuvwxyzäöñüà" + "\f^{}\\[~]|€"
 
 // GSM reports whether the text needs no Unicode.

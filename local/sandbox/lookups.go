@@ -21,7 +21,8 @@ type flags struct {
 // Anonymous reports whether the network hides its users.
 func (f flags) Anonymous() bool { return f.VPN || f.Proxy || f.Tor || f.Relay }
 
-// Anonymizer returns what MaxMind reports of the flags. The vendor omits false members; the feed alone knows residential proxies.
+// Anonymizer returns what MaxMind reports of the flags. The vendor omits false members; the feed alone knows
+// residential proxies.
 func (f flags) Anonymizer() map[string]any {
 	public := f.Proxy && !f.Residential
 	list := map[string]any{}

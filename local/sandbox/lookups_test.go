@@ -29,11 +29,13 @@ func TestAddresses(t *testing.T) {
 	s := start(t)
 	wants := map[string]map[string]string{
 		"ipgeolocation": {
-			"112.134.0.1": `200 "latitude":"6.92710","longitude":"79.86120"`, "45.83.0.4": `200 "is_relay":true`, "45.83.0.5": `200 "is_cloud_provider":true`,
+			"112.134.0.1": `200 "latitude":"6.92710","longitude":"79.86120"`, "45.83.0.4": `200 "is_relay":true`,
+			"45.83.0.5": `200 "is_cloud_provider":true`,
 			"45.83.0.7": `404 "message"`, "45.83.0.8": `429 "message"`, "x": `400 "message"`,
 		},
 		"ipinfo": {
-			"112.134.0.1": `200 "latitude":6.9271,"longitude":79.8612`, "45.83.0.1": `200 "is_vpn":true`, "45.83.0.5": `200 "is_hosting":true`,
+			"112.134.0.1": `200 "latitude":6.9271,"longitude":79.8612`, "45.83.0.1": `200 "is_vpn":true`,
+			"45.83.0.5": `200 "is_hosting":true`,
 			"45.83.0.7": `200 "bogon":true`, "45.83.0.8": `429 "title"`, "x": `404 Wrong ip`,
 		},
 		"proxycheck": {
@@ -41,11 +43,13 @@ func TestAddresses(t *testing.T) {
 			"45.83.0.7": `200 {"query_time":5,"status":"ok"}`, "45.83.0.8": `429 "status":"denied"`, "x": `400 "status":"error"`,
 		},
 		"vpnapi": {
-			"112.134.0.1": `200 "autonomous_system_number":"AS9329"`, "45.83.0.6": `200 "security":{"proxy":true,"relay":true,"tor":true,"vpn":true}`,
+			"112.134.0.1": `200 "autonomous_system_number":"AS9329"`, "45.83.0.6": `200 "security":{"proxy":true,"relay":true,` +
+				`"tor":true,"vpn":true}`,
 			"45.83.0.7": `200 "message"`, "45.83.0.8": `429 "message"`, "x": `400 "message"`,
 		},
 		"maxmind": {
-			"112.134.0.1": `200 "autonomous_system_number":9329`, "45.83.0.3": `200 "anonymizer":{"is_anonymous":true,"is_tor_exit_node":true}`,
+			"112.134.0.1": `200 "autonomous_system_number":9329`, "45.83.0.3": `200 "anonymizer":{"is_anonymous":true,` +
+				`"is_tor_exit_node":true}`,
 			"45.83.0.12": `200 "anonymizer":{"residential":{"confidence"`,
 			"45.83.0.7":  `404 IP_ADDRESS_NOT_FOUND`, "45.83.0.8": `402 INSUFFICIENT_FUNDS`, "x": `400 IP_ADDRESS_INVALID`,
 		},
@@ -63,8 +67,9 @@ func TestAddresses(t *testing.T) {
 			"45.83.0.7": `200 "success":false`, "45.83.0.8": `200 request quota`, "x": `200 Invalid IPv4 address`,
 		},
 		"ip2location": {
-			"112.134.0.1": `200 "asn":"9329"`, "45.83.0.4": `200 "is_consumer_privacy_network":true`, "45.83.0.12": `200 "is_residential_proxy":true`,
-			"45.83.0.7": `200 "is_bogon":true`, "45.83.0.8": `429 `, "x": `400 "error_code":10006`,
+			"112.134.0.1": `200 "asn":"9329"`, "45.83.0.4": `200 "is_consumer_privacy_network":true`,
+			"45.83.0.12": `200 "is_residential_proxy":true`,
+			"45.83.0.7":  `200 "is_bogon":true`, "45.83.0.8": `429 `, "x": `400 "error_code":10006`,
 		},
 	}
 	ask := func(ctx context.Context, name, ip, bad string) (int, string, error) {
@@ -91,12 +96,14 @@ func TestAddresses(t *testing.T) {
 	}
 	for name := range lookUpRequests {
 		got, body, err := ask(t.Context(), name, "112.134.0.1", "x")
-		if refused := got == 401 || got == 403 || name == "ipqualityscore" && strings.Contains(body, "Invalid or unauthorized key"); err != nil || !refused {
+		if refused := got == 401 || got == 403 ||
+			name == "ipqualityscore" && strings.Contains(body, "Invalid or unauthorized key"); err != nil || !refused {
 			t.Errorf("%s accepts wrong credentials: %d %s %v", name, got, body, err)
 		}
 	}
 	for _, call := range s.Calls() {
-		if call.Operation != "lookup" || len(call.To) != 1 || strings.Contains(call.Path+fmt.Sprint(call.Headers), "sandbox-") {
+		if call.Operation != "lookup" || len(call.To) != 1 ||
+			strings.Contains(call.Path+fmt.Sprint(call.Headers), "sandbox-") {
 			t.Errorf("recorded as %+v", call)
 		}
 	}

@@ -70,7 +70,8 @@ func Start() (*Server, error) {
 	mux := http.NewServeMux()
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	s := &Server{Server: server, URL: "http://" + listener.Addr().String()}
-	mux.HandleFunc("GET /_sandbox/calls", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(s.Calls()) })
+	mux.HandleFunc("GET /_sandbox/calls",
+		func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(s.Calls()) })
 	for _, d := range documents() {
 		s.codes = slices.AppendSeq(s.codes, maps.Keys(d.Responses))
 		routes := map[string]bool{}

@@ -106,34 +106,43 @@ func (s *Server) sends(t *testing.T, good bool) map[string]func(nine string) sam
 	}
 	return map[string]func(nine string) sample{
 		"quicksend": func(n string) sample {
-			return sample{"POST", quicksendPath + "SEND_SINGLE", quicksendAuth + bad, `{"senderID":"Demo","to":"0` + n + `","msg":"Hi"}`}
+			return sample{"POST", quicksendPath + "SEND_SINGLE", quicksendAuth + bad,
+				`{"senderID":"Demo","to":"0` + n + `","msg":"Hi"}`}
 		},
 		"textlk": func(n string) sample {
-			return sample{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken + bad, `{"recipient":"94` + n + `","sender_id":"Demo","type":"plain","message":"Hi"}`}
+			return sample{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken + bad,
+				`{"recipient":"94` + n + `","sender_id":"Demo","type":"plain","message":"Hi"}`}
 		},
 		"hutch": func(n string) sample {
-			return sample{"POST", "/hutch/api/sendsms", hutchToken, `{"campaignName":"SMS","mask":"Demo","numbers":"94` + n + `","content":"Hi"}`}
+			return sample{"POST", "/hutch/api/sendsms", hutchToken,
+				`{"campaignName":"SMS","mask":"Demo","numbers":"94` + n + `","content":"Hi"}`}
 		},
 		"dialogv2": func(n string) sample {
 			transaction++
-			return sample{"POST", "/dialogv2/api/v2/sms", token, fmt.Sprintf(`{"msisdn":[{"mobile":%q}],"message":"Hi","sourceAddress":"Demo","transaction_id":%d,"payment_method":0}`, n, transaction)}
+			return sample{"POST", "/dialogv2/api/v2/sms", token,
+				fmt.Sprintf(`{"msisdn":[{"mobile":%q}],"message":"Hi","sourceAddress":"Demo","transaction_id":%d,`+
+					`"payment_method":0}`, n, transaction)}
 		},
 		"twilio": func(n string) sample {
-			return sample{"POST", twilioPath + "/Messages.json", twilioAuth + bad, url.Values{"To": {"+94" + n}, "From": {"Demo"}, "Body": {"Hi"}}.Encode()}
+			return sample{"POST", twilioPath + "/Messages.json", twilioAuth + bad,
+				url.Values{"To": {"+94" + n}, "From": {"Demo"}, "Body": {"Hi"}}.Encode()}
 		},
 	}
 }
 
-// TestOutcomes checks the table of magic numbers for one vendor of each form: the status and a part of the body. functions/sms
-// TestDocumentedCodes has every vendor.
+// TestOutcomes checks the table of magic numbers for one vendor of each form: the status and a part of the body.
+// functions/sms TestDocumentedCodes has every vendor.
 func TestOutcomes(t *testing.T) {
 	s := start(t)
 	wants := map[string]map[string]string{
-		"quicksend": {"771234567": `200 "status":"success"`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthorized`},
-		"textlk":    {"771234567": `200 "sms_count":1`, "770000001": `200 "status":"error"`, "770000002": `401 Unauthenticated`},
-		"hutch":     {"771234567": `200 "serverRef":`, "770000001": `400 Invalid number`, "770000002": `403 may not send`},
-		"dialogv2":  {"771234567": `200 Campaign Created`, "770000001": `200 "errCode":109`, "770000002": `401 "errCode":116`},
-		"twilio":    {"771234567": `201 "status":"queued"`, "770000001": `400 "code":21610`, "770000002": `401 "code":20003`},
+		"quicksend": {"771234567": `200 "status":"success"`, "770000001": `200 "status":"error"`,
+			"770000002": `401 Unauthorized`},
+		"textlk": {"771234567": `200 "sms_count":1`, "770000001": `200 "status":"error"`,
+			"770000002": `401 Unauthenticated`},
+		"hutch": {"771234567": `200 "serverRef":`, "770000001": `400 Invalid number`, "770000002": `403 may not send`},
+		"dialogv2": {"771234567": `200 Campaign Created`, "770000001": `200 "errCode":109`,
+			"770000002": `401 "errCode":116`},
+		"twilio": {"771234567": `201 "status":"queued"`, "770000001": `400 "code":21610`, "770000002": `401 "code":20003`},
 	}
 	for name, send := range s.sends(t, true) {
 		want := wants[name]
@@ -163,7 +172,8 @@ func TestSlow(t *testing.T) {
 	s := start(t)
 	began := time.Now()
 	status, body, err := s.send(t.Context(), s.sends(t, true)["twilio"]("770000006"))
-	if took := time.Since(began); err != nil || status != http.StatusCreated || took < 2*time.Second || took > 3*time.Second {
+	if took := time.Since(began); err != nil || status != http.StatusCreated || took < 2*time.Second ||
+		took > 3*time.Second {
 		t.Errorf("%d %s %v after %v, want an acceptance after 2 s", status, body, err, took)
 	}
 }
@@ -177,61 +187,81 @@ func TestRequests(t *testing.T) {
 	dial := dialogPath + "esmsqk=" + dialogKey
 	bearer := "Bearer " + TextLKToken
 	const lenz = `{"user_id":"20002","api_key":"smslenz-sandbox-api-key"`
-	const login, most, rest = "/dialogv2" + dialogLogin, `{"msisdn":[{"mobile":"771234567"}],"message":"m"`, `,"sourceAddress":"D","payment_method":0`
+	const login, most, rest = "/dialogv2" + dialogLogin, `{"msisdn":[{"mobile":"771234567"}],"message":"m"`,
+		`,"sourceAddress":"D","payment_method":0`
 	for _, c := range []struct {
 		sample
 		status int
 		part   string
 	}{
-		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"+94771234567","msg":"m"}`}, 200, "Invalid number"},
-		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":["0771234567"],"msg":"m"}`}, 200, "Invalid request"},
+		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"+94771234567","msg":"m"}`},
+			200, "Invalid number"},
+		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":["0771234567"],"msg":"m"}`},
+			200, "Invalid request"},
 		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"to":"0771234567","msg":"m"}`}, 200, "sender"},
 		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"0771234567","msg":""}`}, 200, "empty"},
-		{sample{"POST", quick + "SEND_BULK_SAME", quicksendAuth, `{"senderID":"D","to":[],"msg":"m"}`}, 200, "Invalid number"},
-		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"0771234567","msg":"m","test":true}`}, 200, "Invalid request"},
+		{sample{"POST", quick + "SEND_BULK_SAME", quicksendAuth, `{"senderID":"D","to":[],"msg":"m"}`},
+			200, "Invalid number"},
+		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"0771234567","msg":"m","test":true}`},
+			200, "Invalid request"},
 		{sample{"GET", notify + "&sender_id=D&to=94771234567&message=m&schedule=1", "", ""}, 200, "Invalid field"},
-		{sample{"POST", "/smslenz/send-sms", "", lenz + `,"sender_id":"D","contact":"+94771234567","message":"m","x":""}`}, 422, "Validation failed"},
+		{sample{"POST", "/smslenz/send-sms", "", lenz + `,"sender_id":"D","contact":"+94771234567","message":"m","x":""}`},
+			422, "Validation failed"},
 		{sample{"GET", dial + "&list=0771234567&source_address=D&message=m&x=1", "", ""}, 200, "2002"},
-		{sample{"POST", "/hutch/api/sendsms", hutchToken, `{"campaignName":"SMS","mask":"D","numbers":"94771234567","content":"Hi","x":1}`}, 400, "Invalid request"},
-		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&From=D&Body=m&MaxPrice=1"}, 400, "Unknown parameter"},
-		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&To=%2B94771234568&From=D&Body=m"}, 400, "21211"},
-		{sample{"POST", text, bearer, `{"recipient":"94771234567","sender_id":"D","type":"plain","message":"m","x":1}`}, 200, "Invalid field"},
+		{sample{"POST", "/hutch/api/sendsms", hutchToken,
+			`{"campaignName":"SMS","mask":"D","numbers":"94771234567","content":"Hi","x":1}`}, 400, "Invalid request"},
+		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&From=D&Body=m&MaxPrice=1"},
+			400, "Unknown parameter"},
+		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&To=%2B94771234568&From=D&Body=m"}, 400,
+			"21211"},
+		{sample{"POST", text, bearer, `{"recipient":"94771234567","sender_id":"D","type":"plain","message":"m","x":1}`}, 200,
+			"Invalid field"},
 		{sample{"POST", quick + "NONE", quicksendAuth, `{}`}, 200, "Invalid function"},
 		{sample{"GET", quick + "SEND_SINGLE", quicksendAuth, ""}, 404, "Not Found"},
 		{sample{"GET", notify + "&sender_id=D&to=0771234567&message=m", "", ""}, 200, "Invalid number"},
 		{sample{"GET", notify + "&to=94771234567&message=m", "", ""}, 200, "sender_id"},
 		{sample{"GET", notify + "&sender_id=D&to=94771234567&message=%E0%B6%9A", "", ""}, 200, "type=unicode"},
-		{sample{"POST", text, bearer, `{"recipient":"0771234567","sender_id":"D","type":"plain","message":"m"}`}, 200, "Invalid phone number"},
-		{sample{"POST", text, bearer, `{"recipient":"94771234567","sender_id":"TwelveLetter","type":"plain","message":"m"}`}, 200, "sender id"},
+		{sample{"POST", text, bearer, `{"recipient":"0771234567","sender_id":"D","type":"plain","message":"m"}`}, 200,
+			"Invalid phone number"},
+		{sample{"POST", text, bearer, `{"recipient":"94771234567","sender_id":"TwelveLetter","type":"plain","message":"m"}`},
+			200, "sender id"},
 		{sample{"POST", text, bearer, `{"recipient":"94771234567","sender_id":"D","message":"m"}`}, 200, "type"},
 		{sample{"POST", text, bearer, `{`}, 400, "error"},
 		{sample{"GET", dial + "&source_address=D&message=m", "", ""}, 200, "2003"},
 		{sample{"GET", dial + "&list=0771234567&source_address=D", "", ""}, 200, "2004"},
 		{sample{"GET", dial + "&list=%2B94771234567&source_address=D&message=m", "", ""}, 200, "2005"},
 		{sample{"GET", dial + "&list=0771234567&message=m", "", ""}, 200, "2002"},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"0771234567"}],"message":"m"` + rest + `,"transaction_id":1}`}, 200, `"errCode":109`},
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"0771234567"}],"message":"m"` + rest + `,"transaction_id":1}`}, 200,
+			`"errCode":109`},
 		{sample{"POST", sms, token, most + rest + `}`}, 400, `"errCode":107`},
 		{sample{"POST", sms, token, most + rest + `,"transaction_id":"1"}`}, 400, `"errCode":101`},
-		{sample{"POST", sms, token, `{"msisdn":[` + strings.Repeat(`{"mobile":"771234567"},`, 1000) + `{"mobile":"771234567"}],"message":"m","transaction_id":1` + rest + `}`}, 400, `"errCode":101`},
+		{sample{"POST", sms, token, `{"msisdn":[` + strings.Repeat(`{"mobile":"771234567"},`, 1000) +
+			`{"mobile":"771234567"}],"message":"m","transaction_id":1` + rest + `}`}, 400, `"errCode":101`},
 		{sample{"POST", sms, token, most + rest + `,"transaction_id":1,"schedule":"now"}`}, 400, `"errCode":101`},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"},{"mobile":"771234567"},{"mobile":"x"},{"mobile":"770000007"}],"message":"m"` + rest + `,"transaction_id":6}`}, 200,
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"},{"mobile":"771234567"},{"mobile":"x"},` +
+			`{"mobile":"770000007"}],"message":"m"` + rest + `,"transaction_id":6}`}, 200,
 			`"duplicatesRemoved":1,"invalidNumbers":1,"mask_blocked_numbers":1`},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"770000001"}],"message":"m"` + rest + `,"transaction_id":7}`}, 200, `"errCode":109`},
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"770000001"}],"message":"m"` + rest + `,"transaction_id":7}`}, 200,
+			`"errCode":109`},
 		{sample{"POST", sms, token, `{"msisdn":[],"message":"m"` + rest + `,"transaction_id":1}`}, 400, `"errCode":101`},
 		{sample{"POST", sms, token, most + rest + `,"transaction_id":999999999999999999}`}, 200, "success"},
 		{sample{"POST", sms, token, most + rest + `,"transaction_id":1000000000000000000}`}, 400, `"errCode":101`},
 		{sample{"POST", sms, token, `{"message":"m","transaction_id":1` + rest + `}`}, 400, `"errCode":107`},
-		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"transaction_id":1` + rest + `}`}, 400, `"errCode":107`},
+		{sample{"POST", sms, token, `{"msisdn":[{"mobile":"771234567"}],"transaction_id":1` + rest + `}`}, 400,
+			`"errCode":107`},
 		{sample{"POST", sms, token, most + `,"transaction_id":1,"payment_method":0}`}, 400, `"errCode":107`},
 		{sample{"POST", sms, token, most + `,"transaction_id":1,"sourceAddress":"D"}`}, 400, `"errCode":107`},
-		{sample{"POST", sms, token, most + `,"transaction_id":1,"sourceAddress":"D","payment_method":1}`}, 400, `"errCode":101`},
+		{sample{"POST", sms, token, most + `,"transaction_id":1,"sourceAddress":"D","payment_method":1}`}, 400,
+			`"errCode":101`},
 		{sample{"POST", sms, "", most + rest + `,"transaction_id":1}`}, 401, `"errCode":106`},
 		{sample{"POST", login, "", `{"username":"dialog-sandbox-user"}`}, 400, `"errCode":107`},
 		{sample{"POST", login, "", `{"username":"x","password":"y"}`}, 401, `"errCode":102`},
 		{sample{"GET", notify + "&sender_id=D&to=94771234567,94712345678&message=m", "", ""}, 200, "Invalid number"},
 		{sample{"GET", notify + "&sender_id=D&to=94771234567&to=94712345678&message=m", "", ""}, 200, "Invalid number"},
-		{sample{"POST", "/smslenz/send-sms", "", lenz + `,"sender_id":"D","contact":"+94771234567,+94712345678","message":"m"}`}, 422, "contact"},
-		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"0771234567,0712345678","msg":"m"}`}, 200, "Invalid number"},
+		{sample{"POST", "/smslenz/send-sms", "",
+			lenz + `,"sender_id":"D","contact":"+94771234567,+94712345678","message":"m"}`}, 422, "contact"},
+		{sample{"POST", quick + "SEND_SINGLE", quicksendAuth, `{"senderID":"D","to":"0771234567,0712345678","msg":"m"}`},
+			200, "Invalid number"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "From=D&Body=m"}, 400, "21604"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=0771234567&From=D&Body=m"}, 400, "21211"},
 		{sample{"POST", twilioPath + "/Messages.json", twilioAuth, "To=%2B94771234567&Body=m"}, 400, "21603"},
@@ -243,18 +273,23 @@ func TestRequests(t *testing.T) {
 		{sample{"POST", sms + "/check-transaction", token, `{"transaction_id":8}`}, 200, `"errCode":103`},
 		{sample{"POST", sms + "/check-transaction", token, `{"transaction_id":8}`}, 429, `"errCode":117`},
 		{sample{"GET", twilioPath + "/Messages/SM1.json", twilioAuth, ""}, 404, "20404"},
-		{sample{"GET", twilioPath + "/Messages.json?DateSent%3E=2999-01-01T00:00:00Z&PageSize=1000", twilioAuth, ""}, 200, `{"messages":[],`},
+		{sample{"GET", twilioPath + "/Messages.json?DateSent%3E=2999-01-01T00:00:00Z&PageSize=1000", twilioAuth, ""},
+			200, `{"messages":[],`},
 		{sample{"GET", twilioPath + "/Messages.json?PageSize=1001", twilioAuth, ""}, 400, "Unknown parameter"},
 		{sample{"GET", "/textlk/api/v3/sms/unknown", bearer, ""}, 404, "Not found"},
 		{sample{"GET", "/maxmind/geoip/v2.1/city/8.8.8.8", basicAuth("100001", "wrong"), ""}, 401, "AUTHORIZATION_INVALID"},
 		{sample{"POST", quick + "CHECK_BALANCE", quicksendAuth, "{}"}, 200, `1250.50`},
-		{sample{"GET", strings.Replace(notify, "send", "status", 1), "", ""}, 200, `{"status":"success","data":{"active":true,"acc_balance":3500.00}}`},
-		{sample{"GET", "/textlk/api/v3/balance", bearer, ""}, 200, `"data":{"remaining_balance":"950","expired_on":"8th Sep 30, 4:44 PM"}`},
-		{sample{"GET", "/ultimatesms/balance", "Bearer 2000|ultimatesms-sandbox-token", ""}, 200, `"remaining_balance":"950"`},
+		{sample{"GET", strings.Replace(notify, "send", "status", 1), "", ""}, 200,
+			`{"status":"success","data":{"active":true,"acc_balance":3500.00}}`},
+		{sample{"GET", "/textlk/api/v3/balance", bearer, ""}, 200,
+			`"data":{"remaining_balance":"950","expired_on":"8th Sep 30, 4:44 PM"}`},
+		{sample{"GET", "/ultimatesms/balance", "Bearer 2000|ultimatesms-sandbox-token", ""}, 200,
+			`"remaining_balance":"950"`},
 		{sample{"POST", "/smslenz/account-status", "", lenz + `}`}, 200, `"data":{"sms_credit_balance":"1450.00"}`},
 		{sample{"GET", "/dialog/api/v1/message-via-url/check/balance?esmsqk=" + dialogKey, "", ""}, 200, `1|4500.00`},
 		{sample{"GET", twilioPath + "/Balance.json", twilioAuth, ""}, 200, `"balance":"12.05","currency":"USD"}`},
-		{sample{"POST", quick + "SEND_BULK_SAME", quicksendAuth, `{"senderID":"Demo","to":["0771234567","0712345678"],"msg":"Hi","check_cost":true}`}, 200,
+		{sample{"POST", quick + "SEND_BULK_SAME", quicksendAuth,
+			`{"senderID":"Demo","to":["0771234567","0712345678"],"msg":"Hi","check_cost":true}`}, 200,
 			`"campaign_total_cost":1.28,"campaign_total_numbers":2`},
 	} {
 		status, body, err := s.send(t.Context(), c.sample)
@@ -296,8 +331,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestLock checks that Dialog locks an account after three failed logins, that each login meanwhile prolongs the lock, and that
-// a good login resets the count.
+// TestLock checks that Dialog locks an account after three failed logins, that each login meanwhile prolongs the lock,
+// and that a good login resets the count.
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rule{Locks: 3}
@@ -305,8 +340,10 @@ func TestLock(t *testing.T) {
 			after          time.Duration
 			good, unlocked bool
 		}{
-			{0, false, true}, {0, false, true}, {0, true, true}, {0, false, true}, {0, false, true}, {0, false, true}, {0, true, false},
-			{lockedFor - time.Second, true, false}, {lockedFor - time.Second, true, false}, {lockedFor, true, true}, {0, false, true},
+			{0, false, true}, {0, false, true}, {0, true, true}, {0, false, true}, {0, false, true}, {0, false,
+				true}, {0, true, false},
+			{lockedFor - time.Second, true, false}, {lockedFor - time.Second, true, false}, {lockedFor, true,
+				true}, {0, false, true},
 		} {
 			time.Sleep(step.after)
 			if got := r.unlocked(step.good); got != step.unlocked {
@@ -316,14 +353,16 @@ func TestLock(t *testing.T) {
 	})
 	s := start(t)
 	for _, want := range []string{`"errCode":115`, `"errCode":115`, `"errCode":115`, `"errCode":116`} {
-		_, body, err := s.send(t.Context(), sample{"POST", "/dialogv2" + dialogLogin, "", `{"username":"dialog-sandbox-user","password":"x"}`})
+		_, body, err := s.send(t.Context(),
+			sample{"POST", "/dialogv2" + dialogLogin, "", `{"username":"dialog-sandbox-user","password":"x"}`})
 		if err != nil || !strings.Contains(body, want) {
 			t.Errorf("%s %v, want %s", body, err, want)
 		}
 	}
 }
 
-// TestDocuments checks the documents: each response that a rule or an outcome names exists, and each rule and response has a source.
+// TestDocuments checks the documents: each response that a rule or an outcome names exists, and each rule and response
+// has a source.
 func TestDocuments(t *testing.T) {
 	documents := map[string]*document{}
 	for _, file := range []string{"sms.yaml", "lookups.yaml", "rates.yaml"} {
@@ -379,13 +418,17 @@ func TestDocuments(t *testing.T) {
 func TestCalls(t *testing.T) {
 	s := start(t)
 	for _, in := range []sample{
-		{"POST", quicksendPath + "SEND_BULK_DIFFERENT", quicksendAuth, `{"senderID":"D","msg_list":[{"to":"0771234567","msg":"a"},{"to":"0712345678","msg":"b"}]}`},
-		{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken, `{"recipient":"94771234567,94712345678","sender_id":"D","type":"plain","message":"m"}`},
+		{"POST", quicksendPath + "SEND_BULK_DIFFERENT", quicksendAuth,
+			`{"senderID":"D","msg_list":[{"to":"0771234567","msg":"a"},{"to":"0712345678","msg":"b"}]}`},
+		{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken,
+			`{"recipient":"94771234567,94712345678","sender_id":"D","type":"plain","message":"m"}`},
 		{"GET", dialogPath + "esmsqk=" + dialogKey + "&list=771234567,0712345678&source_address=D&message=m", "", ""},
 		{"GET", dialogPath + "esmsqk=someone-elses-key&list=0771234567,0712345678&source_address=D&message=m", "", ""},
-		{"POST", "/notifylk/api/v1/send", "", `{"user_id": "10001", "api_key": "someone-\"elses-key", "sender_id":"D","to":"94771234567","message":"m"}`},
+		{"POST", "/notifylk/api/v1/send", "",
+			`{"user_id": "10001", "api_key": "someone-\"elses-key", "sender_id":"D","to":"94771234567","message":"m"}`},
 		{"POST", "/notifylk/api/v1/send", "", "user_id=10001&api_key=someone-elses-key&to=94771234567"},
-		{"POST", "/twilio/2010-04-01/Accounts/ACsomeone-elses-key/Messages.json", "Basic someone-elses-key", "To=%2B94771234567&From=D&Body=m"},
+		{"POST", "/twilio/2010-04-01/Accounts/ACsomeone-elses-key/Messages.json", "Basic someone-elses-key",
+			"To=%2B94771234567&From=D&Body=m"},
 		{"POST", "/dialogv2" + dialogLogin, "", `{"username":"someone-elses-key","password":"` + dialogPassword + `"}`},
 		{"GET", "/textlk/nowhere?x=" + dialogPassword, "someone-elses-key", ""},
 	} {
@@ -407,16 +450,19 @@ func TestCalls(t *testing.T) {
 			t.Errorf("call %d: %+v", i, call)
 		}
 	}
-	if got, want := calls[0].Path, "/Client/api.php?FUN=SEND_BULK_DIFFERENT"; got != want || calls[0].Headers["Authorization"] != "Basic ***" {
+	if got, want := calls[0].Path, "/Client/api.php?FUN=SEND_BULK_DIFFERENT"; got != want ||
+		calls[0].Headers["Authorization"] != "Basic ***" {
 		t.Errorf("call 0: path %s, headers %v", got, calls[0].Headers)
 	}
-	for _, secret := range []string{"elses-key", QuickSendAPIKey, TextLKToken, dialogKey, `"` + dialogPassword, "10001", base64.StdEncoding.EncodeToString([]byte(QuickSendEmail))} {
+	for _, secret := range []string{"elses-key", QuickSendAPIKey, TextLKToken, dialogKey, `"` + dialogPassword, "10001",
+		base64.StdEncoding.EncodeToString([]byte(QuickSendEmail))} {
 		if strings.Contains(body, secret) {
 			t.Errorf("the calls show %s: %s", secret, body)
 		}
 	}
 	s.Forget()
-	if _, body, err := s.send(t.Context(), sample{"GET", "/_sandbox/calls", "", ""}); err != nil || strings.TrimSpace(body) != "[]" {
+	if _, body, err := s.send(t.Context(), sample{"GET", "/_sandbox/calls", "", ""}); err != nil ||
+		strings.TrimSpace(body) != "[]" {
 		t.Errorf("after Forget: %s %v", body, err)
 	}
 }
@@ -493,7 +539,8 @@ func TestAWS(t *testing.T) {
 		return pinpointsmsvoicev2.New(pinpointsmsvoicev2.Options{
 			Region: "eu-west-1", BaseEndpoint: aws.String(s.URL + "/aws"), RetryMaxAttempts: 1,
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-				return aws.Credentials{AccessKeyID: key, SecretAccessKey: secret, SessionToken: map[bool]string{true: "local"}[secret == "local"]}, nil
+				return aws.Credentials{AccessKeyID: key, SecretAccessKey: secret,
+					SessionToken: map[bool]string{true: "local"}[secret == "local"]}, nil
 			}),
 		})
 	}
@@ -527,7 +574,8 @@ func TestAWS(t *testing.T) {
 		}
 	}
 	calls := s.Calls()
-	if calls[0].Operation != "send" || calls[1].Operation != "check_cost" || calls[0].Headers["Authorization"] != "AWS4-HMAC-SHA256 ***" {
+	if calls[0].Operation != "send" || calls[1].Operation != "check_cost" ||
+		calls[0].Headers["Authorization"] != "AWS4-HMAC-SHA256 ***" {
 		t.Errorf("calls = %+v", calls[:2])
 	}
 	if text, _ := json.Marshal(calls); bytes.Contains(text, []byte(key)) {

@@ -1,6 +1,6 @@
 // Package secrets plays AWS Secrets Manager on a laptop: its wire format (AWS JSON 1.1), its errors and its versions,
-// for the calls and the members that the product and its command line send, and which KMS key a version needs. The server
-// refuses all others. Secrets are in memory and end with the server.
+// for the calls and the members that the product and its command line send, and which KMS key a version needs. The
+// server refuses all others. Secrets are in memory and end with the server.
 package secrets
 
 import (
@@ -61,8 +61,8 @@ type Server struct {
 	calls   map[string]func(*request) (any, error)
 }
 
-// Limit replaces the KMS rights of the identity that signs with an access key by rights such as "kms:Decrypt KEY_ARN". An
-// identity without a limit may use every key.
+// Limit replaces the KMS rights of the identity that signs with an access key by rights such as "kms:Decrypt KEY_ARN".
+// An identity without a limit may use every key.
 func (s *Server) Limit(accessKeyID string, rights ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +141,8 @@ func on(find func(id string) (*secret, error), call func(*secret, *request) (any
 	}
 }
 
-// request is the union of the calls' inputs. The emulator stores no description, and encrypts nothing: only a caller with
-// the rights on a version's key gets the version.
+// request is the union of the calls' inputs. The emulator stores no description, and encrypts nothing: only a caller
+// with the rights on a version's key gets the version.
 type request struct {
 	Name, SecretID, Description string
 	KmsKeyID                    *string
@@ -258,11 +258,13 @@ func (s *Server) live(id string) (*secret, error) {
 
 func (s *Server) create(in *request) (any, error) {
 	if !namePattern.MatchString(in.Name) {
-		return nil, badParameter("Invalid name. Must be a valid name containing alphanumeric characters, or any of the following: -/_+=.@!")
+		return nil, badParameter("Invalid name. Must be a valid name containing alphanumeric characters, or any of the " +
+			"following: -/_+=.@!")
 	}
 	if found := s.secrets[in.Name]; found != nil {
 		if !found.deletion.IsZero() {
-			return nil, badRequest("You can't create this secret because a secret with this name is already scheduled for deletion.")
+			return nil, badRequest("You can't create this secret because a secret with this name is already scheduled for " +
+				"deletion.")
 		}
 		if v := found.version(in.ClientRequestToken, ""); v == nil || in.SecretString == nil || v.value != *in.SecretString {
 			return nil, exists("The operation failed because the secret " + in.Name + " already exists.")
@@ -270,7 +272,8 @@ func (s *Server) create(in *request) (any, error) {
 		return found.add(in)
 	}
 	created := &secret{
-		name: in.Name, arn: fmt.Sprintf("arn:aws:secretsmanager:%s:000000000000:secret:%s-%s", in.region, in.Name, rand.Text()[:6]),
+		name: in.Name, arn: fmt.Sprintf("arn:aws:secretsmanager:%s:000000000000:secret:%s-%s", in.region,
+			in.Name, rand.Text()[:6]),
 		key: in.key(managedKey),
 	}
 	out, err := map[string]any{"ARN": created.arn, "Name": created.name}, error(nil)
@@ -321,9 +324,9 @@ func (s *secret) updateStage(in *request) (any, error) {
 }
 
 // update sets the key of new versions. The labelled versions can then be read with the new key, too, and still with the
-// previous one; without kms:Decrypt on the previous key or kms:Encrypt on the new one they stay as they are, and the call
-// succeeds. A new value is a version under the new key alone (user guide, "Change the encryption key for an AWS Secrets
-// Manager secret"; API reference, UpdateSecret).
+// previous one; without kms:Decrypt on the previous key or kms:Encrypt on the new one they stay as they are, and the
+// call succeeds. A new value is a version under the new key alone (user guide, "Change the encryption key for an AWS
+// Secrets Manager secret"; API reference, UpdateSecret).
 func (s *secret) update(in *request) (any, error) {
 	key := in.key(s.key)
 	switch {
@@ -334,7 +337,8 @@ func (s *secret) update(in *request) (any, error) {
 	}
 	for i := range s.versions {
 		v := &s.versions[i]
-		if len(s.stagesOf(v.id)) > 0 && !slices.Contains(v.keys, key) && in.may("kms:Decrypt", v.keys...) && in.may("kms:Encrypt", key) {
+		if len(s.stagesOf(v.id)) > 0 && !slices.Contains(v.keys, key) && in.may("kms:Decrypt", v.keys...) &&
+			in.may("kms:Encrypt", key) {
 			v.keys = append(v.keys, key)
 		}
 	}
@@ -380,7 +384,8 @@ func (s *Server) list(in *request) (any, error) {
 	page, last := []map[string]any{}, ""
 	for _, name := range slices.Sorted(maps.Keys(s.secrets)) {
 		found := s.secrets[name]
-		named := slices.ContainsFunc(in.Filters[0].Values, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		named := slices.ContainsFunc(in.Filters[0].Values,
+			func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if !named || name <= in.NextToken || !found.deletion.IsZero() && !in.IncludePlannedDeletion {
 			continue
 		}
@@ -413,8 +418,8 @@ func (s *secret) restore(*request) (any, error) {
 }
 
 // add makes a version of the request's value the current one. A repeat with the same token and value changes nothing
-// and moves no stage. Where 100 versions exist, add removes deprecated ones that are a day old, and fails where there are
-// none (API reference, PutSecretValue).
+// and moves no stage. Where 100 versions exist, add removes deprecated ones that are a day old, and fails where there
+// are none (API reference, PutSecretValue).
 func (s *secret) add(in *request) (map[string]any, error) {
 	if len(*in.SecretString) > maxValue {
 		return nil, badParameter(fmt.Sprintf("The secret value must have length less than or equal to %d.", maxValue))

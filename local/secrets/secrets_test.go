@@ -34,14 +34,16 @@ func TestLife(t *testing.T) {
 	_, as := start(t)
 	ctx, client := t.Context(), as("test")
 	name := aws.String("svc/local/sms/managed/development")
-	created, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: name, SecretString: aws.String("one")})
+	created, err := client.CreateSecret(ctx,
+		&secretsmanager.CreateSecretInput{Name: name, SecretString: aws.String("one")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(*created.ARN, "arn:aws:secretsmanager:eu-west-1:000000000000:secret:"+*name+"-") {
 		t.Errorf("ARN = %s", *created.ARN)
 	}
-	put, err := client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: name, SecretString: aws.String("two")})
+	put, err := client.PutSecretValue(ctx,
+		&secretsmanager.PutSecretValueInput{SecretId: name, SecretString: aws.String("two")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,8 @@ func TestLife(t *testing.T) {
 		{secretsmanager.GetSecretValueInput{SecretId: aws.String((*created.ARN)[:len(*created.ARN)-7])}, "two"},
 		{secretsmanager.GetSecretValueInput{SecretId: name, VersionStage: aws.String("AWSPREVIOUS")}, "one"},
 		{secretsmanager.GetSecretValueInput{SecretId: name, VersionId: created.VersionId}, "one"},
-		{secretsmanager.GetSecretValueInput{SecretId: name, VersionId: put.VersionId, VersionStage: aws.String("AWSCURRENT")}, "two"},
+		{secretsmanager.GetSecretValueInput{SecretId: name, VersionId: put.VersionId, VersionStage: aws.String("AWSCURRENT")},
+			"two"},
 	} {
 		got, err := client.GetSecretValue(ctx, &c.in)
 		if err != nil || *got.SecretString != c.want || got.CreatedDate == nil {
@@ -71,13 +74,15 @@ func TestLife(t *testing.T) {
 		t.Fatalf("delete = %+v, %v", deleted, err)
 	}
 	var leaving *types.InvalidRequestException
-	if _, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: name}); !errors.As(err, &leaving) {
+	if _, err := client.GetSecretValue(ctx,
+		&secretsmanager.GetSecretValueInput{SecretId: name}); !errors.As(err, &leaving) {
 		t.Errorf("get after delete: %v", err)
 	}
 	if _, err := client.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: name}); err != nil {
 		t.Errorf("restore: %v", err)
 	}
-	if got, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: name}); err != nil || *got.SecretString != "two" {
+	if got, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: name}); err != nil ||
+		*got.SecretString != "two" {
 		t.Errorf("get after restore: %+v, %v", got, err)
 	}
 }
@@ -118,7 +123,8 @@ func TestErrors(t *testing.T) {
 		{"PutSecretValue", `{"SecretId":"here"}`, "InvalidRequestException"},
 		{"PutSecretValue", `{"SecretId":"here","SecretBinary":"dg=="}`, "InvalidParameterException"},
 		{"PutSecretValue", `{"SecretId":"here","SecretString":"v","VersionStages":["mine"]}`, "InvalidParameterException"},
-		{"PutSecretValue", `{"SecretId":"here","SecretString":"v","ClientRequestToken":"short"}`, "InvalidParameterException"},
+		{"PutSecretValue", `{"SecretId":"here","SecretString":"v","ClientRequestToken":"short"}`,
+			"InvalidParameterException"},
 		{"DeleteSecret", `{"SecretId":"absent"}`, "ResourceNotFoundException"},
 		{"DeleteSecret", `{"SecretId":"here","ForceDeleteWithoutRecovery":true}`, "InvalidParameterException"},
 		{"DeleteSecret", `{"SecretId":"here","RecoveryWindowInDays":7}`, "InvalidParameterException"},
@@ -127,7 +133,8 @@ func TestErrors(t *testing.T) {
 		{"CreateSecret", `{"Name":"here","SecretString":"v"}`, "ResourceExistsException"},
 		{"CreateSecret", `{"Name":"leaving","SecretString":"v"}`, "InvalidRequestException"},
 		{"CreateSecret", `{"Name":"a b","SecretString":"v"}`, "InvalidParameterException"},
-		{"CreateSecret", `{"Name":"absent","SecretString":"` + strings.Repeat("x", maxValue+1) + `"}`, "InvalidParameterException"},
+		{"CreateSecret", `{"Name":"absent","SecretString":"` + strings.Repeat("x", maxValue+1) + `"}`,
+			"InvalidParameterException"},
 		{"CreateSecret", `{"Name":"a","SecretString":"x",` + token + `}`, ""},
 		{"CreateSecret", `{"Name":"a","SecretString":"x",` + token + `}`, ""},
 		{"CreateSecret", `{"Name":"a","SecretString":"y",` + token + `}`, "ResourceExistsException"},
@@ -151,14 +158,15 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestVersions: a repeat with a token of before moves no stage, a version without a stage is listed on request only and is kept
-// for a day, and AWSCURRENT moves from the version that has it alone.
+// TestVersions: a repeat with a token of before moves no stage, a version without a stage is listed on request only and
+// is kept for a day, and AWSCURRENT moves from the version that has it alone.
 func TestVersions(t *testing.T) {
 	server, as := start(t)
 	ctx, name, client := t.Context(), aws.String("name"), as("test")
 	id := func(n int) *string { return aws.String(fmt.Sprintf("%032d", n)) }
 	put := func(n int) error {
-		_, err := client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: name, SecretString: id(n), ClientRequestToken: id(n)})
+		_, err := client.PutSecretValue(ctx,
+			&secretsmanager.PutSecretValueInput{SecretId: name, SecretString: id(n), ClientRequestToken: id(n)})
 		return err
 	}
 	move := func(to, from int) error {
@@ -195,8 +203,8 @@ func TestVersions(t *testing.T) {
 	step("versions of the day before", put(101), "nil", 101, 100, 91)
 }
 
-// TestKeys: an identity needs a right on a version's key to read the version, and a change of a secret's key reaches only
-// what the identity that changes it may decrypt and encrypt.
+// TestKeys: an identity needs a right on a version's key to read the version, and a change of a secret's key reaches
+// only what the identity that changes it may decrypt and encrypt.
 func TestKeys(t *testing.T) {
 	server, as := start(t)
 	ctx, name, value := t.Context(), aws.String("name"), aws.String("value")
@@ -225,13 +233,16 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	update := func(who, key string, value *string) error {
-		_, err := as(who).UpdateSecret(ctx, &secretsmanager.UpdateSecretInput{SecretId: name, KmsKeyId: &key, SecretString: value})
+		_, err := as(who).UpdateSecret(ctx,
+			&secretsmanager.UpdateSecretInput{SecretId: name, KmsKeyId: &key, SecretString: value})
 		return err
 	}
-	if _, err := as("NONE").CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: name, SecretString: value, KmsKeyId: aws.String("old")}); err == nil {
+	if _, err := as("NONE").CreateSecret(ctx,
+		&secretsmanager.CreateSecretInput{Name: name, SecretString: value, KmsKeyId: aws.String("old")}); err == nil {
 		t.Error("created under a key without a right")
 	}
-	if _, err := as("NONE").CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: name, SecretString: value}); err != nil {
+	if _, err := as("NONE").CreateSecret(ctx,
+		&secretsmanager.CreateSecretInput{Name: name, SecretString: value}); err != nil {
 		t.Fatal(err) // with the managed key
 	}
 	reads("AWSCURRENT", "old new NONE")

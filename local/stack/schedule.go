@@ -12,9 +12,10 @@ import (
 	"svcapi/local/template"
 )
 
-// schedule invokes every scheduled function, asynchronously as EventBridge Scheduler does, returns when each has run once,
-// and goes on by their schedules until the returned function is called. What fails is logged.
-func schedule(ctx context.Context, host *lambda.Host, functions []template.Function, log io.Writer) (stop func() error) {
+// schedule invokes every scheduled function, asynchronously as EventBridge Scheduler does, returns when each has run
+// once, and goes on by their schedules until the returned function is called. What fails is logged.
+func schedule(ctx context.Context, host *lambda.Host, functions []template.Function,
+	log io.Writer) (stop func() error) {
 	starting := ctx
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	uninterrupted := context.AfterFunc(starting, cancel)

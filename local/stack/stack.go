@@ -247,8 +247,8 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 	return err
 }
 
-// publishLists publishes the compiled domains in the sandbox: the text files have all of them and one more, and so are as fresh
-// as a day's list, and the other files have a few.
+// publishLists publishes the compiled domains in the sandbox: the text files have all of them and one more, and so are
+// as fresh as a day's list, and the other files have a few.
 func publishLists(s *sandbox.Server) error {
 	sources, err := lists.Sources()
 	domains := append(slices.Collect(disposable.Compiled().All), "new.disposable.example")

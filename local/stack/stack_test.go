@@ -35,7 +35,8 @@ func TestStack(t *testing.T) {
 	// The schedules have run once: rates and lists are there before the first request.
 	fetched := s.Sandbox.Calls()
 	for vendor, operation := range map[string]string{"openexchangerates": "rates", "lists": "list"} {
-		if !slices.ContainsFunc(fetched, func(c sandbox.Call) bool { return c.Vendor == vendor && c.Operation == operation }) {
+		if !slices.ContainsFunc(fetched,
+			func(c sandbox.Call) bool { return c.Vendor == vendor && c.Operation == operation }) {
 			t.Errorf("the sandbox received %+v, and nothing for %s", fetched, vendor)
 		}
 	}
@@ -79,7 +80,8 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 	if err := decoder.Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"base_url", "docs_url", "sandbox_url", "dynamodb_url", "secrets_url", "lambda_url", "log_dir"} {
+	for _, name := range []string{"base_url", "docs_url", "sandbox_url", "dynamodb_url", "secrets_url",
+		"lambda_url", "log_dir"} {
 		if !strings.Contains(string(text), `"`+name+`": "`) {
 			t.Errorf("the demo file lacks %s: %s", name, text)
 		}

@@ -115,7 +115,8 @@ func (r *resolver) resolve(n *yaml.Node) (*yaml.Node, error) {
 		return r.resolve(n.Alias)
 	}
 	tag := n.ShortTag()
-	if n.Kind == yaml.MappingNode && len(n.Content) == 2 && (n.Content[0].Value == "Ref" || strings.HasPrefix(n.Content[0].Value, "Fn::")) {
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 &&
+		(n.Content[0].Value == "Ref" || strings.HasPrefix(n.Content[0].Value, "Fn::")) {
 		tag = n.Content[0].Value
 	} else if strings.HasPrefix(tag, "!!") {
 		return n, nil
@@ -293,8 +294,8 @@ func (r *resolver) decode(path string, n *yaml.Node, into any) {
 	r.set(path, n, reflect.ValueOf(into).Elem())
 }
 
-// set is decode for a value of the target. The result is false where there is no value to decode: the value is absent, cannot
-// be resolved, or is no list where a list is wanted.
+// set is decode for a value of the target. The result is false where there is no value to decode: the value is absent,
+// cannot be resolved, or is no list where a list is wanted.
 func (r *resolver) set(path string, n *yaml.Node, into reflect.Value) (present bool) {
 	n, err := r.resolve(n)
 	if err != nil {

@@ -1,8 +1,10 @@
-// Package template reads what the local stack needs of template.yaml: functions with their routes, schedules and rights,
-// the API's own responses, and tables. The package knows the intrinsics that template.yaml uses, and refuses all others.
+// Package template reads what the local stack needs of template.yaml: functions with their routes, schedules and
+// rights, the API's own responses, and tables. The package knows the intrinsics that template.yaml uses, and refuses
+// all others.
 //
-// Tags declare the properties that the local stack reads. The rest of the package resolves intrinsics where a field needs
-// them, because the other properties of template.yaml may use what only AWS knows, and names the place of each mistake.
+// Tags declare the properties that the local stack reads. The rest of the package resolves intrinsics where a field
+// needs them, because the other properties of template.yaml may use what only AWS knows, and names the place of each
+// mistake.
 package template
 
 import (
@@ -56,7 +58,7 @@ type Function struct {
 // Asynchronous holds the rules of Lambda for an event whose caller does not wait.
 type Asynchronous struct {
 	Retries int           `cfn:"MaximumRetryAttempts"`     // of a failed run
-	MaxAge  time.Duration `cfn:"MaximumEventAgeInSeconds"` // of an event that could not run, or whose run is to be repeated
+	MaxAge  time.Duration `cfn:"MaximumEventAgeInSeconds"` // of an event whose run waits or is to be repeated
 }
 
 // Permission is one statement of the role that a function has, <stem>Role for <stem>Function: of the role's own
@@ -65,7 +67,7 @@ type Permission struct {
 	Sid        string `cfn:"Sid"`
 	Action     string `cfn:"Action"`
 	Resource   string `cfn:"Resource"`                                               // an ARN, * for any text
-	LeadingKey string `cfn:"Condition.ForAllValues:StringLike.dynamodb:LeadingKeys"` // * for any text; empty: any partition key
+	LeadingKey string `cfn:"Condition.ForAllValues:StringLike.dynamodb:LeadingKeys"` // * for any text; empty: any key
 }
 
 // Route is an event of type Api.
@@ -191,7 +193,8 @@ func Parse(text []byte, overrides map[string]string) (*Template, error) {
 func (r *resolver) function(id string, properties *yaml.Node) Function {
 	name, stem, path := r.name(id), strings.TrimSuffix(id, "Function"), id+".Properties"
 	f := Function{
-		LogicalID: id, Name: name, Folder: strings.ToLower(stem), Package: Package(id), Permissions: r.permissions(stem + "Role"),
+		LogicalID: id, Name: name, Folder: strings.ToLower(stem), Package: Package(id), Permissions: r.permissions(stem +
+			"Role"),
 		// The rest is Lambda's defaults.
 		Timeout: 3 * time.Second, MemoryMB: 128, Environment: map[string]string{},
 		LogFormat: "Text", LogLevel: "INFO", LogGroup: "/aws/lambda/" + name,
@@ -235,7 +238,8 @@ var word = regexp.MustCompile(`.[A-Z]`)
 
 // Package returns the folder below functions/ that a function is built from, by the function's logical ID.
 func Package(id string) string {
-	return strings.ToLower(word.ReplaceAllStringFunc(strings.TrimSuffix(id, "Function"), func(at string) string { return at[:1] + "/" + at[1:] }))
+	return strings.ToLower(word.ReplaceAllStringFunc(strings.TrimSuffix(id, "Function"),
+		func(at string) string { return at[:1] + "/" + at[1:] }))
 }
 
 func (r *resolver) permissions(role string) []Permission {
@@ -299,7 +303,8 @@ func (r *resolver) api(id string, properties *yaml.Node) API {
 			continue
 		}
 		if s.Path != "/*" && s.Method == "*" {
-			r.problem(path+".MethodSettings", fmt.Errorf("the local stack plays throttling of /* or of one method, not of all methods of %s", s.Path))
+			r.problem(path+".MethodSettings",
+				fmt.Errorf("the local stack plays throttling of /* or of one method, not of all methods of %s", s.Path))
 		}
 		if s.Path != "/*" {
 			s.Path = strings.ReplaceAll(strings.TrimPrefix(s.Path, "/"), "~1", "/")

@@ -77,7 +77,8 @@ Resources:
   SmsRole:
     Type: AWS::IAM::Role
     Properties:
-      ManagedPolicyArns: [!Ref Reading, !If [IsProd, !Ref Tracing, !Ref AWS::NoValue], 'arn:aws:iam::aws:policy/service-role/Other']
+      ManagedPolicyArns: [!Ref Reading, !If [IsProd, !Ref Tracing, !Ref AWS::NoValue],
+        'arn:aws:iam::aws:policy/service-role/Other']
       Policies: [{PolicyDocument: {Statement: [
         {Sid: Own, Action: dynamodb:PutItem, Resource: !GetAtt Wallets.Arn, Condition: {ForAllValues:StringLike: {dynamodb:LeadingKeys: own#*}}}]}}]
   Reading: {Type: AWS::IAM::ManagedPolicy, Properties: {PolicyDocument: {Statement: [{Sid: Read, Action: dynamodb:GetItem, Resource: !GetAtt Wallets.Arn}]}}}
@@ -109,7 +110,8 @@ func TestParse(t *testing.T) {
 	want := &template.Template{
 		Parameters: map[string]string{"Stage": "dev", "Price": "7", "Endpoint": ""},
 		API: template.API{
-			LogicalID: "Api", Stage: "dev", Throttles: map[string]template.Throttle{"* /*": {PerSecond: 20, Burst: 40}, "POST /sms/send": {PerSecond: 1, Burst: 2}},
+			LogicalID: "Api", Stage: "dev", Throttles: map[string]template.Throttle{"* /*": {PerSecond: 20, Burst: 40},
+				"POST /sms/send": {PerSecond: 1, Burst: 2}},
 			Responses: map[string]template.GatewayResponse{"DEFAULT_5XX": {
 				Status: 500, Headers: map[string]string{"X-ID": "context.requestId"}, Body: `{"id":"$context.requestId"}`,
 			}},
@@ -164,7 +166,8 @@ func TestParse(t *testing.T) {
 	if f, ok := prod.Function("ProdFunction"); !ok || f.Timeout != 28*time.Second || f.LogGroup != "/logs/sms" {
 		t.Errorf("function under a condition that holds: %+v", f)
 	}
-	if f, _ := prod.Function("sms"); f.MemoryMB != 1024 || f.Environment["IF"] != "yes" || f.Environment["GONE"] != "x" || len(f.Permissions) != 3 {
+	if f, _ := prod.Function("sms"); f.MemoryMB != 1024 || f.Environment["IF"] != "yes" || f.Environment["GONE"] != "x" ||
+		len(f.Permissions) != 3 {
 		t.Errorf("sms in prod: %+v", f)
 	}
 }
@@ -175,31 +178,43 @@ func TestMistakes(t *testing.T) {
 		return "Resources:\n  AFunction:\n    Type: AWS::Serverless::Function\n    Properties:\n      " + property
 	}
 	for _, c := range []struct{ name, text, message string }{
-		{"unknown intrinsic", function("Environment: {Variables: {A: !ImportValue x}}"), "AFunction.Properties.Environment.Variables.A: the local stack does not know the intrinsic !ImportValue"},
+		{"unknown intrinsic", function("Environment: {Variables: {A: !ImportValue x}}"),
+			"AFunction.Properties.Environment.Variables.A: the local stack does not know the intrinsic !ImportValue"},
 		{"unknown Ref", function("Timeout: !Ref Nothing"), `there is no parameter or resource "Nothing"`},
-		{"unknown in Sub", function("FunctionName: !Sub '${Nothing}'\n      Environment: {Variables: {A: !Sub '${B}'}}"), `!Sub: there is no parameter or resource "B"`},
-		{"unknown attribute", function("Environment: {Variables: {A: !GetAtt AFunction.Version}}"), "does not know Version of a AWS::Serverless::Function"},
+		{"unknown in Sub", function("FunctionName: !Sub '${Nothing}'\n      Environment: {Variables: {A: !Sub '${B}'}}"),
+			`!Sub: there is no parameter or resource "B"`},
+		{"unknown attribute", function("Environment: {Variables: {A: !GetAtt AFunction.Version}}"),
+			"does not know Version of a AWS::Serverless::Function"},
 		{"unknown condition", function("Timeout: !If [Nope, 1, 2]"), `there is no condition "Nope"`},
 		{"no number", function("Timeout: soon"), `"soon" is no integer`},
-		{"cron", function("Events: {A: {Type: ScheduleV2, Properties: {ScheduleExpression: 'cron(0 1 * * ? *)'}}}"), "the local stack plays rate(1 minute)"},
-		{"wrong plural", function("Events: {A: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 hours)}}}"), `schedule "rate(1 hours)"`},
+		{"cron", function("Events: {A: {Type: ScheduleV2, Properties: {ScheduleExpression: 'cron(0 1 * * ? *)'}}}"),
+			"the local stack plays rate(1 minute)"},
+		{"wrong plural", function("Events: {A: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 hours)}}}"),
+			`schedule "rate(1 hours)"`},
 		{"other event", function("Events: {A: {Type: SQS}}"), `does not play events of type "SQS"`},
-		{"schedule of SAM's older type", function("Events: {A: {Type: Schedule, Properties: {Schedule: rate(2 hours)}}}"), `does not play events of type "Schedule"`},
-		{"schedule with a state", function("Events: {A: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(2 hours), State: PAUSED}}}"), `state "PAUSED"`},
+		{"schedule of SAM's older type", function("Events: {A: {Type: Schedule, Properties: {Schedule: rate(2 hours)}}}"),
+			`does not play events of type "Schedule"`},
+		{"schedule with a state", function("Events: {A: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(2 hours), " +
+			"State: PAUSED}}}"), `state "PAUSED"`},
 		{"long form", function("Timeout: {Ref: AWS::Region}"), "does not know the intrinsic Ref"},
 		{"Or", function("Timeout: !Or [a, b]"), "does not know the intrinsic !Or"},
 		{"Join", function("Handler: !Join ['+', [a, b]]"), "does not know the intrinsic !Join"},
 		{"Select", function("Handler: !Select [0, [a, b]]"), "does not know the intrinsic !Select"},
 		{"Split", function("Handler: !Split ['.', a.b]"), "does not know the intrinsic !Split"},
 		{"FindInMap", function("Handler: !FindInMap [a, b, c]"), "does not know the intrinsic !FindInMap"},
-		{"Sub with variables", function("Handler: !Sub ['${a}', {a: b}]"), "!Sub: the local stack knows Sub of one text alone"},
+		{"Sub with variables", function("Handler: !Sub ['${a}', {a: b}]"),
+			"!Sub: the local stack knows Sub of one text alone"},
 		{"literal in Sub", function("Handler: !Sub '${!a}'"), `there is no parameter or resource "!a"`},
-		{"parameter of a list", "Parameters: {A: {Type: CommaDelimitedList, Default: a}}\nResources: {}", `does not know the type "CommaDelimitedList"`},
+		{"parameter of a list", "Parameters: {A: {Type: CommaDelimitedList, Default: a}}\nResources: {}",
+			`does not know the type "CommaDelimitedList"`},
 		{"list for a text", function("Handler: [a]"), "AFunction.Properties.Handler: a single value is wanted"},
 		{"text for a mapping", function("Environment: a"), "AFunction.Properties.Environment: a mapping is wanted"},
-		{"text for a list", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {BinaryMediaTypes: a}}}", "BinaryMediaTypes: a list is wanted"},
-		{"some media types", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {BinaryMediaTypes: [a/b]}}}", `plays */* alone, not ["a/b"]`},
-		{"throttle of one route", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {MethodSettings: [{ResourcePath: /~1sms, HttpMethod: '*', ThrottlingRateLimit: 1}]}}}",
+		{"text for a list", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {BinaryMediaTypes: a}}}",
+			"BinaryMediaTypes: a list is wanted"},
+		{"some media types", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {BinaryMediaTypes: [a/b]}}}",
+			`plays */* alone, not ["a/b"]`},
+		{"throttle of one route", "Resources: {Api: {Type: AWS::Serverless::Api, Properties: {MethodSettings: " +
+			"[{ResourcePath: /~1sms, HttpMethod: '*', ThrottlingRateLimit: 1}]}}}",
 			"plays throttling of /* or of one method, not of all methods of /~1sms"},
 		{"circle", "Conditions: {A: !Not [!Condition A]}\n" + function("Timeout: !If [A, 1, 2]"), "in a circle"},
 		{"no default", "Parameters: {A: {Type: String}}\nResources: {}", "parameter A has no default"},
@@ -229,7 +244,8 @@ func TestProduct(t *testing.T) {
 // The folder of a function's code follows from its logical ID.
 func TestPackage(t *testing.T) {
 	for id, want := range map[string]string{
-		"SmsFunction": "sms", "PdfRenderFunction": "pdf/render", "SecurityListsyncFunction": "security/listsync", "SmsResolveFunction": "sms/resolve",
+		"SmsFunction": "sms", "PdfRenderFunction": "pdf/render", "SecurityListsyncFunction": "security/listsync",
+		"SmsResolveFunction": "sms/resolve",
 	} {
 		if got := template.Package(id); got != want {
 			t.Errorf("%s is built from %s, want %s", id, got, want)

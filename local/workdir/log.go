@@ -11,8 +11,8 @@ import (
 // LogsVariable names a folder that keeps every log of a test run, so that one search goes through all of them.
 const LogsVariable = "TEST_LOGS"
 
-// OpenLog opens a log for appending. Where LogsVariable names a folder, OpenLog makes path a link to a file in that folder
-// under a name of its own: removing path removes only the link.
+// OpenLog opens a log for appending. Where LogsVariable names a folder, OpenLog makes path a link to a file in that
+// folder under a name of its own: removing path removes only the link.
 func OpenLog(path string) (*os.File, error) {
 	const flags = os.O_CREATE | os.O_APPEND | os.O_WRONLY
 	kept := os.Getenv(LogsVariable)

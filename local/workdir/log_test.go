@@ -12,8 +12,8 @@ import (
 	"svcapi/local/workdir"
 )
 
-// TestOpenLog checks that a log which several processes open at the same time has the lines of all, and that the log stays
-// in the folder of all logs when its own folder is gone; without such a folder the log is a plain file.
+// TestOpenLog checks that a log which several processes open at the same time has the lines of all, and that the log
+// stays in the folder of all logs when its own folder is gone; without such a folder the log is a plain file.
 func TestOpenLog(t *testing.T) {
 	want := strings.Repeat("line\n", 64)
 	for _, kept := range []string{"", t.TempDir()} {

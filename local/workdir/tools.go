@@ -24,7 +24,8 @@ func install(ctx context.Context, name, within string) (string, error) {
 	}
 	root := filepath.Dir(filepath.Dir(lock))
 	return filepath.Join(root, ".local", name, within), Locked(lock, func() error {
-		_, err := Run(exec.CommandContext(ctx, "make", "--silent", "--directory", root, filepath.Join(".local", name, ".ready")),
+		_, err := Run(exec.CommandContext(ctx, "make", "--silent", "--directory", root,
+			filepath.Join(".local", name, ".ready")),
 			"installing "+name)
 		return err
 	})

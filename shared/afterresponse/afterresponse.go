@@ -1,8 +1,8 @@
 // Package afterresponse runs an invocation's work after its response (docs/decisions/requests.md#after-response).
 //
 // A Runner is an internal extension of the function. Lambda freezes the execution environment, and hands out the next
-// event, only when the runtime and the extension have both asked for the next event. The extension asks when the work has
-// ended. Where no Extensions API exists, the work runs before the response.
+// event, only when the runtime and the extension have both asked for the next event. The extension asks when the work
+// has ended. Where no Extensions API exists, the work runs before the response.
 package afterresponse
 
 import (
@@ -51,13 +51,16 @@ type Registration func() (*extensionsAPI, error)
 
 // Register begins to register the extension. The function initialises meanwhile.
 func Register() Registration {
-	registration := sync.OnceValues(func() (*extensionsAPI, error) { return register(os.Getenv("AWS_LAMBDA_RUNTIME_API")) })
+	registration := sync.OnceValues(func() (*extensionsAPI,
+		error) {
+		return register(os.Getenv("AWS_LAMBDA_RUNTIME_API"))
+	})
 	go func() { _, _ = registration() }() // Start returns the error
 	return registration
 }
 
-// Start makes the Runner the registered extension and serves the events of the function with the handler. Start does not
-// return. A result that is a stream is sent as it is, and any other result as JSON.
+// Start makes the Runner the registered extension and serves the events of the function with the handler. Start does
+// not return. A result that is a stream is sent as it is, and any other result as JSON.
 func Start[In, Out any](r *Runner, registration Registration, handler func(context.Context, In) (Out, error)) {
 	api, err := registration()
 	if err != nil {
@@ -69,9 +72,10 @@ func Start[In, Out any](r *Runner, registration Registration, handler func(conte
 	lambda.Start(wrap(r, handler))
 }
 
-// wrap returns a handler that collects the work of each invocation. The runtime closes the response once the response has
-// been posted; the extension then gets the work.
-func wrap[In, Out any](r *Runner, handler func(context.Context, In) (Out, error)) func(context.Context, In) (io.Reader, error) {
+// wrap returns a handler that collects the work of each invocation. The runtime closes the response once the response
+// has been posted; the extension then gets the work.
+func wrap[In, Out any](r *Runner, handler func(context.Context, In) (Out, error)) func(context.Context,
+	In) (io.Reader, error) {
 	return func(ctx context.Context, event In) (io.Reader, error) {
 		i := &invocation{ctx: ctx}
 		var body stream
@@ -224,15 +228,17 @@ type extensionsAPI struct {
 
 const identifier = "Lambda-Extension-Identifier"
 
-// register registers an internal extension for INVOKE events at an address, or nothing without an address. Lambda refuses
-// SHUTDOWN to internal extensions.
+// register registers an internal extension for INVOKE events at an address, or nothing without an address. Lambda
+// refuses SHUTDOWN to internal extensions.
 func register(address string) (*extensionsAPI, error) {
 	if address == "" {
 		return nil, nil
 	}
 	// A transport of its own has no proxy: a proxy of the environment does not reach the API.
-	api := &extensionsAPI{client: &http.Client{Transport: &http.Transport{}}, root: "http://" + address + "/2020-01-01/extension/"}
-	header, err := api.call(http.MethodPost, "register", `{"events":["INVOKE"]}`, "Lambda-Extension-Name", "after-response")
+	api := &extensionsAPI{client: &http.Client{Transport: &http.Transport{}},
+		root: "http://" + address + "/2020-01-01/extension/"}
+	header, err := api.call(http.MethodPost, "register", `{"events":["INVOKE"]}`,
+		"Lambda-Extension-Name", "after-response")
 	if err == nil && header.Get(identifier) == "" {
 		err = fmt.Errorf("the response has no %s", identifier)
 	}

@@ -39,7 +39,8 @@ func TestWork(t *testing.T) {
 				{"this", "id-1", c.work}, {"other", "id-1", func(context.Context) error { other = true; return nil }},
 			})
 			line := log.String()
-			if !other || strings.Contains(line, `"other"`) || (line != "") != (c.logged != "") || !strings.Contains(line, c.logged) {
+			if !other || strings.Contains(line, `"other"`) || (line != "") != (c.logged != "") ||
+				!strings.Contains(line, c.logged) {
 				t.Errorf("other work done: %t; log %q", other, line)
 			}
 			if line != "" && (!strings.Contains(line, `"work":"this"`) || !strings.Contains(line, `"request_id":"id-1"`)) {

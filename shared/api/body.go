@@ -219,8 +219,8 @@ type List struct {
 	Min, Max int
 }
 
-// list reads an array field and calls each for its items. The function each reports whether the item was good. The notes of
-// the request get the problems of the first maxListProblems bad items, and the number of the others.
+// list reads an array field and calls each for its items. The function each reports whether the item was good. The
+// notes of the request get the problems of the first maxListProblems bad items, and the number of the others.
 func (o Object) list(name string, r List, each func(n *notes, path string, v jsontext.Value) bool) {
 	v, ok := o.take(name, r.Required, "an array", '[')
 	if !ok {

@@ -26,7 +26,8 @@ func read(o Object) {
 	margins.Number("top", Number{Min: 0, Max: 100, Default: 15})
 	o.Means("title", "name")
 	o.Texts("list", List{Min: 1, Max: 30}, Text{Max: 3})
-	o.Objects("items", List{Min: 1, Max: 3}, func(i Object) { i.Means("number", "to"); i.Text("to", Text{Required: true, Min: 1}) })
+	o.Objects("items", List{Min: 1, Max: 3},
+		func(i Object) { i.Means("number", "to"); i.Text("to", Text{Required: true, Min: 1}) })
 }
 
 // TestObjectNamesEveryProblem checks that error.details name every failing field by its path
@@ -34,7 +35,8 @@ func read(o Object) {
 func TestObjectNamesEveryProblem(t *testing.T) {
 	long := `"` + strings.Repeat("x", 4) + `"`
 	cases := []struct{ name, body, want string }{
-		{"all right", `{"name":"n","code":"c","type":"b","flag":true,"height":80.0,"factor":2.5,"margins":{"top":0},"list":["a"],"items":[{"to":"x"}]}`, ""},
+		{"all right", `{"name":"n","code":"c","type":"b","flag":true,"height":80.0,"factor":2.5,"margins":{"top":0},` +
+			`"list":["a"],"items":[{"to":"x"}]}`, ""},
 		{"required and absent", `{}`, "name: is required"},
 		{"an empty body is {}", ``, "name: is required"},
 		{"white space is {}", " \n", "name: is required"},
@@ -50,12 +52,16 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 				`xname: unknown field; did you mean "name"?`,
 			}, "\n")},
 		{"nearly a nested field", `{"name":"n","margins":{"Top":1},"items":[{"to":"a","TO":1},{"To":1}]}`,
-			"items.1.To: unknown field; did you mean \"to\"?\nitems.1.to: is required\nmargins.Top: unknown field; did you mean \"top\"?"},
-		{"a name of less than four letters, in another case and with an edit", `{"name":"n","items":[{"TO":1,"t-o":1,"too":1,"t":1}]}`,
-			"items.0.TO: unknown field; did you mean \"to\"?\nitems.0.t-o: unknown field; did you mean \"to\"?\nitems.0.to: is required"},
+			"items.1.To: unknown field; did you mean \"to\"?\nitems.1.to: is required\nmargins.Top: unknown field; did you " +
+				"mean \"top\"?"},
+		{"a name of less than four letters, in another case and with an edit",
+			`{"name":"n","items":[{"TO":1,"t-o":1,"too":1,"t":1}]}`,
+			"items.0.TO: unknown field; did you mean \"to\"?\nitems.0.t-o: unknown field; did you mean \"to\"?\nitems.0.to: " +
+				"is required"},
 		{"another name", `{"name":"n","title":"t","items":[{"number":"1"}]}`,
 			"items.0.number: unknown field; did you mean \"to\"?\nitems.0.to: is required"},
-		{"another name of an absent field", `{"title":"t"}`, "name: is required\ntitle: unknown field; did you mean \"name\"?"},
+		{"another name of an absent field", `{"title":"t"}`,
+			"name: is required\ntitle: unknown field; did you mean \"name\"?"},
 		{"nearly a field, and null", `{"name":"n","Flag":null}`, ""},
 		{"far too long a name", `{"name":"n","flag` + strings.Repeat("_", 100) + `":1}`, ""},
 		{"empty text", `{"name":""}`, "name: must not be empty"},
@@ -69,16 +75,21 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 		{"enumeration", `{"name":"n","type":"c"}`, "type: must be one of a, b"},
 		{"no integer", `{"name":"n","height":80.5}`, "height: must be an integer"},
 		{"exponent is an integer", `{"name":"n","height":8e1}`, ""},
-		{"range", `{"name":"n","height":301,"factor":4.5}`, "factor: must be between 1 and 4\nheight: must be between 20 and 300"},
+		{"range", `{"name":"n","height":301,"factor":4.5}`,
+			"factor: must be between 1 and 4\nheight: must be between 20 and 300"},
 		{"beyond floats", `{"name":"n","factor":1e999}`, "factor: must be between 1 and 4"},
 		{"nested", `{"name":"n","margins":{"top":101}}`, "margins.top: must be between 0 and 100"},
 		{"nested of another kind", `{"name":"n","margins":[]}`, "margins: must be an object"},
-		{"list items", `{"name":"n","list":["ok",1,` + long + `]}`, "list.1: must be a string\nlist.2: must be at most 3 characters"},
+		{"list items", `{"name":"n","list":["ok",1,` + long + `]}`,
+			"list.1: must be a string\nlist.2: must be at most 3 characters"},
 		{"empty list", `{"name":"n","list":[]}`, "list: must have 1 to 30 items"},
 		{"too many items", `{"name":"n","items":[{},{},{},{}]}`, "items: must have 1 to 3 items"},
-		{"list items that are no objects", `{"name":"n","items":[{"to":"a"},"x",{}]}`, "items.1: must be an object\nitems.2.to: is required"},
-		{"all at once", `{"name":"","flag":2,"height":1}`, "flag: must be a boolean\nheight: must be between 20 and 300\nname: must not be empty"},
-		{"20 misspelt names", `{"name":"n"` + strings.Join(spellings("type", 40), "") + `}`, strings.Join(complaints("type", 20), "\n")},
+		{"list items that are no objects", `{"name":"n","items":[{"to":"a"},"x",{}]}`,
+			"items.1: must be an object\nitems.2.to: is required"},
+		{"all at once", `{"name":"","flag":2,"height":1}`,
+			"flag: must be a boolean\nheight: must be between 20 and 300\nname: must not be empty"},
+		{"20 misspelt names", `{"name":"n"` + strings.Join(spellings("type", 40), "") + `}`,
+			strings.Join(complaints("type", 20), "\n")},
 		{"a list reports its first 20", `{"name":"n","list":[` + strings.TrimSuffix(strings.Repeat("0,", 30), ",") + `]}`,
 			func() string {
 				var lines []string
@@ -156,7 +167,8 @@ func TestParseObjectRefuses(t *testing.T) {
 		{"too deep, objects", strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000), errTooDeep},
 		{"too deep, no object", strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), errTooDeep},
 		{"one too deep", `{"a":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "}", errTooDeep},
-		{"deep, and duplicate names", `{"a":` + strings.Repeat("[", 9_000) + `{"a":1,"a":2}` + strings.Repeat("]", 9_000) + "}", errNoJSON},
+		{"deep, and duplicate names", `{"a":` + strings.Repeat("[", 9_000) + `{"a":1,"a":2}` + strings.Repeat("]", 9_000) +
+			"}", errNoJSON},
 		{"invalid UTF-8 in a name", "{\"\xff\":1}", errNoJSON},
 		{"garbage", "\x00", errNoJSON},
 	}
@@ -172,9 +184,12 @@ func TestParseObjectRefuses(t *testing.T) {
 // A text that is read as an object is one JSON value that another reader accepts too, and its problems can be encoded.
 func FuzzObject(f *testing.F) {
 	for _, body := range []string{
-		`{"name":"n","list":["a"],"items":[{"to":"x"}],"margins":{"top":1e2}}`, `{"name":"\ud83d\ude00","height":80.0}`, ``, ` {} `, `{"a":1,"a":2}`,
-		`{"name":"\ud800"}`, "\ufeff{}", "{\"name\":\"\xff\"}", `{"height":4.0000000000000000000001,"factor":1e999999}`, `{"list":[1,2,3],"items":[1,{}]}`,
-		strings.Repeat(`{"margins":`, 50) + "1" + strings.Repeat("}", 50), `{"name":"\u0000\u202e","code":"\u0441"}`, `[]`, `{}{}`,
+		`{"name":"n","list":["a"],"items":[{"to":"x"}],"margins":{"top":1e2}}`, `{"name":"\ud83d\ude00","height":80.0}`, ``,
+		` {} `, `{"a":1,"a":2}`,
+		`{"name":"\ud800"}`, "\ufeff{}", "{\"name\":\"\xff\"}", `{"height":4.0000000000000000000001,"factor":1e999999}`,
+		`{"list":[1,2,3],"items":[1,{}]}`,
+		strings.Repeat(`{"margins":`, 50) + "1" +
+			strings.Repeat("}", 50), `{"name":"\u0000\u202e","code":"\u0441"}`, `[]`, `{}{}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -199,7 +214,8 @@ func FuzzObject(f *testing.F) {
 		if _, err := encode(errorEnvelope{Error: errorBody{Details: p}}); err != nil {
 			t.Errorf("problems do not encode: %v", err)
 		}
-		if canonical := v.Clone(); err == nil && len(v) > 0 && canonical.Canonicalize() == nil { // sorted, rounded, without white space
+		// sorted, rounded, without white space
+		if canonical := v.Clone(); err == nil && len(v) > 0 && canonical.Canonicalize() == nil {
 			again, err := parseObject(canonical, "", newNotes())
 			if err != nil {
 				t.Fatalf("%s: %v", canonical, err)

@@ -55,7 +55,8 @@ type claim struct {
 
 // claim wins the key, or returns the outcome of the request that won the key before. This request ends at until. claim
 // stores errDied for a dead earlier request (docs/decisions/extensions.md#idempotency-dead-claims).
-func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body []byte, until time.Time) (*claim, []byte, error) {
+func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body []byte,
+	until time.Time) (*claim, []byte, error) {
 	now, digest := s.now(), sha256.Sum256(body)
 	c := &claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text(), began: now.UnixMicro()}
 	timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
@@ -115,7 +116,8 @@ func (s *keyStore) outcome(ctx context.Context, pk string, item dynamo.Item) ([]
 	died, _ := encodeOutcome(nil, errDied) // texts alone cannot fail
 	dead := &claim{store: s, pk: pk, owner: dynamo.TextOf(item["o"])}
 	switch stored, err := dead.write(ctx, died); {
-	case errors.Is(err, errNotOwned) && stored["n"] != nil: // the dead request ended after all, or another repeat was first
+	case errors.Is(err, errNotOwned) &&
+		stored["n"] != nil: // the dead request ended after all, or another repeat was first
 		return unpack(stored)
 	case errors.Is(err, errNotOwned): // released or claimed again since
 		return nil, errRunning
@@ -124,7 +126,8 @@ func (s *keyStore) outcome(ctx context.Context, pk string, item dynamo.Item) ([]
 	}
 }
 
-// keep stores the outcome for the rest of the key's life, or returns errOutcomeTooLarge where it does not fit into an item.
+// keep stores the outcome for the rest of the key's life, or returns errOutcomeTooLarge where it does not fit into an
+// item.
 func (c *claim) keep(ctx context.Context, outcome []byte) error {
 	stored, err := c.write(ctx, outcome)
 	if errors.Is(err, errNotOwned) && dynamo.TextOf(stored["o"]) == c.owner { // an earlier attempt took effect
@@ -133,8 +136,8 @@ func (c *claim) keep(ctx context.Context, outcome []byte) error {
 	return err
 }
 
-// write packs the outcome into the claim's item. Where the item belongs to another claim or has an outcome, write returns
-// errNotOwned and the stored item.
+// write packs the outcome into the claim's item. Where the item belongs to another claim or has an outcome, write
+// returns errNotOwned and the stored item.
 func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) {
 	packed := pack(outcome)
 	if len(packed) > maxPacked {
@@ -161,8 +164,8 @@ func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) 
 	return nil, nil
 }
 
-// free marks the key as free, after a request from which nothing reached a provider. The mark is later than the beginning of
-// this claim, so that the key refuses a late copy of the claim.
+// free marks the key as free, after a request from which nothing reached a provider. The mark is later than the
+// beginning of this claim, so that the key refuses a late copy of the claim.
 func (c *claim) free(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
@@ -174,7 +177,8 @@ func (c *claim) free(ctx context.Context) error {
 			"freed":   dynamo.Number(max(now.UnixMicro(), c.began+1)),
 			"expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
-		ConditionExpression:       aws.String("attribute_not_exists(pk) OR expires <= :now OR o = :o AND attribute_not_exists(n)"),
+		ConditionExpression: aws.String("attribute_not_exists(pk) OR expires <= :now OR o = :o AND " +
+			"attribute_not_exists(n)"),
 		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner), ":now": dynamo.Number(now.Unix())},
 	})
 	if _, refused := dynamo.Refused(err); refused || err == nil {

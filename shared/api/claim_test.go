@@ -81,13 +81,15 @@ func TestRepeat(t *testing.T) {
 		{"with another body, afterwards", keepDone, 0, []byte("other"), nil, errOtherBody, false},
 		{"of what was kept", keepDone, 0, body, doneOutcome, nil, false},
 		{"of what was kept, a day later", keepDone, 24*time.Hour - 2*time.Second, body, doneOutcome, nil, false},
-		{"of the most that is kept", func(c *claim) error { return c.keep(context.Background(), big) }, time.Hour, body, big, nil, false},
+		{"of the most that is kept", func(c *claim) error { return c.keep(context.Background(), big) }, time.Hour,
+			body, big, nil, false},
 		{"of too much, which is not kept", tooLarge, 0, body, nil, errRunning, false},
 		{"of nothing", func(c *claim) error { return c.keep(context.Background(), nil) }, 0, body, []byte{}, nil, false},
 		{"after it was freed", freeKey, 0, body, nil, nil, true},
 		{"after it was freed, with another body", freeKey, 0, []byte("other"), nil, nil, true},
 		{"the second of its expiry", keepDone, 24 * time.Hour, body, nil, nil, true},
-		{"after its expiry, whether the table has deleted it or not", keepDone, 24*time.Hour + time.Second, body, nil, nil, true},
+		{"after its expiry, whether the table has deleted it or not", keepDone,
+			24*time.Hour + time.Second, body, nil, nil, true},
 		{"after the expiry of a dead one", nil, 24*time.Hour + time.Second, body, nil, nil, true},
 	}
 	for i, c := range cases {
@@ -148,7 +150,8 @@ func TestLostClaim(t *testing.T) {
 }
 
 // proxied returns a store whose calls go through a proxy that follows decide. Calls have numbers from 1, by operation.
-func proxied(t *testing.T, decide func(operation string, n int) faultproxy.Fault) (through, direct *keyStore, clock *time.Time) {
+func proxied(t *testing.T, decide func(operation string,
+	n int) faultproxy.Fault) (through, direct *keyStore, clock *time.Time) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	now := time.Now()
@@ -215,8 +218,8 @@ func TestLostResponses(t *testing.T) {
 	}
 }
 
-// TestLateClaims checks that a copy of a claim which arrives after the claim was freed, or after the request gave the claim
-// up, does not claim the key again (docs/decisions/extensions.md#idempotency-outcomes).
+// TestLateClaims checks that a copy of a claim which arrives after the claim was freed, or after the request gave the
+// claim up, does not claim the key again (docs/decisions/extensions.md#idempotency-outcomes).
 func TestLateClaims(t *testing.T) {
 	ahead := func() time.Time { return time.Now().Add(time.Minute) } // the clock of another instance
 	for _, test := range []struct{ delivered, dropped int }{{0, 1}, {0, 3}, {1, 1}} {

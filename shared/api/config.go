@@ -25,7 +25,7 @@ type Config struct {
 	WalletsTable        string        `env:"WALLETS_TABLE"` // functions with paid operations
 	LedgerTable         string        `env:"LEDGER_TABLE"`  // functions with paid operations
 	ProjectCacheSeconds int           `env:"PROJECT_CACHE_SECONDS" envDefault:"10"`
-	PlaygroundOrigin    string        `env:"PLAYGROUND_ORIGIN"`                // of the documentation page; empty: no such origin
+	PlaygroundOrigin    string        `env:"PLAYGROUND_ORIGIN"`                // of the page; empty: no such origin
 	LogPayloads         string        `env:"LOG_PAYLOADS" envDefault:"masked"` // on, off or masked; empty: masked
 	Prices              credit.Prices `env:"-"`                                // of the paid operations; Main reads them
 	Log                 telemetry.Config
@@ -46,16 +46,17 @@ func (c Config) Validate() error {
 // New returns a service on the tables of the configuration.
 func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 	return &Service{
-		cfg:      cfg,
-		db:       db,
-		projects: project.NewCache(project.NewStore(db, cfg.ProjectsTable), time.Duration(cfg.ProjectCacheSeconds)*time.Second),
-		limiter:  ratelimit.New(db, cfg.TransientTable),
-		guesses:  newGuesses(),
-		wallet:   credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
-		keys:     &keyStore{db, cfg.TransientTable, time.Now},
-		log:      log,
-		after:    afterresponse.New(log),
-		now:      time.Now,
+		cfg: cfg,
+		db:  db,
+		projects: project.NewCache(project.NewStore(db, cfg.ProjectsTable),
+			time.Duration(cfg.ProjectCacheSeconds)*time.Second),
+		limiter: ratelimit.New(db, cfg.TransientTable),
+		guesses: newGuesses(),
+		wallet:  credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
+		keys:    &keyStore{db, cfg.TransientTable, time.Now},
+		log:     log,
+		after:   afterresponse.New(log),
+		now:     time.Now,
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// decimal is a JSON number as it was sent, to the last digit: ±0.digits × 10^point. Digits neither begin nor end with 0;
-// zero has no digits.
+// decimal is a JSON number as it was sent, to the last digit: ±0.digits × 10^point. Digits neither begin nor end with
+// 0; zero has no digits.
 type decimal struct {
 	sign   int // -1, 0 or 1
 	digits string

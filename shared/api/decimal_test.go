@@ -71,7 +71,8 @@ func TestNumbersAreComparedAsSent(t *testing.T) {
 
 // The arithmetic agrees with that of math/big.
 func FuzzDecimal(f *testing.F) {
-	for _, n := range []string{"0", "-0", "80.0", "8e1", "4.0000000000000000000001", "-0.05e-3", "1e400", "123456789012345678901234567890", "0.0"} {
+	for _, n := range []string{"0", "-0", "80.0", "8e1", "4.0000000000000000000001", "-0.05e-3", "1e400",
+		"123456789012345678901234567890", "0.0"} {
 		f.Add(n, "4")
 		f.Add("-4.5", n)
 	}

@@ -123,19 +123,25 @@ func (e *Error) WithCause(cause error) *Error {
 
 // Errors that are the same for all operations. WithCause copies these values, and no code changes them.
 var (
-	errTooLarge     = &Error{Status: 413, Code: CodeHTTPError, Reason: ReasonBodyTooLarge, Message: "The request body is over 4 MiB."}
-	errUnauthorized = &Error{Status: 401, Code: CodeUnauthorized, Message: "The credentials are missing, invalid or inactive, or do not match the environment."}
-	errPaused       = &Error{Status: 503, Code: CodeProjectPaused, Message: "The project is paused."}
-	errUnconfirmed  = &Error{Status: 428, Code: CodeConfirmationMissing, Message: "Sending from the documentation playground needs the header X-Confirm-Send: true."}
-	errNoCredits    = &Error{Status: 402, Code: CodeInsufficientFunds, Message: "The project has too few credits for this request."}
+	errTooLarge = &Error{Status: 413, Code: CodeHTTPError, Reason: ReasonBodyTooLarge,
+		Message: "The request body is over 4 MiB."}
+	errUnauthorized = &Error{Status: 401, Code: CodeUnauthorized,
+		Message: "The credentials are missing, invalid or inactive, or do not match the environment."}
+	errPaused      = &Error{Status: 503, Code: CodeProjectPaused, Message: "The project is paused."}
+	errUnconfirmed = &Error{Status: 428, Code: CodeConfirmationMissing,
+		Message: "Sending from the documentation playground needs the header X-Confirm-Send: true."}
+	errNoCredits = &Error{Status: 402, Code: CodeInsufficientFunds,
+		Message: "The project has too few credits for this request."}
 
 	// ErrNotFound is the error for a path without a resource. The gateway has the same text for paths of no function.
 	ErrNotFound = &Error{
 		Status: 404, Code: CodeHTTPError, Reason: ReasonRouteNotFound,
-		Message: "There is no such resource. Operations are below /api/v1, the document is /docs/openapi.yaml, and no path ends with a slash.",
+		Message: "There is no such resource. Operations are below /api/v1, the document is /docs/openapi.yaml, and no path " +
+			"ends with a slash.",
 	}
 	// ErrInternal is every failure of the service itself.
-	ErrInternal = &Error{Status: 500, Code: CodeInternalError, Message: "The request failed unexpectedly. Keep the request ID for support."}
+	ErrInternal = &Error{Status: 500, Code: CodeInternalError,
+		Message: "The request failed unexpectedly. Keep the request ID for support."}
 )
 
 // ErrPanicked marks the cause of an error as a panic of the service, also where the response names a vendor.
@@ -154,8 +160,9 @@ func internal(step string, err error) error {
 
 // ErrMethod returns the error for a wrong method; allow names the methods of the path.
 func ErrMethod(allow string) *Error {
-	return &Error{Status: 405, Code: CodeHTTPError, Reason: ReasonMethodNotAllowed, Message: "This resource takes " + allow + " only.",
-		Header: http.Header{"Allow": {allow}}}
+	return &Error{Status: 405, Code: CodeHTTPError, Reason: ReasonMethodNotAllowed,
+		Message: "This resource takes " + allow + " only.",
+		Header:  http.Header{"Allow": {allow}}}
 }
 
 // errLimited returns the error for a limit in a window, of which the rest is left.

@@ -24,9 +24,9 @@ func (o Object) Knows(names ...string) {
 // Means declares another name for a field, which is proposed where the field is absent.
 func (o Object) Means(other, field string) { o.fields[other] = field }
 
-// noteMisspelt notes a problem on unknown fields of the body's objects whose name is nearly that of a known field (within
-// an inner object, of an absent one) or another name of an absent field, on at most maxListProblems of an object
-// (docs/decisions/requests.md#misspelt-fields). noteMisspelt returns the paths of the other unknown fields.
+// noteMisspelt notes a problem on unknown fields of the body's objects whose name is nearly that of a known field
+// (within an inner object, of an absent one) or another name of an absent field, on at most maxListProblems of an
+// object (docs/decisions/requests.md#misspelt-fields). noteMisspelt returns the paths of the other unknown fields.
 func (n *notes) noteMisspelt() (ignored []string) {
 	for _, o := range n.objects {
 		var known []knownField
@@ -90,7 +90,8 @@ func nearest(name string, known []knownField) string {
 	return ""
 }
 
-// oneEdit reports whether one insertion, deletion, substitution or transposition of neighbours turns a name into another.
+// oneEdit reports whether one insertion, deletion, substitution or transposition of neighbours turns a name into
+// another.
 func oneEdit(a, b []rune) bool {
 	if len(a) > len(b) {
 		a, b = b, a

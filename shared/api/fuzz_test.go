@@ -27,8 +27,10 @@ import (
 // A path matches its pattern in one way: the same segments, and parameters that are the decoded segments.
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{
-		"/api/v1/pair/USD/LKR/1", "/api/v1/pair/USD/LKR/1/", "/api/v1/pair/%55SD/LKR/%31", "/api/v1/pair/a%2Fb/c/d", "//api/v1/pair/a/b/c",
-		"/api/v1/pair/%2e%2e/%00/;x=1", "/api/v1/pair/%c0%af/%ff/%", "/api/v1/pair/../a/b", "/api/v1/pair///", "/API/v1/pair/a/b/c",
+		"/api/v1/pair/USD/LKR/1", "/api/v1/pair/USD/LKR/1/", "/api/v1/pair/%55SD/LKR/%31", "/api/v1/pair/a%2Fb/c/d",
+		"//api/v1/pair/a/b/c",
+		"/api/v1/pair/%2e%2e/%00/;x=1", "/api/v1/pair/%c0%af/%ff/%", "/api/v1/pair/../a/b", "/api/v1/pair///",
+		"/API/v1/pair/a/b/c",
 	} {
 		f.Add(path)
 	}
@@ -68,8 +70,10 @@ func FuzzEvent(f *testing.F) {
 			return // that one would be looked up
 		}
 		event := events.APIGatewayProxyRequest{
-			HTTPMethod: method, Path: path, MultiValueHeaders: map[string][]string{"X-API-KEY": {key}, "X-API-SECRET": {secret}, name: {value, value}},
-			Body: string(body), RequestContext: events.APIGatewayProxyRequestContext{RequestID: uuid.NewString(), RequestTimeEpoch: time.Now().UnixMilli(), DomainName: host},
+			HTTPMethod: method, Path: path, MultiValueHeaders: map[string][]string{"X-API-KEY": {key},
+				"X-API-SECRET": {secret}, name: {value, value}},
+			Body: string(body), RequestContext: events.APIGatewayProxyRequestContext{RequestID: uuid.NewString(),
+				RequestTimeEpoch: time.Now().UnixMilli(), DomainName: host},
 		}
 		if encoded {
 			event.Body, event.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), true
@@ -87,10 +91,12 @@ func FuzzEvent(f *testing.F) {
 			t.Fatalf("%q: %v", response.Body, err)
 		}
 		known := map[int]string{401: CodeUnauthorized, 404: CodeHTTPError, 405: CodeHTTPError, 413: CodeHTTPError}
-		if envelope.Success || envelope.Error.Code != known[response.StatusCode] || envelope.RequestID != event.RequestContext.RequestID {
+		if envelope.Success || envelope.Error.Code != known[response.StatusCode] ||
+			envelope.RequestID != event.RequestContext.RequestID {
 			t.Errorf("%q %q: %d %s", method, path, response.StatusCode, response.Body)
 		}
-		if strings.Count(log.String(), "\n") != 1 || len(secret) > 8 && strings.Contains(log.String(), secret) || bytes.Contains(log.Bytes(), []byte("payload")) && !strings.Contains(method, "payload") {
+		if strings.Count(log.String(), "\n") != 1 || len(secret) > 8 && strings.Contains(log.String(), secret) ||
+			bytes.Contains(log.Bytes(), []byte("payload")) && !strings.Contains(method, "payload") {
 			t.Errorf("logged %s", log.String())
 		}
 	})
@@ -127,19 +133,23 @@ func FuzzKeptOutcome(f *testing.F) {
 		if status < 400 || status > 599 || code == "" {
 			return
 		}
-		kept, err := encodeOutcome(nil, &Error{Status: status, Code: code, Reason: Reason(vendor), VendorCode: vendor, Message: message, Vendor: vendor, Cause: io.EOF})
+		kept, err := encodeOutcome(nil,
+			&Error{Status: status, Code: code, Reason: Reason(vendor), VendorCode: vendor, Message: message,
+				Vendor: vendor, Cause: io.EOF})
 		must.Succeed(t, err)
 		_, err = replay(kept)
 		valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 		var e *Error
-		if !errors.As(err, &e) || e.Status != status || !sameText(e.Code, code) || !sameText(e.Message, message) || !sameText(e.Vendor, vendor) ||
+		if !errors.As(err, &e) || e.Status != status || !sameText(e.Code, code) || !sameText(e.Message, message) ||
+			!sameText(e.Vendor, vendor) ||
 			!sameText(e.VendorCode, vendor) || !sameText(string(e.Reason), vendor) {
 			t.Errorf("%d %q %q %q: %+v of %s", status, valid(code), valid(message), valid(vendor), e, kept)
 		}
 	})
 }
 
-// sameText compares texts of which one has been through JSON, where a replacement character takes the place of broken UTF-8.
+// sameText compares texts of which one has been through JSON, where a replacement character takes the place of broken
+// UTF-8.
 func sameText(a, b string) bool { return slices.Equal([]rune(a), []rune(b)) }
 
 // An outcome unpacks as it was packed. Bytes that the product never packed give an error, and take no memory.
@@ -153,7 +163,8 @@ func FuzzPackedOutcome(f *testing.F) {
 		if err != nil || !bytes.Equal(got, outcome) {
 			t.Errorf("%q, %v; want %q", got, err, outcome)
 		}
-		if got, err := unpack(dynamo.Item{"n": dynamo.Number(1), "d": dynamo.Bytes(data)}); len(got) > maxOutcome || err != nil && got != nil {
+		if got, err := unpack(dynamo.Item{"n": dynamo.Number(1), "d": dynamo.Bytes(data)}); len(got) > maxOutcome ||
+			err != nil && got != nil {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 		strange := itemtest.Item(data, "pk", "o", "h", "dead", "expires", "d", "n")

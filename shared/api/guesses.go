@@ -56,7 +56,8 @@ func (s *Service) wrongSecret(state *requestState, clientID string) error {
 		return errUnauthorized
 	}
 	state.attributes = append(state.attributes, slog.String("client_id", who.clientID), slog.String("source", who.source))
-	return errLimited(outcomeGuessed, rest, mostGuesses, guessesWindow, "Too many wrong secrets were sent for this client ID.")
+	return errLimited(outcomeGuessed, rest, mostGuesses, guessesWindow,
+		"Too many wrong secrets were sent for this client ID.")
 }
 
 // source returns an IPv4 address, or the /64 network of an IPv6 address, which one customer has (RFC 6177).

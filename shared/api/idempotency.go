@@ -21,12 +21,17 @@ const (
 )
 
 var (
-	errOtherBody = &Error{Status: 422, Code: CodeHTTPError, Reason: ReasonIdempotencyKeyReused, Message: "The Idempotency-Key was used with another request body."}
-	errRunning   = &Error{Status: 409, Code: CodeHTTPError, Reason: ReasonIdempotencyInProgress, Message: "The first request with this Idempotency-Key is still at work."}
+	errOtherBody = &Error{Status: 422, Code: CodeHTTPError, Reason: ReasonIdempotencyKeyReused,
+		Message: "The Idempotency-Key was used with another request body."}
+	errRunning = &Error{Status: 409, Code: CodeHTTPError, Reason: ReasonIdempotencyInProgress,
+		Message: "The first request with this Idempotency-Key is still at work."}
 	// errNotKept is stored in place of an outcome that is too large (docs/decisions/extensions.md#idempotency-size).
-	errNotKept = &Error{Status: 409, Code: CodeHTTPError, Reason: ReasonIdempotencyNotKept, Message: "The first request with this Idempotency-Key was carried out, but its response is too large to be repeated."}
+	errNotKept = &Error{Status: 409, Code: CodeHTTPError, Reason: ReasonIdempotencyNotKept,
+		Message: "The first request with this Idempotency-Key was carried out, but its response is too large to be repeated."}
 	// errDied is stored for a dead request (docs/decisions/extensions.md#idempotency-dead-claims).
-	errDied = &Error{Status: 503, Code: CodeHTTPError, Reason: ReasonOutcomeUncertain, Message: "The first request with this Idempotency-Key was cut off. The message may have been sent: do not retry automatically."}
+	errDied = &Error{Status: 503, Code: CodeHTTPError, Reason: ReasonOutcomeUncertain,
+		Message: "The first request with this Idempotency-Key was cut off. The message may have been sent: do not retry " +
+			"automatically."}
 )
 
 // idempotencyKey reads and validates the header (docs/decisions/extensions.md#idempotency-key).
@@ -113,8 +118,9 @@ type outcome struct {
 func encodeOutcome(result *Result, failed *Error) ([]byte, error) {
 	if failed != nil {
 		return encode(outcome{
-			Status: failed.Status, Vendor: failed.Vendor, Code: failed.Code, Reason: failed.Reason, VendorCode: failed.VendorCode,
-			Reference: failed.Reference, Message: failed.Message,
+			Status: failed.Status, Vendor: failed.Vendor, Code: failed.Code, Reason: failed.Reason,
+			VendorCode: failed.VendorCode,
+			Reference:  failed.Reference, Message: failed.Message,
 		})
 	}
 	data, err := encode(result.Data)
@@ -134,7 +140,8 @@ func replay(text []byte) (*Result, error) {
 		return &Result{Data: o.Data, Vendor: o.Vendor, replayed: true}, nil
 	}
 	return nil, &Error{
-		Status: o.Status, Code: o.Code, Reason: o.Reason, VendorCode: o.VendorCode, Reference: o.Reference, Message: o.Message, Vendor: o.Vendor,
+		Status: o.Status, Code: o.Code, Reason: o.Reason, VendorCode: o.VendorCode, Reference: o.Reference,
+		Message: o.Message, Vendor: o.Vendor,
 		Header: http.Header{replayedHeader: {"true"}},
 	}
 }

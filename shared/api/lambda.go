@@ -17,15 +17,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// gatewayLimit is the time after which API Gateway gives up, counted from its receipt of the request. The start of a function
-// counts for the gateway and not for the function (docs/decisions/requests.md#time-budget).
+// gatewayLimit is the time after which API Gateway gives up, counted from its receipt of the request. The start of a
+// function counts for the gateway and not for the function (docs/decisions/requests.md#time-budget).
 const gatewayLimit = 29 * time.Second
 
 // staleAfter is the age from which an event counts as received now, because the event is replayed from a file.
 const staleAfter = time.Minute
 
 // Lambda returns a handler of API Gateway REST (v1) proxy events.
-func Lambda(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+func Lambda(handler http.Handler) func(context.Context,
+	events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
 	adapter := httpadapter.New(handler)
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
 		ctx, cancel := begin(ctx, &event)
@@ -35,7 +36,8 @@ func Lambda(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 }
 
 // lambdaStream returns a handler as Lambda does, which streams every response of the resources in streams.
-func lambdaStream(handler http.Handler, streams []string) func(context.Context, events.APIGatewayProxyRequest) (any, error) {
+func lambdaStream(handler http.Handler, streams []string) func(context.Context,
+	events.APIGatewayProxyRequest) (any, error) {
 	whole, adapter := Lambda(handler), httpadapter.New(handler)
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (any, error) {
 		if !slices.Contains(streams, event.Resource) {
@@ -66,7 +68,8 @@ func begin(ctx context.Context, event *events.APIGatewayProxyRequest) (context.C
 	return withDeadline(ctx, event.RequestContext.RequestTimeEpoch)
 }
 
-// streamWriter keeps a response for the stream to the gateway. It copies no body, as a body may fill much of the memory.
+// streamWriter keeps a response for the stream to the gateway. It copies no body, as a body may fill much of the
+// memory.
 type streamWriter struct {
 	status int
 	header http.Header
@@ -88,7 +91,8 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 // response returns the response as the gateway takes it. A stream has no length.
 func (w *streamWriter) response() *events.APIGatewayProxyStreamingResponse {
 	w.header.Del("Content-Length")
-	return &events.APIGatewayProxyStreamingResponse{StatusCode: w.status, MultiValueHeaders: w.header, Body: io.MultiReader(w.body...)}
+	return &events.APIGatewayProxyStreamingResponse{StatusCode: w.status, MultiValueHeaders: w.header,
+		Body: io.MultiReader(w.body...)}
 }
 
 // base64Reader reads bytes as Base64.

@@ -64,7 +64,8 @@ func usageOf(state *requestState, job *Job, at time.Time) *usage {
 		u.units += int64(m.Units)
 	}
 	if state.mode == project.Managed {
-		u.daily, u.amount = ratelimit.Daily{Project: state.record.ID, Unit: ratelimit.Credits, Most: limits.DailyCredits}, job.Credits
+		u.daily, u.amount = ratelimit.Daily{Project: state.record.ID, Unit: ratelimit.Credits, Most: limits.DailyCredits},
+			job.Credits
 	} else {
 		u.daily, u.amount = ratelimit.Daily{Project: state.record.ID, Unit: ratelimit.Units, Most: limits.DailyUnits}, u.units
 	}
@@ -126,8 +127,8 @@ func (s *Service) countMessages(ctx context.Context, state *requestState, messag
 	_ = group.Wait()
 }
 
-// countNumber counts the messages to one number. The refusal or the failed count of one message keeps the messages after it
-// from being sent, too.
+// countNumber counts the messages to one number. The refusal or the failed count of one message keeps the messages
+// after it from being sent, too.
 func (s *Service) countNumber(ctx context.Context, state *requestState, messages []*Message) {
 	var refusal *ratelimit.RecipientRefusal
 	var err error
@@ -183,8 +184,10 @@ func (s *Service) alert(ctx context.Context, state *requestState, day ratelimit.
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "limits"}},
 		Metrics:    []telemetry.Metric{{Name: "DailyLimitsNear", Unit: telemetry.Count, Value: 1}},
 		Attributes: []slog.Attr{
-			slog.String("request_id", state.id), slog.String("project", day.Limit.Project), slog.String("unit", string(day.Limit.Unit)),
-			slog.String("day", day.Start.Format(time.DateOnly)), slog.Int64("counted", day.Counted), slog.Int64("limit", day.Limit.Most),
+			slog.String("request_id", state.id), slog.String("project", day.Limit.Project), slog.String("unit",
+				string(day.Limit.Unit)),
+			slog.String("day", day.Start.Format(time.DateOnly)), slog.Int64("counted",
+				day.Counted), slog.Int64("limit", day.Limit.Most),
 		},
 	})
 	return nil
@@ -221,7 +224,8 @@ func (s *Service) subtractUsage(ctx context.Context, u *usage, unsent func(*Mess
 
 func errRecipient(r *ratelimit.RecipientRefusal) *Error {
 	const message = "The project's limit of %d messages to one number in %s is reached."
-	return errLimited(outcomeRecipient, r.Reset, r.Limit.Messages, r.Limit.Window, fmt.Sprintf(message, r.Limit.Messages, inWords(r.Limit.Window)))
+	return errLimited(outcomeRecipient, r.Reset, r.Limit.Messages, r.Limit.Window,
+		fmt.Sprintf(message, r.Limit.Messages, inWords(r.Limit.Window)))
 }
 
 func errDaily(day ratelimit.Day) *Error {

@@ -30,7 +30,8 @@ func (h *fixture) limit(t *testing.T, limits project.Limits, mode project.Mode) 
 	store := project.NewStore(h.db, h.cfg.ProjectsTable)
 	_, err := store.Update(t.Context(), "acme", func(p *project.Project) { p.Limits = limits })
 	if err == nil {
-		err = store.PutIntegration(t.Context(), "acme", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: mode, Active: true})
+		err = store.PutIntegration(t.Context(), "acme",
+			project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: mode, Active: true})
 	}
 	must.Succeed(t, err)
 	h.restart()
@@ -46,14 +47,16 @@ func (h *fixture) limitToOneMore(t *testing.T) string {
 	remaining, err := strconv.Atoi(sent(header, "X-RateLimit-Remaining"))
 	limit := project.RateLimit{Requests: 1000 - remaining + 1, Window: 24 * time.Hour}
 	if err == nil {
-		_, err = project.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme", func(p *project.Project) { p.Limit = limit })
+		_, err = project.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme",
+			func(p *project.Project) { p.Limit = limit })
 	}
 	must.Succeed(t, err)
 	h.restart()
 	return strconv.Itoa(limit.Requests)
 }
 
-// sending returns an operation that sends one message of a unit to each number. Its work sets which messages did not leave.
+// sending returns an operation that sends one message of a unit to each number. Its work sets which messages did not
+// leave.
 func sending(run func([]*Message) error, to ...string) Route {
 	return &Operation[string]{
 		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
@@ -107,7 +110,8 @@ type step struct {
 func (h *fixture) steps(t *testing.T, unit ratelimit.Unit, steps []step) {
 	t.Helper()
 	for _, s := range steps {
-		for _, restarted := range []bool{false, s.status == 429 || s.status == 402} { // a request that one instance refuses from memory is refused by other instances, too
+		// a request that one instance refuses from memory is refused by other instances, too
+		for _, restarted := range []bool{false, s.status == 429 || s.status == 402} {
 			if restarted {
 				h.restart()
 			}
@@ -145,18 +149,22 @@ func TestDailyCredits(t *testing.T) {
 		{"success", operation(false, done), 200, "", 10},
 		{"free", pricedOperation(0, Job{Run: done}), 200, "", 10},
 		{"failed for certain", sending(failed(false), "n"), 503, "", 10},
-		{"a success that is free", operation(false, func(context.Context) (*Result, error) { return &Result{NotCharged: true}, nil }), 200, "", 10},
+		{"a success that is free", operation(false,
+			func(context.Context) (*Result, error) { return &Result{NotCharged: true}, nil }), 200, "", 10},
 		{"a read that fails", pricedOperation(10, prefetch), 500, "", 10},
 		{"more than is left", pricedOperation(41, Job{Run: done}), 402, full, 10},
 		{"success, after a refusal of more", pricedOperation(29, Job{Run: done}), 200, "", 39},
 		{"uncertain", sending(failed(true), "n"), 503, "", 49},
-		{"a panic that may have sent", pricedOperation(1, Job{Irrevocable: true, Run: func(context.Context) (*Result, error) { panic("at work") }}), 500, "", 50},
+		{"a panic that may have sent",
+			pricedOperation(1, Job{Irrevocable: true,
+				Run: func(context.Context) (*Result, error) { panic("at work") }}), 500, "", 50},
 		{"one more", pricedOperation(1, Job{Run: done}), 402, full, 50},
 	})
 	if charged := before - h.balance(t); charged != 50 {
 		t.Errorf("charged %d, want 50", charged)
 	}
-	if n := strings.Count(h.log.String(), `"message":"daily limit is near"`); n != 1 || strings.Count(h.log.String(), `"DailyLimitsNear":1`) != 1 {
+	if n := strings.Count(h.log.String(), `"message":"daily limit is near"`); n != 1 ||
+		strings.Count(h.log.String(), `"DailyLimitsNear":1`) != 1 {
 		t.Errorf("%d alerts in %s", n, h.log.String())
 	}
 	if n := strings.Count(h.log.String(), `"outcome":"daily_limit"`); n != 6 { // each refusal by two instances
@@ -164,7 +172,8 @@ func TestDailyCredits(t *testing.T) {
 	}
 	// An empty wallet is named first, and counts nothing.
 	h.limit(t, project.Limits{DailyCredits: 100_000}, project.Managed)
-	h.steps(t, ratelimit.Credits, []step{{"no credits", pricedOperation(5000, Job{Run: done}), 402, errNoCredits.Message, 50}})
+	h.steps(t, ratelimit.Credits, []step{{"no credits", pricedOperation(5000, Job{Run: done}), 402,
+		errNoCredits.Message, 50}})
 	// The rate limit is named first of all.
 	h.limitToOneMore(t)
 	for range 2 {
@@ -176,8 +185,8 @@ func TestDailyCredits(t *testing.T) {
 	}
 }
 
-// TestDailyUnits checks the limit of a day's SMS units through the project's own accounts: what certainly did not leave does
-// not count (docs/decisions/requests.md#daily-limit).
+// TestDailyUnits checks the limit of a day's SMS units through the project's own accounts: what certainly did not leave
+// does not count (docs/decisions/requests.md#daily-limit).
 func TestDailyUnits(t *testing.T) {
 	h := build(t)
 	h.limit(t, project.Limits{DailyUnits: 5, DailyCredits: 1}, project.BYOK)
@@ -201,8 +210,8 @@ func TestDailyUnits(t *testing.T) {
 	}
 }
 
-// TestRecipientLimit checks that a number gets as many messages as its windows permit, that others of the same request are
-// sent, and that a refused or unsent message counts in no window (docs/decisions/requests.md#recipient-limit).
+// TestRecipientLimit checks that a number gets as many messages as its windows permit, that others of the same request
+// are sent, and that a refused or unsent message counts in no window (docs/decisions/requests.md#recipient-limit).
 func TestRecipientLimit(t *testing.T) {
 	h := build(t)
 	limits := project.Limits{Recipients: []project.RecipientLimit{{Messages: 2, Window: 24 * time.Hour}}, DailyUnits: 1000}
@@ -247,23 +256,27 @@ func TestRecipientLimit(t *testing.T) {
 	if charged := before - h.balance(t); charged != 10 {
 		t.Errorf("charged %d", charged)
 	}
-	must.Succeed(t, h.operator.Adjust(t.Context(), credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: -h.balance(t), Reason: "test", Actor: "test"}))
+	must.Succeed(t, h.operator.Adjust(t.Context(),
+		credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: -h.balance(t),
+			Reason: "test", Actor: "test"}))
 	for range 3 {
 		h.steps(t, ratelimit.Units, []step{{"no credits", sending(expect(""), "e"), 402, errNoCredits.Message, 6}})
 	}
-	out, err := h.db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &h.cfg.TransientTable, ConsistentRead: aws.Bool(true),
-		Key: map[string]types.AttributeValue{"pk": dynamo.Text(h.counterOf(t, "e"))}})
+	out, err := h.db.GetItem(t.Context(),
+		&dynamodb.GetItemInput{TableName: &h.cfg.TransientTable, ConsistentRead: aws.Bool(true),
+			Key: map[string]types.AttributeValue{"pk": dynamo.Text(h.counterOf(t, "e"))}})
 	if n, ok := out.Item["w86400.0"].(*types.AttributeValueMemberN); err != nil || !ok || n.Value != "0" {
 		t.Errorf("messages that were not sent are counted: %v, %v", out.Item, err)
 	}
 }
 
-// TestCountedBeforeTheirSend checks that the first messages of a bulk are counted beside the reservation and the others by
-// Job.Count, that a failed count keeps only its own messages from being sent, and that a bulk whose last message is refused at
-// its count is 429, too (docs/decisions/requests.md#recipient-limit).
+// TestCountedBeforeTheirSend checks that the first messages of a bulk are counted beside the reservation and the others
+// by Job.Count, that a failed count keeps only its own messages from being sent, and that a bulk whose last message is
+// refused at its count is 429, too (docs/decisions/requests.md#recipient-limit).
 func TestCountedBeforeTheirSend(t *testing.T) {
 	h := build(t)
-	h.limit(t, project.Limits{Recipients: []project.RecipientLimit{{Messages: 1, Window: 24 * time.Hour}}, DailyUnits: 1000}, project.BYOK)
+	h.limit(t, project.Limits{Recipients: []project.RecipientLimit{{Messages: 1, Window: 24 * time.Hour}},
+		DailyUnits: 1000}, project.BYOK)
 	numbers := make([]string, countedAhead+60)
 	for i := range numbers {
 		numbers[i] = fmt.Sprint("n", i)
@@ -303,7 +316,8 @@ func TestCountedBeforeTheirSend(t *testing.T) {
 	all := func(ctx context.Context) { job.Count(ctx, job.Messages) }
 	h.steps(t, ratelimit.Units, []step{
 		{"a part is counted, and less is sent", route(len(numbers), half), 200, "", countedAhead + 20},
-		{"all refused", route(countedAhead+20, all), 429, "The project's limit of 1 messages to one number in 24 hours is reached.", countedAhead + 20},
+		{"all refused", route(countedAhead+20, all), 429,
+			"The project's limit of 1 messages to one number in 24 hours is reached.", countedAhead + 20},
 		{"one more", route(countedAhead+21, all), 200, "", countedAhead + 21},
 	})
 }
@@ -318,7 +332,8 @@ func (h *fixture) counterOf(t *testing.T, number string) string {
 
 func TestInWords(t *testing.T) {
 	for window, want := range map[time.Duration]string{
-		24 * time.Hour: "24 hours", time.Hour: "one hour", 90 * time.Minute: "90 minutes", 10 * time.Minute: "10 minutes", 90 * time.Second: "90 seconds", time.Second: "one second",
+		24 * time.Hour: "24 hours", time.Hour: "one hour", 90 * time.Minute: "90 minutes", 10 * time.Minute: "10 minutes",
+		90 * time.Second: "90 seconds", time.Second: "one second",
 	} {
 		if got := inWords(window); got != want {
 			t.Errorf("%s: %q, want %q", window, got, want)
@@ -326,8 +341,8 @@ func TestInWords(t *testing.T) {
 	}
 }
 
-// TestGuessing checks that wrong secrets of one source for one client ID are refused after a hundred in a minute, and that
-// the right secret never is (docs/decisions/requests.md#guessing).
+// TestGuessing checks that wrong secrets of one source for one client ID are refused after a hundred in a minute, and
+// that the right secret never is (docs/decisions/requests.md#guessing).
 func TestGuessing(t *testing.T) {
 	h := build(t)
 	now := clocktest.New()
@@ -336,7 +351,8 @@ func TestGuessing(t *testing.T) {
 	ask := func(source, clientID, secret string) (int, string) {
 		t.Helper()
 		response, err := handler(t.Context(), events.APIGatewayProxyRequest{
-			HTTPMethod: "POST", Path: "/test", Body: `{"text":"a"}`, Headers: map[string]string{"X-API-KEY": clientID, "X-API-SECRET": secret},
+			HTTPMethod: "POST", Path: "/test", Body: `{"text":"a"}`, Headers: map[string]string{"X-API-KEY": clientID,
+				"X-API-SECRET": secret},
 			RequestContext: events.APIGatewayProxyRequestContext{Identity: events.APIGatewayRequestIdentity{SourceIP: source}},
 		})
 		must.Succeed(t, err)
@@ -367,7 +383,8 @@ func TestGuessing(t *testing.T) {
 		}
 	}
 	log := h.log.String()
-	if strings.Count(log, `"outcome":"guessed"`) != 2 || strings.Count(log, `"source":"192.0.2.1"`) != 2 || strings.Count(log, `"client_id":"`+h.client) != 2 {
+	if strings.Count(log, `"outcome":"guessed"`) != 2 || strings.Count(log, `"source":"192.0.2.1"`) != 2 ||
+		strings.Count(log, `"client_id":"`+h.client) != 2 {
 		t.Errorf("log %s", log)
 	}
 	for range 3 * mostGuesses {
@@ -383,7 +400,8 @@ func TestGuessing(t *testing.T) {
 
 func TestSource(t *testing.T) {
 	for address, want := range map[string]string{
-		"192.0.2.1": "192.0.2.1", "192.0.2.1:80": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8:1:2:3::4": "2001:db8:1:2::/64",
+		"192.0.2.1": "192.0.2.1", "192.0.2.1:80": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1",
+		"2001:db8:1:2:3::4":      "2001:db8:1:2::/64",
 		"[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64", "": "", "unknown": "unknown",
 	} {
 		if got := source(address); got != want {
@@ -412,7 +430,8 @@ func TestGuessesAtOnce(t *testing.T) {
 	}
 }
 
-// TestEntryUnits checks that the ledger entry of a charge has the units of all messages, and 1 where the work sends none.
+// TestEntryUnits checks that the ledger entry of a charge has the units of all messages, and 1 where the work sends
+// none.
 func TestEntryUnits(t *testing.T) {
 	h := build(t)
 	messages := []*Message{{To: "+94770000000", Units: 3}, {To: "+94770000001", Units: 3}}

@@ -43,8 +43,8 @@ func (resp *response) outcome() string {
 	return "refused"
 }
 
-// isOwnFailure reports whether the version that runs has failed: neither a vendor nor an earlier request, whose response is
-// repeated, caused the failure (docs/decisions/operating.md#canary).
+// isOwnFailure reports whether the version that runs has failed: neither a vendor nor an earlier request, whose
+// response is repeated, caused the failure (docs/decisions/operating.md#canary).
 func (resp *response) isOwnFailure() bool {
 	e := resp.failure
 	return e != nil && resp.header.Get(replayedHeader) == "" &&
@@ -87,18 +87,22 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 	}
 	metrics := []telemetry.Metric{
 		{Name: "Requests", Unit: telemetry.Count, Value: 1, By: []string{"outcome"}},
-		{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(elapsed.Microseconds()) / 1000, By: []string{"operation"}},
+		{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(elapsed.Microseconds()) / 1000,
+			By: []string{"operation"}},
 	}
 	if resp.isOwnFailure() { // free while nothing fails
-		metrics = append(metrics, telemetry.Metric{Name: "InternalErrors", Unit: telemetry.Count, Value: 1, By: []string{telemetry.ByVersion}})
+		metrics = append(metrics, telemetry.Metric{Name: "InternalErrors", Unit: telemetry.Count, Value: 1,
+			By: []string{telemetry.ByVersion}})
 	}
 	metrics = append(metrics, telemetry.Failures(resp.status)...)
 	if state.price != "" {
-		metrics = append(metrics, telemetry.Metric{Name: "Credits", Unit: telemetry.Count, Value: float64(state.credits), By: []string{telemetry.ByStage, "operation"}})
+		metrics = append(metrics, telemetry.Metric{Name: "Credits", Unit: telemetry.Count, Value: float64(state.credits),
+			By: []string{telemetry.ByStage, "operation"}})
 	}
 	s.log.Emit(ctx, telemetry.Event{
 		Level: level, Message: "request",
-		Dimensions: []telemetry.Dimension{{Name: "operation", Value: cmp.Or(state.operation, "none")}, {Name: "outcome", Value: resp.outcome()}, {Name: "vendor", Value: vendor}},
+		Dimensions: []telemetry.Dimension{{Name: "operation", Value: cmp.Or(state.operation, "none")},
+			{Name: "outcome", Value: resp.outcome()}, {Name: "vendor", Value: vendor}},
 		Metrics:    append(metrics, state.metrics...),
 		Attributes: append(attributes, state.attributes...),
 	})

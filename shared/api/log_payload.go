@@ -34,7 +34,8 @@ func (c Config) payload(body []byte) string {
 	return strings.ToValidUTF8(string(text[:min(len(text), maxPayload)]), "")
 }
 
-// hasPassword reports whether a field of a JSON object may have the name password. Only a name with escapes needs the parser.
+// hasPassword reports whether a field of a JSON object may have the name password. Only a name with escapes needs the
+// parser.
 func hasPassword(body []byte) bool {
 	if plain := bytes.Contains(body, []byte("password")); plain || !bytes.Contains(body, []byte(`\u00`)) {
 		return plain
@@ -85,8 +86,8 @@ var (
 	}
 )
 
-// maskPayload returns a JSON object whose texts are reduced to their lengths, and whose phone numbers are reduced to their
-// lengths and last digits. Names, booleans, short numbers and the choices of the contract stay.
+// maskPayload returns a JSON object whose texts are reduced to their lengths, and whose phone numbers are reduced to
+// their lengths and last digits. Names, booleans, short numbers and the choices of the contract stay.
 func maskPayload(body []byte) string {
 	var out bytes.Buffer
 	d := jsontext.NewDecoder(bytes.NewReader(body))
@@ -108,7 +109,8 @@ func maskPayload(body []byte) string {
 				if len(text) > longestName || phoneNumber().MatchString(text) {
 					text = mask(text)
 				}
-			case kind != '{' || !slices.ContainsFunc(shown[name], func(r func() *regexp.Regexp) bool { return r().MatchString(text) }):
+			case kind != '{' || !slices.ContainsFunc(shown[name],
+				func(r func() *regexp.Regexp) bool { return r().MatchString(text) }):
 				text = mask(text)
 			}
 			token = jsontext.String(text)

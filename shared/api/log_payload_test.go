@@ -15,14 +15,20 @@ func TestMaskPayload(t *testing.T) {
 			`{"send_method":"single","to":"10 digits, the last 567","message":"19 characters"}`,
 		},
 		{
-			`{"send_method":"bulk_different","msg_list":[{"to":"+94771234567","msg":"a"},{"to":"0710000001","msg":""}],"check_cost":true}`,
-			`{"send_method":"bulk_different","msg_list":[{"to":"11 digits, the last 567","msg":"1 characters"},{"to":"10 digits, the last 001","msg":"0 characters"}],"check_cost":true}`,
+			`{"send_method":"bulk_different","msg_list":[{"to":"+94771234567","msg":"a"},{"to":"0710000001","msg":""}],` +
+				`"check_cost":true}`,
+			`{"send_method":"bulk_different","msg_list":[{"to":"11 digits, the last 567","msg":"1 characters"},{"to":"10 ` +
+				`digits, the last 001","msg":"0 characters"}],"check_cost":true}`,
 		},
-		{`{"recipients":["0771234567","0771234568"]}`, `{"recipients":["10 digits, the last 567","10 digits, the last 568"]}`},
-		{`{"data":"12345","type":"C128","height":80,"nic":199012345678}`, `{"data":"5 characters","type":"C128","height":80,"nic":"12 digits, the last 678"}`},
+		{`{"recipients":["0771234567","0771234568"]}`,
+			`{"recipients":["10 digits, the last 567","10 digits, the last 568"]}`},
+		{`{"data":"12345","type":"C128","height":80,"nic":199012345678}`,
+			`{"data":"5 characters","type":"C128","height":80,"nic":"12 digits, the last 678"}`},
 		{`{"type":"no choice of the contract, but long"}`, `{"type":"35 characters"}`},
-		{`{"type":"0771234567","format":"4711","provider":"my code","color":"#1a2b3c","background":"14213d","error_correction":"H"}`,
-			`{"type":"10 digits, the last 567","format":"4 characters","provider":"7 characters","color":"#1a2b3c","background":"14213d","error_correction":"H"}`},
+		{`{"type":"0771234567","format":"4711","provider":"my code","color":"#1a2b3c","background":"14213d",` +
+			`"error_correction":"H"}`,
+			`{"type":"10 digits, the last 567","format":"4 characters","provider":"7 characters","color":"#1a2b3c",` +
+				`"background":"14213d","error_correction":"H"}`},
 		{`{"x":[{"type":"C39+"},"word"],"type":["word"]}`, `{"x":[{"type":"C39+"},"4 characters"],"type":["4 characters"]}`},
 		{`{"0771234567":{"type":null}}`, `{"10 digits, the last 567":{"type":null}}`},
 		{"", ""},
@@ -40,7 +46,8 @@ func TestMaskPayload(t *testing.T) {
 // docs/decisions/requests.md#payload-logging: the operator's choice, privacy mode above the choice, and the default.
 func TestLogPayloads(t *testing.T) {
 	run := func(context.Context) (*Result, error) {
-		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "https://a.example/x failed", Quoted: "https://a.example/x"}).WithCause(
+		return nil, (&Error{Status: 400, Code: CodeHTTPError, Message: "https://a.example/x failed",
+			Quoted: "https://a.example/x"}).WithCause(
 			errors.New("the vendor says 94771234567 is unsubscribed, reference 12345, https://a.example/x"))
 	}
 	for _, c := range []struct {
@@ -48,9 +55,11 @@ func TestLogPayloads(t *testing.T) {
 		has, lacks     []string
 	}{
 		{payloadsOn, "", []string{"needle", "94771234567", "https://a.example/x failed"}, nil},
-		{payloadsMasked, "", []string{"6 characters", "the last 567 is unsubscribed, reference 12345, (19 characters)", "(19 characters) failed"}, []string{"needle", "94771", "example"}},
+		{payloadsMasked, "", []string{"6 characters", "the last 567 is unsubscribed, reference 12345, (19 characters)",
+			"(19 characters) failed"}, []string{"needle", "94771", "example"}},
 		{"", "", []string{"6 characters"}, []string{"needle", "example"}},
-		{payloadsOff, "", []string{"unsubscribed", "(19 characters) failed"}, []string{"needle", "6 characters", "94771", "payload", "example"}},
+		{payloadsOff, "", []string{"unsubscribed", "(19 characters) failed"},
+			[]string{"needle", "6 characters", "94771", "payload", "example"}},
 		{payloadsOn, "true", nil, []string{"needle", "unsubscribed"}},
 		{payloadsMasked, "true", nil, []string{"characters", "unsubscribed"}},
 	} {
@@ -75,18 +84,22 @@ func TestLogPayloads(t *testing.T) {
 		t.Errorf("%d bytes, the last %q", len(got), got[len(got)-3:])
 	}
 	for _, body := range []string{`{"html":"x","password":"needle"}`, `{"\u0070assword":"needle"}`} {
-		if got := (Config{LogPayloads: payloadsOn}).payload([]byte(body)); strings.Contains(got, "needle") || !strings.Contains(got, "password") {
+		if got := (Config{LogPayloads: payloadsOn}).payload([]byte(body)); strings.Contains(got, "needle") ||
+			!strings.Contains(got, "password") {
 			t.Errorf("%s: %s", body, got)
 		}
 	}
-	late := `{"x":[` + strings.Repeat(`"",`, 1200) + `""],"y":{"pass\u0077ord":"needle"}}` // masked, the name is beyond maxPayload
+	late := `{"x":[` + strings.Repeat(`"",`, 1200) +
+		`""],"y":{"pass\u0077ord":"needle"}}` // masked, the name is beyond maxPayload
 	if got := (Config{LogPayloads: payloadsOn}).payload([]byte(late)); strings.Contains(got, "needle") {
 		t.Errorf("%s: %s", late, got)
 	}
-	if got := (Config{LogPayloads: payloadsOn}).payload([]byte(`{"html":"\u003cp>needle"}`)); !strings.Contains(got, "needle") {
+	if got := (Config{LogPayloads: payloadsOn}).payload([]byte(`{"html":"\u003cp>needle"}`)); !strings.Contains(got,
+		"needle") {
 		t.Errorf("an escape in a text: %s", got)
 	}
-	for value, valid := range map[string]bool{"on": true, "off": true, "masked": true, "": true, "ON": false, "true": false} {
+	for value, valid := range map[string]bool{"on": true, "off": true, "masked": true, "": true,
+		"ON": false, "true": false} {
 		if err := (Config{LogPayloads: value}).Validate(); (err == nil) != valid {
 			t.Errorf("LOG_PAYLOADS %q: %v", value, err)
 		}

@@ -30,8 +30,8 @@ func (e *malformedError) Error() string {
 // Unwrap returns errNoJSON.
 func (e *malformedError) Unwrap() error { return errNoJSON }
 
-// malformed returns the error for a text that jsontext refuses. The error for too many levels has no type of its own, so
-// malformed counts the levels of its position.
+// malformed returns the error for a text that jsontext refuses. The error for too many levels has no type of its own,
+// so malformed counts the levels of its position.
 func malformed(text []byte, err error) error {
 	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
 	switch {
@@ -47,7 +47,8 @@ func malformed(text []byte, err error) error {
 func malformedAt(text []byte, at int, err error) error {
 	read := text[:at]
 	start := bytes.LastIndexByte(read, '\n') + 1
-	return &malformedError{bytes.Count(read, []byte("\n")) + 1, utf8.RuneCount(read[start:]) + 1, likelyCause(text, at, err)}
+	return &malformedError{bytes.Count(read, []byte("\n")) + 1, utf8.RuneCount(read[start:]) + 1,
+		likelyCause(text, at, err)}
 }
 
 // firstUnreadable returns the offset of the first unreadable character. jsontext has the start of the faulty comma,
@@ -157,7 +158,9 @@ func isForm(body []byte) bool {
 	return ok && len(name) > 0 && !bytes.ContainsAny(name, "{}:\", \t\r\n")
 }
 
-// isUTF16 reports whether a body begins as UTF-16 text does: with its byte order mark, or with a zero beside an ASCII byte.
+// isUTF16 reports whether a body begins as UTF-16 text does: with its byte order mark, or with a zero beside an ASCII
+// byte.
 func isUTF16(body []byte) bool {
-	return len(body) > 1 && (body[0] == 0xfe && body[1] == 0xff || body[0] == 0xff && body[1] == 0xfe || (body[0] == 0) != (body[1] == 0))
+	return len(body) > 1 && (body[0] == 0xfe && body[1] == 0xff || body[0] == 0xff && body[1] == 0xfe ||
+		(body[0] == 0) != (body[1] == 0))
 }

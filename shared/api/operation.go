@@ -79,7 +79,8 @@ func (in *Input) Problems() Problems { return in.problems }
 // Parameter returns a path parameter, decoded.
 func (in *Input) Parameter(name string) string { return in.parameters[name] }
 
-// Query returns a query parameter, and whether the request has it. Values of a repeated parameter are joined by a comma.
+// Query returns a query parameter, and whether the request has it. Values of a repeated parameter are joined by a
+// comma.
 func (in *Input) Query(name string) (value string, sent bool) {
 	values, sent := in.query[name]
 	return strings.Join(values, ","), sent
@@ -114,7 +115,8 @@ func (c *Call) NoIntegration(cause error) *Error {
 		for _, i := range c.Integrations {
 			vendors = append(vendors, i.Vendor)
 		}
-		message = fmt.Sprintf("The project's active %s integration in %s cannot be used: %s lacks a setting, a secret or data.",
+		message = fmt.Sprintf("The project's active %s integration in %s cannot be used: %s lacks a setting, a secret or "+
+			"data.",
 			c.kind, c.Environment, strings.Join(vendors, ", "))
 	}
 	return &Error{Status: 422, Code: CodeProviderSelection, Message: message, Cause: cause}
@@ -140,7 +142,8 @@ type Job struct {
 	count func(context.Context, []*Message) // nil: the project does not limit messages to one number
 }
 
-// Count counts messages just before their send, unless they are counted, and sets what must not be sent (Message.Sendable).
+// Count counts messages just before their send, unless they are counted, and sets what must not be sent
+// (Message.Sendable).
 func (j *Job) Count(ctx context.Context, messages []*Message) {
 	if j.count != nil {
 		j.count(ctx, messages)
@@ -209,7 +212,8 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 }
 
 // prepare selects the integrations, lets the operation refuse the request, and returns the work.
-func (o *Operation[T]) prepare(ctx context.Context, state *requestState, prices credit.Prices, decoded T) (*Job, error) {
+func (o *Operation[T]) prepare(ctx context.Context, state *requestState, prices credit.Prices,
+	decoded T) (*Job, error) {
 	call := &Call{
 		RequestID: state.id, Project: &state.record.Project, Environment: state.environment,
 		Integrations: state.record.Active(o.Kind, state.environment), kind: o.Kind, prices: prices, price: o.Price,

@@ -108,7 +108,8 @@ func TestOrderOfChecks(t *testing.T) {
 			remaining = want
 		}
 		if charged := before - h.balance(t); status != c.status || charged != c.charged || worked != (status == 200) {
-			t.Errorf("%s: %d %v, %d charged, worked %t; want %d, %d", c.name, status, envelope["error"], charged, worked, c.status, c.charged)
+			t.Errorf("%s: %d %v, %d charged, worked %t; want %d, %d", c.name, status, envelope["error"], charged,
+				worked, c.status, c.charged)
 		}
 		if logged := fmt.Sprintf(`"Credits":%d`, c.charged); !strings.Contains(h.log.String(), logged) && c.charged > 0 {
 			t.Errorf("%s: %s is not in %s", c.name, logged, h.log.String())
@@ -164,11 +165,13 @@ func TestTablesGone(t *testing.T) {
 		h := build(t)
 		cfg := h.cfg
 		*map[string]*string{
-			"projects": &cfg.ProjectsTable, "transient": &cfg.TransientTable, "wallets": &cfg.WalletsTable, "ledger": &cfg.LedgerTable,
+			"projects": &cfg.ProjectsTable, "transient": &cfg.TransientTable, "wallets": &cfg.WalletsTable,
+			"ledger": &cfg.LedgerTable,
 		}[gone] = "none"
 		h.Service = New(cfg, h.db, h.logger())
 		h.log.Reset()
-		work := Job{Irrevocable: true, Run: func(context.Context) (*Result, error) { t.Errorf("%s: work was done", gone); return &Result{}, nil }}
+		work := Job{Irrevocable: true,
+			Run: func(context.Context) (*Result, error) { t.Errorf("%s: work was done", gone); return &Result{}, nil }}
 		status, envelope, _ := h.call(t, pricedOperation(1, work), "/test", `{"text":"a"}`, nil)
 		if status != 500 || strings.Contains(h.log.String(), `"Credits":1`) {
 			t.Errorf("%s: %d %v, log %s", gone, status, envelope, h.log.String())
@@ -186,7 +189,8 @@ func TestCallCredits(t *testing.T) {
 		want  int64
 	}{
 		{project.Managed, credit.SMS, 1, 10}, {project.Managed, credit.SMS, 3, 30}, {project.Managed, credit.SMS, 0, 0},
-		{project.BYOK, credit.SMS, 3, 0}, {project.Managed, "", 3, 0}, {project.BYOK, "", 3, 0}, {project.Managed, credit.PDF, 3, 0},
+		{project.BYOK, credit.SMS, 3, 0}, {project.Managed, "", 3, 0}, {project.BYOK, "", 3,
+			0}, {project.Managed, credit.PDF, 3, 0},
 	} {
 		call := Call{Mode: c.mode, price: c.price, prices: prices}
 		if got := call.Credits(c.units); got != c.want {
@@ -221,15 +225,16 @@ func TestTimeOfWork(t *testing.T) {
 }
 
 func TestSeconds(t *testing.T) {
-	for d, want := range map[time.Duration]int{0: 0, 1: 1, time.Second - 1: 1, time.Second: 1, time.Second + 1: 2, time.Minute: 60} {
+	for d, want := range map[time.Duration]int{0: 0, 1: 1, time.Second - 1: 1, time.Second: 1,
+		time.Second + 1: 2, time.Minute: 60} {
 		if got := seconds(d); got != want {
 			t.Errorf("%s are %d seconds, want %d", d, got, want)
 		}
 	}
 }
 
-// TestFromPlayground checks that the playground's requests are marked, or come from the configured origin or the API's own
-// (docs/decisions/requests.md#playground).
+// TestFromPlayground checks that the playground's requests are marked, or come from the configured origin or the API's
+// own (docs/decisions/requests.md#playground).
 func TestFromPlayground(t *testing.T) {
 	for _, c := range []struct {
 		configured, client, origin, host string
@@ -266,7 +271,8 @@ func TestGet(t *testing.T) {
 	}
 	for _, body := range []string{"", "{"} {
 		response, err := Lambda(h.Handler(route))(t.Context(), events.APIGatewayProxyRequest{
-			HTTPMethod: "GET", Path: "/test", Body: body, Headers: map[string]string{"X-API-KEY": h.client, "X-API-SECRET": h.secret},
+			HTTPMethod: "GET", Path: "/test", Body: body, Headers: map[string]string{"X-API-KEY": h.client,
+				"X-API-SECRET": h.secret},
 		})
 		if err != nil || response.StatusCode != 200 {
 			t.Errorf("%q: %d %s, %v", body, response.StatusCode, response.Body, err)
@@ -280,7 +286,8 @@ func TestNoIntegration(t *testing.T) {
 	route := pricedOperation(1, Job{Run: done}).(*Operation[string])
 	route.Kind = project.PDF
 	status, envelope, _ := h.call(t, route, "/test", `{"text":"a"}`, nil)
-	if e, _ := envelope["error"].(map[string]any); status != 422 || e["code"] != CodeProviderSelection || h.balance(t) != 1000 {
+	if e, _ := envelope["error"].(map[string]any); status != 422 || e["code"] != CodeProviderSelection ||
+		h.balance(t) != 1000 {
 		t.Errorf("%d %v", status, envelope)
 	}
 }
@@ -308,8 +315,9 @@ func TestUnsettledIsNoted(t *testing.T) {
 	}
 }
 
-// TestKeysOfFailures checks which failures free an Idempotency-Key: those before the mark. A panic at work that may have sent
-// a message keeps the key, so that a repeat sends nothing (docs/decisions/extensions.md#idempotency-outcomes).
+// TestKeysOfFailures checks which failures free an Idempotency-Key: those before the mark. A panic at work that may
+// have sent a message keeps the key, so that a repeat sends nothing
+// (docs/decisions/extensions.md#idempotency-outcomes).
 func TestKeysOfFailures(t *testing.T) {
 	h := build(t)
 	runs, fails := 0, false
@@ -363,15 +371,16 @@ func TestKeysOfFailures(t *testing.T) {
 	h.restart() // an instance that does not know yet that the limit is reached
 	expect("one more", "limited", 429, 3)
 	limit := project.RateLimit{Requests: 100_000, Window: 24 * time.Hour}
-	if _, err := project.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme", func(p *project.Project) { p.Limit = limit }); err != nil {
+	if _, err := project.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme",
+		func(p *project.Project) { p.Limit = limit }); err != nil {
 		t.Fatal(err)
 	}
 	h.restart()
 	expect("its repeat", "limited", 200, 4)
 }
 
-// TestKeptOutcomes checks that a key keeps the outcome of work which may have reached a vendor: a repeat runs nothing and pays
-// nothing, whatever has changed since. Another failure frees the key, also for another body
+// TestKeptOutcomes checks that a key keeps the outcome of work which may have reached a vendor: a repeat runs nothing
+// and pays nothing, whatever has changed since. Another failure frees the key, also for another body
 // (docs/decisions/extensions.md#idempotency-outcomes, docs/decisions/extensions.md#idempotency-repeats).
 func TestKeptOutcomes(t *testing.T) {
 	h := build(t)

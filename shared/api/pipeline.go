@@ -1,11 +1,11 @@
-// Package api is the pipeline that every request of every operation takes, from the Lambda event to the response and the
-// log line. Service.serve shows the order of all steps (docs/decisions/requests.md#order-of-checks).
+// Package api is the pipeline that every request of every operation takes, from the Lambda event to the response and
+// the log line. Service.serve shows the order of all steps (docs/decisions/requests.md#order-of-checks).
 //
 // Once Service has read the project's record, Service makes all checks before the reservation of credits in memory. The
-// count of the rate limit, the reservation of credits and the counts of further limits then go out together, and no work
-// begins before all of them have succeeded. A request with an Idempotency-Key reserves nothing before the request has won
-// the key. Service captures the credits of work that succeeds, releases those of work that fails, and captures as
-// uncertain those of work whose outcome is unknown (an SMS without a response). The response to a panic is a 500.
+// count of the rate limit, the reservation of credits and the counts of further limits then go out together, and no
+// work begins before all of them have succeeded. A request with an Idempotency-Key reserves nothing before the request
+// has won the key. Service captures the credits of work that succeeds, releases those of work that fails, and captures
+// as uncertain those of work whose outcome is unknown (an SMS without a response). The response to a panic is a 500.
 package api
 
 import (
@@ -80,7 +80,8 @@ func (s *Service) respond(ctx context.Context, state *requestState, routes []Rou
 		return failure(err)
 	}
 	state.vendor = result.Vendor
-	state.attributes, state.metrics = append(state.attributes, result.Attributes...), append(state.metrics, result.Metrics...)
+	state.attributes, state.metrics = append(state.attributes, result.Attributes...),
+		append(state.metrics, result.Metrics...)
 	if result.Cause != nil && !state.privacy {
 		state.note("error", errors.New(s.cfg.errorText(result.Cause.Error(), "")))
 	}
@@ -104,7 +105,8 @@ func match(routes []Route, r *http.Request) (Route, map[string]string, error) {
 }
 
 // serve takes one request through all steps, in the order of docs/decisions/requests.md#order-of-checks.
-func (s *Service) serve(ctx context.Context, state *requestState, route Route, parameters map[string]string) (*Result, error) {
+func (s *Service) serve(ctx context.Context, state *requestState, route Route,
+	parameters map[string]string) (*Result, error) {
 	if err := state.readBody(); err != nil { // 413
 		return nil, err
 	}
@@ -177,8 +179,8 @@ func (s *Service) authenticate(ctx context.Context, state *requestState) error {
 	return internal("authenticate", err)
 }
 
-// credentials returns the headers that authenticate, or the error that names a wrong header. A header that was sent twice
-// with different values matches no credentials, so that no intermediary can choose which value counts
+// credentials returns the headers that authenticate, or the error that names a wrong header. A header that was sent
+// twice with different values matches no credentials, so that no intermediary can choose which value counts
 // (docs/decisions/requests.md#credentials).
 func credentials(header http.Header) (clientID, secret, env string, err error) {
 	values := map[string]string{}
@@ -262,8 +264,8 @@ func async(f func() error) (wait func() error) {
 	return sync.OnceValue(func() error { return <-done })
 }
 
-// fromPlayground reports whether a request comes from the documentation page, by its mark or by its origin. The origin is
-// the API's own where the stack serves the page, and the configured one where the page has another name.
+// fromPlayground reports whether a request comes from the documentation page, by its mark or by its origin. The origin
+// is the API's own where the stack serves the page, and the configured one where the page has another name.
 func (s *Service) fromPlayground(r *http.Request) bool {
 	if r.Header.Get("X-SVC-Client") == "playground" {
 		return true

@@ -9,11 +9,12 @@ import (
 	"svcapi/shared/credit"
 )
 
-// reserve sends the reservation of the job's credits, the counts of the project's limits and the job's prefetch, and awaits
-// all of them with the count that is under way. The error of the count comes first, then those of the messages, of the
-// reservation and of the day. reserve releases the credits and subtracts the counts where another step fails. The
-// reservation is nil for a job without credits (docs/decisions/requests.md#phases).
-func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, counted func() error) (*credit.Reservation, error) {
+// reserve sends the reservation of the job's credits, the counts of the project's limits and the job's prefetch, and
+// awaits all of them with the count that is under way. The error of the count comes first, then those of the messages,
+// of the reservation and of the day. reserve releases the credits and subtracts the counts where another step fails.
+// The reservation is nil for a job without credits (docs/decisions/requests.md#phases).
+func (s *Service) reserve(ctx context.Context, state *requestState, job *Job,
+	counted func() error) (*credit.Reservation, error) {
 	now := s.now()
 	state.used = usageOf(state, job, now)
 	if err := s.limitsReached(state, state.used); err != nil {
@@ -24,8 +25,10 @@ func (s *Service) reserve(ctx context.Context, state *requestState, job *Job, co
 	if job.Credits > 0 {
 		state.credits = job.Credits
 		reservation = &credit.Reservation{
-			Project: state.record.ID, Key: credit.NewKey(now, state.id), Received: received(ctx), Credits: job.Credits, Price: state.price,
-			Units: max(1, state.used.units), Environment: string(state.environment), RequestID: state.id, Irrevocable: job.Irrevocable,
+			Project: state.record.ID, Key: credit.NewKey(now,
+				state.id), Received: received(ctx), Credits: job.Credits, Price: state.price,
+			Units: max(1, state.used.units), Environment: string(state.environment), RequestID: state.id,
+			Irrevocable: job.Irrevocable,
 		}
 		job.Reservation = reservation.Key
 		reserved = async(func() error { return s.wallet.Reserve(ctx, reservation) })
@@ -80,9 +83,10 @@ func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *cr
 	return internal("mark reservation", err)
 }
 
-// finish captures or releases the reservation while it stores the claim's outcome, and returns the error of the work, or of the
-// capture of work that cannot be charged.
-func (s *Service) finish(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, failed error) error {
+// finish captures or releases the reservation while it stores the claim's outcome, and returns the error of the work,
+// or of the capture of work that cannot be charged.
+func (s *Service) finish(ctx context.Context, state *requestState, r *credit.Reservation,
+	result *Result, failed error) error {
 	kept := async(func() error { _ = state.endClaim(ctx, result, failed); return nil })
 	released := false
 	if r != nil {
@@ -95,24 +99,26 @@ func (s *Service) finish(ctx context.Context, state *requestState, r *credit.Res
 	return failed
 }
 
-// captureOrRelease captures the credits of work that succeeded or may have happened, and releases the credits of all other
-// work. captureOrRelease reports whether the credits have certainly returned to the balance, and returns the error of the
-// response.
-func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *credit.Reservation, result *Result, err error) (bool, error) {
+// captureOrRelease captures the credits of work that succeeded or may have happened, and releases the credits of all
+// other work. captureOrRelease reports whether the credits have certainly returned to the balance, and returns the
+// error of the response.
+func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *credit.Reservation, result *Result,
+	err error) (bool, error) {
 	var failed *Error
 	switch {
 	case err == nil && !result.NotCharged:
 		return false, s.capture(ctx, state, r, credit.Outcome{Vendor: result.Vendor, VendorID: result.VendorID})
 	case errors.As(err, &failed) && failed.Uncertain:
 		state.metric("UncertainSends")
-		return false, cmp.Or(s.capture(ctx, state, r, credit.Outcome{Uncertain: true, Vendor: failed.Vendor, Reference: failed.Reference}), err)
+		return false, cmp.Or(s.capture(ctx, state, r,
+			credit.Outcome{Uncertain: true, Vendor: failed.Vendor, Reference: failed.Reference}), err)
 	default:
 		return s.release(ctx, state, r), err
 	}
 }
 
-// capture charges the project. Where the reservation was settled while the request was alive, and the credits could not be
-// reserved again, work that can be taken back is not served (docs/decisions/money.md#leases).
+// capture charges the project. Where the reservation was settled while the request was alive, and the credits could not
+// be reserved again, work that can be taken back is not served (docs/decisions/money.md#leases).
 func (s *Service) capture(ctx context.Context, state *requestState, r *credit.Reservation, o credit.Outcome) error {
 	err := s.wallet.Capture(ctx, r, o)
 	if err == nil {

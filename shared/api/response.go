@@ -38,7 +38,8 @@ type successEnvelope struct {
 	Meta      any    `json:"meta,omitzero"`
 }
 
-// encode writes JSON as the API does: deterministic, and with a replacement character for each invalid byte of vendor text.
+// encode writes JSON as the API does: deterministic, and with a replacement character for each invalid byte of vendor
+// text.
 func encode(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -121,7 +122,8 @@ func (state *requestState) warn(resp *response) {
 	}
 	var names []string
 	for _, name := range state.ignored {
-		if len(names) < maxNamed && len(name) <= maxName && strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
+		if len(names) < maxNamed && len(name) <= maxName &&
+			strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
 			names = append(names, name)
 		}
 	}

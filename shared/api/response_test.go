@@ -59,15 +59,16 @@ func TestStrictTransport(t *testing.T) {
 	}
 }
 
-// TestStreamedResponse checks that a response of a resource that streams has the bytes of any other response, in Base64 too,
-// and no length. Errors are streamed as well.
+// TestStreamedResponse checks that a response of a resource that streams has the bytes of any other response, in Base64
+// too, and no length. Errors are streamed as well.
 func TestStreamedResponse(t *testing.T) {
 	h := build(t)
 	const buffered, large = 4096 / 4 * 3, 48 << 10 // what the buffer of a bufio.Reader holds in Base64, and more
 	for _, size := range []int{1, 2, buffered - 1, buffered, buffered + 1, large - 1, large, large + 1, 3 * large} {
 		for _, text := range []bool{false, true} {
 			route := operation(false, func(context.Context) (*Result, error) {
-				return &Result{Media: &Media{Type: "a/b", Disposition: "inline", Body: bytes.Repeat([]byte{0xfa}, size), Base64: text}}, nil
+				return &Result{Media: &Media{Type: "a/b", Disposition: "inline",
+					Body: bytes.Repeat([]byte{0xfa}, size), Base64: text}}, nil
 			})
 			event := events.APIGatewayProxyRequest{
 				HTTPMethod: "POST", Path: "/test", Resource: "/test", Body: `{"text":"a"}`,
@@ -90,7 +91,8 @@ func TestStreamedResponse(t *testing.T) {
 			got, err := io.ReadAll(stream.Body)
 			if header := stream.MultiValueHeaders; err != nil || stream.StatusCode != 200 || !bytes.Equal(got, want) ||
 				header["Content-Length"] != nil || !slices.Equal(header["Content-Type"], whole.MultiValueHeaders["Content-Type"]) {
-				t.Errorf("%d bytes, Base64 %v: %d %v, %d bytes, want %d, %v", size, text, stream.StatusCode, header, len(got), len(want), err)
+				t.Errorf("%d bytes, Base64 %v: %d %v, %d bytes, want %d, %v", size, text, stream.StatusCode, header,
+					len(got), len(want), err)
 			}
 			if text {
 				var envelope struct{ Data struct{ Data []byte } }

@@ -41,30 +41,36 @@ func build(t *testing.T) *fixture {
 	db, tables := enginetest.Client(t)
 	h := &fixture{}
 	cfg := Config{
-		Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, WalletsTable: tables.Wallets, LedgerTable: tables.Ledger,
+		Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, WalletsTable: tables.Wallets,
+		LedgerTable:         tables.Ledger,
 		ProjectCacheSeconds: 10, Prices: credit.Prices{credit.SMS: 10}, PlaygroundOrigin: "https://docs.example",
 		LogPayloads: payloadsOn,
 	}
 	h.Service = New(cfg, db, telemetry.New(&h.log, telemetry.Config{Level: "INFO"}))
 	h.operator = credit.NewStore(db, tables.Tables)
 	ctx, store := t.Context(), project.NewStore(db, tables.Projects)
-	_, err := store.CreateProject(ctx, project.Project{ID: "acme", Name: "Acme", Limit: project.RateLimit{Requests: 1000, Window: 24 * time.Hour}})
+	_, err := store.CreateProject(ctx,
+		project.Project{ID: "acme", Name: "Acme", Limit: project.RateLimit{Requests: 1000, Window: 24 * time.Hour}})
 	if err == nil {
-		err = store.PutIntegration(ctx, "acme", project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: project.Managed, Active: true})
+		err = store.PutIntegration(ctx, "acme",
+			project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v",
+				Mode: project.Managed, Active: true})
 	}
 	if err == nil {
 		h.client, h.secret, err = store.IssueCredential(ctx, "acme", project.Development)
 	}
 	if err == nil {
 		err = errors.Join(h.operator.CreateWallet(ctx, "acme"),
-			h.operator.Grant(ctx, credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "grant"), Credits: 1000, Reason: "test", Actor: "test"}))
+			h.operator.Grant(ctx, credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "grant"), Credits: 1000,
+				Reason: "test", Actor: "test"}))
 	}
 	must.Succeed(t, err)
 	return h
 }
 
 // call sends a request through the Lambda adapter.
-func (h *fixture) call(t *testing.T, route Route, path, body string, header map[string]string) (int, map[string]any, http.Header) {
+func (h *fixture) call(t *testing.T, route Route, path, body string,
+	header map[string]string) (int, map[string]any, http.Header) {
 	t.Helper()
 	if header == nil {
 		header = map[string]string{}
@@ -97,7 +103,8 @@ func TestOutcomes(t *testing.T) {
 	h := build(t)
 	vendor := func(status int, uncertain bool) func(context.Context) (*Result, error) {
 		return func(context.Context) (*Result, error) {
-			return nil, &Error{Status: status, Code: CodeHTTPError, Message: "m", Vendor: "v", Reached: true, Uncertain: uncertain}
+			return nil, &Error{Status: status, Code: CodeHTTPError, Message: "m", Vendor: "v",
+				Reached: true, Uncertain: uncertain}
 		}
 	}
 	good := func(context.Context) (*Result, error) {
@@ -114,15 +121,20 @@ func TestOutcomes(t *testing.T) {
 	}{
 		{"success", false, good, `{"text":"a"}`, 200, 10, 0},
 		{"irrevocable success", true, good, `{"text":"a"}`, 200, 10, 0},
-		{"a success that is free", false, func(context.Context) (*Result, error) { return &Result{NotCharged: true}, nil }, `{"text":"a"}`, 200, 0, 0},
+		{"a success that is free", false, func(context.Context) (*Result, error) { return &Result{NotCharged: true}, nil },
+			`{"text":"a"}`, 200, 0, 0},
 		{"certain failure", true, vendor(502, false), `{"text":"a"}`, 502, 0, 0},
 		{"uncertain outcome", true, vendor(503, true), `{"text":"a"}`, 503, 10, 1},
-		{"an error of no class", false, func(context.Context) (*Result, error) { return nil, errors.New("secret cause") }, `{"text":"a"}`, 500, 0, 0},
-		{"an error of no class that may have sent", true, func(context.Context) (*Result, error) { return nil, errors.New("secret cause") }, `{"text":"a"}`, 500, 10, 1},
+		{"an error of no class", false, func(context.Context) (*Result, error) { return nil, errors.New("secret cause") },
+			`{"text":"a"}`, 500, 0, 0},
+		{"an error of no class that may have sent", true,
+			func(context.Context) (*Result, error) { return nil, errors.New("secret cause") }, `{"text":"a"}`, 500, 10, 1},
 		{"a panic", false, func(context.Context) (*Result, error) { panic("at work") }, `{"text":"a"}`, 500, 0, 0},
-		{"a panic that may have sent", true, func(context.Context) (*Result, error) { panic("at work") }, `{"text":"a"}`, 500, 10, 1},
+		{"a panic that may have sent", true, func(context.Context) (*Result, error) { panic("at work") },
+			`{"text":"a"}`, 500, 10, 1},
 		{"a panic before anything was reserved", true, good, `{"text":"panic"}`, 500, 0, 0},
-		{"data that JSON cannot hold", false, func(context.Context) (*Result, error) { return &Result{Data: func() {}}, nil }, `{"text":"a"}`, 500, 10, 0},
+		{"data that JSON cannot hold", false, func(context.Context) (*Result, error) { return &Result{Data: func() {}}, nil },
+			`{"text":"a"}`, 500, 10, 0},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,17 +158,19 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestSettledAlive checks that work whose reservation was settled meanwhile is charged under another key, and is refused where
-// the credits are gone (docs/decisions/money.md#leases).
+// TestSettledAlive checks that work whose reservation was settled meanwhile is charged under another key, and is
+// refused where the credits are gone (docs/decisions/money.md#leases).
 func TestSettledAlive(t *testing.T) {
 	for _, test := range []struct{ left, charged int64 }{{10, 10}, {9, 0}} {
 		h := build(t)
 		settled := func(ctx context.Context) (*Result, error) {
 			err := h.operator.VisitPending(ctx, func(l credit.Lease, err error) error {
-				h.operator.Settle(ctx, []credit.Lease{l}, func(_ credit.Lease, _ credit.Settled, failed error) { err = errors.Join(err, failed) })
+				h.operator.Settle(ctx, []credit.Lease{l},
+					func(_ credit.Lease, _ credit.Settled, failed error) { err = errors.Join(err, failed) })
 				return err
 			}, nil)
-			m := credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: test.left - 1000, Reason: "test", Actor: "test"}
+			m := credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: test.left - 1000,
+				Reason: "test", Actor: "test"}
 			return &Result{}, errors.Join(err, h.operator.Adjust(ctx, m))
 		}
 		status, envelope, _ := h.call(t, operation(false, settled), "/test", `{"text":"a"}`, nil)
@@ -340,8 +354,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestDeadline checks that the work ends at the gateway's limit less the time for capture and response, and that the time of
-// a replayed event is ignored (docs/decisions/requests.md#time-budget).
+// TestDeadline checks that the work ends at the gateway's limit less the time for capture and response, and that the
+// time of a replayed event is ignored (docs/decisions/requests.md#time-budget).
 func TestDeadline(t *testing.T) {
 	for _, c := range []struct {
 		age  time.Duration
@@ -385,7 +399,8 @@ func TestLogLine(t *testing.T) {
 		SourceIP *string `json:"source_ip"`
 	}
 	must.Succeed(t, json.Unmarshal(h.log.Bytes(), &line, json.MatchCaseInsensitiveNames(true)))
-	if line.Operation != "test" || line.Outcome != "success" || line.Vendor != "v" || line.Project != "acme" || line.Credits != 10 || line.Units != 2 || line.Error != "a part failed" {
+	if line.Operation != "test" || line.Outcome != "success" || line.Vendor != "v" || line.Project != "acme" ||
+		line.Credits != 10 || line.Units != 2 || line.Error != "a part failed" {
 		t.Errorf("%+v", line)
 	}
 	if line.SourceIP == nil {
@@ -397,13 +412,14 @@ func TestLogLine(t *testing.T) {
 			metrics = append(metrics, fmt.Sprint(m.Name, directive.Dimensions))
 		}
 	}
-	if want := []string{"Requests[[outcome]]", "Duration[[operation]]", "Credits[[] [operation]]"}; !slices.Equal(metrics, want) {
+	if want := []string{"Requests[[outcome]]", "Duration[[operation]]",
+		"Credits[[] [operation]]"}; !slices.Equal(metrics, want) {
 		t.Errorf("metrics %v, want %v", metrics, want)
 	}
 }
 
-// TestOutcomeTooLarge checks that a request whose outcome is too large to be stored succeeds and is charged once, and that a
-// repeat gets the reduced data where they fit, else 409 (docs/decisions/extensions.md#idempotency-size).
+// TestOutcomeTooLarge checks that a request whose outcome is too large to be stored succeeds and is charged once, and
+// that a repeat gets the reduced data where they fit, else 409 (docs/decisions/extensions.md#idempotency-size).
 func TestOutcomeTooLarge(t *testing.T) {
 	h := build(t)
 	large := make([]byte, 500_000)
@@ -425,10 +441,12 @@ func TestOutcomeTooLarge(t *testing.T) {
 		before := h.balance(t)
 		for i, want := range []int{200, c.want, c.want} {
 			status, envelope, header := h.call(t, route, "/test", `{"text":"a"}`, map[string]string{keyHeader: c.key})
-			if status != want || (header.Get(replayedHeader) == "true") != (i > 0) || want == 200 && (envelope["data"] == "small") != (i > 0) {
+			if status != want || (header.Get(replayedHeader) == "true") != (i > 0) ||
+				want == 200 && (envelope["data"] == "small") != (i > 0) {
 				t.Errorf("%s: got %d %v, want %d", c.key, status, header, want)
 			}
-			if failure, _ := envelope["error"].(map[string]any); want == 409 && (failure["code"] != CodeHTTPError || failure["message"] != errNotKept.Message) {
+			if failure, _ := envelope["error"].(map[string]any); want == 409 &&
+				(failure["code"] != CodeHTTPError || failure["message"] != errNotKept.Message) {
 				t.Errorf("%s: got %v", c.key, failure)
 			}
 		}

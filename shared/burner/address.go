@@ -25,10 +25,11 @@ var (
 	errLocalLen = errors.New("must have a local part of at most 64 bytes in UTF-8")
 	errUnseen   = errors.New("must have no invisible or control characters before the @")
 	errDots     = errors.New("must have no dot at the start or end of the local part, and no two in a row")
-	errQuoted   = errors.New("must have a quoted local part that ends in a quote right before the @, with quotes and backslashes inside escaped")
-	errSpace    = errors.New("must have no white space outside quotes")
-	errComment  = errors.New("must have no comments or brackets")
-	errBare     = errors.New("must be the address alone, without a name or angle brackets")
+	errQuoted   = errors.New("must have a quoted local part that ends in a quote right before the @, with quotes and " +
+		"backslashes inside escaped")
+	errSpace   = errors.New("must have no white space outside quotes")
+	errComment = errors.New("must have no comments or brackets")
+	errBare    = errors.New("must be the address alone, without a name or angle brackets")
 
 	errLiteral    = errors.New("must name a domain, not an address literal")
 	errUnderscore = errors.New("must have no underscore in the domain")
@@ -71,8 +72,9 @@ func find(text string, signs []sign, otherwise error) error {
 	return otherwise
 }
 
-// Domain parses one RFC 5322 addr-spec, in UTF-8 as RFC 6532 extends it, without obsolete forms, comments, folding white
-// space and domain literals. Domain returns the domain as lower-case ASCII with at least two labels. The error is the fault.
+// Domain parses one RFC 5322 addr-spec, in UTF-8 as RFC 6532 extends it, without obsolete forms, comments, folding
+// white space and domain literals. Domain returns the domain as lower-case ASCII with at least two labels. The error is
+// the fault.
 func Domain(address string) (string, error) {
 	parse := dotAtom
 	if strings.HasPrefix(address, `"`) {
@@ -153,18 +155,22 @@ func dotAtom(s string) int {
 }
 
 func isAtext(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r) || international(r)
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
+		strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r) || international(r)
 }
 
-// international reports whether RFC 6532, section 3.2, adds the character to atext and qtext, but for those that no reader
-// sees: white space, controls and characters without a meaning. The joiners are part of Sinhala, Persian and other words.
+// international reports whether RFC 6532, section 3.2, adds the character to atext and qtext, but for those that no
+// reader sees: white space, controls and characters without a meaning. The joiners are part of Sinhala, Persian and
+// other words.
 func international(r rune) bool {
 	const zeroWidthNonJoiner, zeroWidthJoiner = 0x200c, 0x200d
-	return r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.IsPrint(r) || r == zeroWidthNonJoiner || r == zeroWidthJoiner)
+	return r >= utf8.RuneSelf && r != utf8.RuneError &&
+		(unicode.IsPrint(r) || r == zeroWidthNonJoiner || r == zeroWidthJoiner)
 }
 
-// registration returns the IDNA profile (UTS 46, non-transitional, with RFC 5893 and the LDH rule of STD 3). The profile
-// permits "--" in the third place, which existing names have. ASCII checks hyphens at the ends of labels and lengths.
+// registration returns the IDNA profile (UTS 46, non-transitional, with RFC 5893 and the LDH rule of STD 3). The
+// profile permits "--" in the third place, which existing names have. ASCII checks hyphens at the ends of labels and
+// lengths.
 func registration() *idna.Profile {
 	return idna.New(idna.MapForLookup(), idna.Transitional(false), idna.CheckHyphens(false), idna.CheckJoiners(true),
 		idna.BidiRule(), idna.StrictDomainName(true))

@@ -61,8 +61,10 @@ var validAddresses = []struct{ address, domain, source string }{
 	{"a@example.c0m", "example.c0m", "RFC 3696, 2: not all of the last label's characters are digits"},
 	{"a@" + label63 + ".com", label63 + ".com", "RFC 1035, 2.3.4: 63 octets"},
 	{"a@" + strings.Repeat("a.", 120) + "com", strings.Repeat("a.", 120) + "com", "RFC 1035, 2.3.4"},
-	{"a@" + strings.Repeat("a.", 125) + "com", strings.Repeat("a.", 125) + "com", "RFC 1035, 2.3.4: 255 octets on the wire, 253 in text"},
-	{"a@" + strings.Repeat("\u00ad", 244) + "example.com", "example.com", "UTS 46, 4: soft hyphens are ignored, in 255 characters"},
+	{"a@" + strings.Repeat("a.", 125) + "com", strings.Repeat("a.", 125) + "com",
+		"RFC 1035, 2.3.4: 255 octets on the wire, 253 in text"},
+	{"a@" + strings.Repeat("\u00ad", 244) + "example.com", "example.com",
+		"UTS 46, 4: soft hyphens are ignored, in 255 characters"},
 	// IDNA: RFC 5890 to 5893, UTS 46
 	{"a@bücher.example", "xn--bcher-kva.example", "RFC 5891, 4.4"},
 	{"a@BÜCHER.example", "xn--bcher-kva.example", "UTS 46, 4: case is folded"},
@@ -96,7 +98,8 @@ var invalidAddresses = map[error][]string{
 		"\"a\r\n b\"@example.com", "\"a\x00b\"@example.com", "\"\\\x01\"@example.com", "\"\u0080\"@example.com",
 		`"\ü"@example.com`, // RFC 6531 does not extend quoted-pairSMTP
 	},
-	errUnseen:   {"\u0080@example.com", "a\u200b@example.com", "\u202ea@example.com", "a\ufffd@example.com", "a\xff@example.com", "\u0378@example.com"},
+	errUnseen: {"\u0080@example.com", "a\u200b@example.com", "\u202ea@example.com", "a\ufffd@example.com",
+		"a\xff@example.com", "\u0378@example.com"},
 	errLocalLen: {local64 + "a@example.com", strings.Repeat("ü", 33) + "@example.com"},
 	// RFC 5322, 3.4: name-addr, angle-addr; 3.2.2: comments and white space; 3.4.1: domain literals
 	errBare:    {"John Doe <john@example.com>", "<john@example.com>", "a<b@example.com", "a>b@example.com"},
@@ -169,7 +172,8 @@ func FuzzAddress(f *testing.F) {
 			t.Errorf("%q: %q is no normal domain", address, domain)
 		}
 		if utf8.RuneCountInString(address) == len(address) {
-			if _, err := mail.ParseAddress(address); err != nil && !strings.Contains(address, "..") && !strings.HasPrefix(address, `""`) {
+			if _, err := mail.ParseAddress(address); err != nil && !strings.Contains(address, "..") &&
+				!strings.HasPrefix(address, `""`) {
 				t.Errorf("%q is accepted, the standard library returns %v", address, err)
 			}
 		}

@@ -1,7 +1,7 @@
-// Package burner parses e-mail addresses, and stores the domains that an operator judges for a project or for the stage. The
-// domains are in the Projects table under their own keys, so that the project's record stays small: pk "burner#<project ID>"
-// or, for the stage, "burner#", and sk the domain. An allowed domain has the attribute allowed. The item "difference" of the
-// stage is what the published lists have changed.
+// Package burner parses e-mail addresses, and stores the domains that an operator judges for a project or for the
+// stage. The domains are in the Projects table under their own keys, so that the project's record stays small: pk
+// "burner#<project ID>" or, for the stage, "burner#", and sk the domain. An allowed domain has the attribute allowed.
+// The item "difference" of the stage is what the published lists have changed.
 package burner
 
 import (
@@ -60,8 +60,8 @@ func keyOf(projectID, domain string) key {
 	return key{"pk": dynamo.Text(partition + projectID), "sk": dynamo.Text(domain)}
 }
 
-// Find returns the judgement of a project about a domain: that of the domain itself, or else of the nearest parent with at
-// least two labels. Find makes one read for up to a hundred labels.
+// Find returns the judgement of a project about a domain: that of the domain itself, or else of the nearest parent with
+// at least two labels. Find makes one read for up to a hundred labels.
 func (s *Store) Find(ctx context.Context, projectID, domain string) (Judgement, error) {
 	var keys []key
 	for d := domain; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {

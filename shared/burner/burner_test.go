@@ -72,7 +72,8 @@ func TestStore(t *testing.T) {
 	if got, err := s.List(ctx, "one"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("list is %v, %v", got, err)
 	}
-	if got, err := s.List(ctx, "three"); err != nil || !reflect.DeepEqual(got, Domains{Disposable: []string{}, Allowed: []string{}}) {
+	if got, err := s.List(ctx, "three"); err != nil ||
+		!reflect.DeepEqual(got, Domains{Disposable: []string{}, Allowed: []string{}}) {
 		t.Errorf("empty list is %v, %v", got, err)
 	}
 	// A failed fetch keeps the packed domains.
@@ -81,7 +82,8 @@ func TestStore(t *testing.T) {
 	must.Succeed(t, errors.Join(s.PutDifference(ctx, good), s.PutDifference(ctx, failed)))
 	failed.Packed = good.Packed
 	got, err := s.List(ctx, Stage)
-	if err != nil || !reflect.DeepEqual(got, Domains{[]string{}, []string{"c.example"}, failed}) || got.Difference.Age(time.Unix(61, 0)) != time.Minute {
+	if err != nil || !reflect.DeepEqual(got, Domains{[]string{}, []string{"c.example"}, failed}) ||
+		got.Difference.Age(time.Unix(61, 0)) != time.Minute {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

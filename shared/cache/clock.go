@@ -10,8 +10,8 @@ type Clock struct{ source func() time.Time }
 // ClockOf returns a clock with another source, such as a test's.
 func ClockOf(source func() time.Time) Clock { return Clock{source} }
 
-// Fresh reports that the state of a time is younger than life. State of the future, which remains after the clock was set
-// back, is not fresh.
+// Fresh reports that the state of a time is younger than life. State of the future, which remains after the clock was
+// set back, is not fresh.
 func (c Clock) Fresh(at time.Time, life time.Duration) bool {
 	age := c.Now().Sub(at)
 	return 0 <= age && age < life

@@ -11,7 +11,8 @@ import (
 // A Clock's age follows the wall time, that by time.Now the monotonic clock (docs/decisions/operating.md#wall-clock).
 func TestNow(t *testing.T) {
 	var machine cache.Clock
-	if before, now, after := time.Now(), machine.Now(), time.Now(); now.Before(before.Round(0)) || now.After(after.Round(0)) {
+	if before, now, after := time.Now(), machine.Now(), time.Now(); now.Before(before.Round(0)) ||
+		now.After(after.Round(0)) {
 		t.Errorf("%s is not between %s and %s", now, before, after)
 	}
 	if now := machine.Now(); now != now.Round(0) {

@@ -2,7 +2,8 @@ package cache
 
 import "time"
 
-// Expiring is a Map whose values have a limited life, by the wall time of the Clock. An Expiring is safe for concurrent use.
+// Expiring is a Map whose values have a limited life, by the wall time of the Clock. An Expiring is safe for concurrent
+// use.
 type Expiring[K comparable, V any] struct {
 	Clock  Clock
 	values *Map[K, expiring[V]]

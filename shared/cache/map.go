@@ -3,8 +3,8 @@ package cache
 
 import "sync"
 
-// Map stores a bounded number of values by key. A new value of a full Map replaces any other value. The caller checks the age
-// of a value. A Map is safe for concurrent use. hashicorp/golang-lru would add 230 KB to a function, a Map 40.
+// Map stores a bounded number of values by key. A new value of a full Map replaces any other value. The caller checks
+// the age of a value. A Map is safe for concurrent use. hashicorp/golang-lru would add 230 KB to a function, a Map 40.
 type Map[K comparable, V any] struct {
 	limit int
 

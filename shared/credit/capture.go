@@ -40,8 +40,8 @@ func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 	return errors.Join(fmt.Errorf("credit: mark: %w", err), s.Release(ctx, r))
 }
 
-// putSlot writes the entry of the reservation's slot. Where the settling function has released the slot, putSlot reserves
-// again, once, and writes the entry there.
+// putSlot writes the entry of the reservation's slot. Where the settling function has released the slot, putSlot
+// reserves again, once, and writes the entry there.
 func (s *Store) putSlot(ctx context.Context, r *Reservation, entry Entry, allowed State) (State, error) {
 	stored, err := s.put(ctx, entry, allowed)
 	if stored.State == Released && allowed == "" && !r.renewed {
@@ -54,9 +54,10 @@ func (s *Store) putSlot(ctx context.Context, r *Reservation, entry Entry, allowe
 	return stored.State, err
 }
 
-// Capture writes the ledger entry that charges the project. ErrSettled says that the project is not charged, beside the reason:
-// Capture has found the reservation settled, and could not reserve again. After any other error the charge is unknown, although
-// the request has succeeded. The context's deadline is the deadline of the request and not of the work.
+// Capture writes the ledger entry that charges the project. ErrSettled says that the project is not charged, beside the
+// reason: Capture has found the reservation settled, and could not reserve again. After any other error the charge is
+// unknown, although the request has succeeded. The context's deadline is the deadline of the request and not of the
+// work.
 func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
@@ -81,10 +82,10 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	return fmt.Errorf("credit: capture: %w", err)
 }
 
-// Remove takes the lease of a captured reservation out of the wallet, where the lease has one slot. Remove returns no error,
-// because nothing depends on the removal: the settling function closes a lease that Remove leaves. Remove does nothing in three
-// cases: Capture has not succeeded; a late copy of the reservation may arrive, which must still find the lease; or less than
-// Limits.Remove is left before the deadline.
+// Remove takes the lease of a captured reservation out of the wallet, where the lease has one slot. Remove returns no
+// error, because nothing depends on the removal: the settling function closes a lease that Remove leaves. Remove does
+// nothing in three cases: Capture has not succeeded; a late copy of the reservation may arrive, which must still find
+// the lease; or less than Limits.Remove is left before the deadline.
 func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	if !r.captured || r.lease == nil || r.lease.Slots > 1 || r.lease.returns {
 		return
@@ -97,10 +98,10 @@ func (s *Store) Remove(ctx context.Context, r *Reservation) {
 	_ = s.remove(ctx, r.lease.Lease)
 }
 
-// Release returns the credits of failed work: to the balance, or to a lease with several slots, which costs no write. After
-// Mark, Release forbids the capture first; where that write is refused or gets no response, the settling function decides.
-// Without Mark there is no entry, and no late copy but that of the reservation, which the settling function finds. An error is
-// for the log: the credits return to the balance when the lease is settled.
+// Release returns the credits of failed work: to the balance, or to a lease with several slots, which costs no write.
+// After Mark, Release forbids the capture first; where that write is refused or gets no response, the settling function
+// decides. Without Mark there is no entry, and no late copy but that of the reservation, which the settling function
+// finds. An error is for the log: the credits return to the balance when the lease is settled.
 func (s *Store) Release(ctx context.Context, r *Reservation) error {
 	if r.marked {
 		if err := s.forbidCapture(ctx, r); err != nil {

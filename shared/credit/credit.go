@@ -11,8 +11,8 @@
 // and the balance is never negative. Amounts are whole credits; a US dollar is 1,000,000 credits
 // (docs/decisions/money.md#wallet).
 //
-// One item of DynamoDB takes 1,000 write units a second. An instance that serves a busy project reserves credits for many
-// requests in one write, a lease (docs/decisions/money.md#leases).
+// One item of DynamoDB takes 1,000 write units a second. An instance that serves a busy project reserves credits for
+// many requests in one write, a lease (docs/decisions/money.md#leases).
 package credit
 
 import (
@@ -28,7 +28,8 @@ import (
 var (
 	// ErrInsufficientCredits refuses a reservation: the wallet has fewer credits, or does not exist.
 	ErrInsufficientCredits = errors.New("credit: insufficient credits")
-	// ErrInvalidReservation refuses a reservation of no credits, for no project or with a key that NewKey does not produce.
+	// ErrInvalidReservation refuses a reservation of no credits, for no project or with a key that NewKey does not
+	// produce.
 	ErrInvalidReservation = errors.New("credit: invalid reservation")
 	// ErrSettled reports that the reservation was settled while its request was alive. The error means that
 	// the settling function treats requests as dead before the longest run time of a function has passed.
@@ -52,8 +53,8 @@ var DefaultLimits = Limits{
 	Leasing: Leasing{Life: 20 * time.Second, Slots: mostSlots, From: 4, Floor: 64, Share: 16, AtOnce: 16},
 }
 
-// Tables names the tables of the wallets and of the ledger, and those of what operators do, which functions neither read
-// nor write.
+// Tables names the tables of the wallets and of the ledger, and those of what operators do, which functions neither
+// read nor write.
 type Tables struct{ Wallets, Ledger, Movements, Resolutions string }
 
 // NamedTables returns the tables whose names the function name derives from short names such as wallets.

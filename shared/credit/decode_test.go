@@ -17,8 +17,9 @@ import (
 func TestDecode(t *testing.T) {
 	at := time.Date(2026, 11, 21, 1, 2, 3, 4, time.UTC)
 	entry := Entry{
-		Key: NewKey(at, "r"), State: Captured, Credits: 5, Price: SMS, RequestID: "r", Environment: "e", Vendor: "v", At: at, Project: "p",
-		Actor: "a", Reason: "w", Units: 6, Uncertain: true, Refunds: "of",
+		Key: NewKey(at, "r"), State: Captured, Credits: 5, Price: SMS, RequestID: "r", Environment: "e", Vendor: "v", At: at,
+		Project: "p",
+		Actor:   "a", Reason: "w", Units: 6, Uncertain: true, Refunds: "of",
 	}
 	item := encodeEntry(entryKey("p", entry.Key), entry)
 	if got, err := decodeEntry(item); err != nil || got != entry {
@@ -46,7 +47,8 @@ func TestDecode(t *testing.T) {
 		t.Errorf("the name %s has %d bytes", name, len(name))
 	}
 	for name, value := range map[string]types.AttributeValue{
-		name: dynamo.Text("x"), name[:13]: dynamo.Number(1), name + "-": dynamo.Number(1), name[:13] + "!": dynamo.Number(1), "no key": dynamo.Number(1),
+		name: dynamo.Text("x"), name[:13]: dynamo.Number(1), name + "-": dynamo.Number(1), name[:13] +
+			"!": dynamo.Number(1), "no key": dynamo.Number(1),
 		name[:13] + "\n": dynamo.Number(1), "": dynamo.Number(1),
 	} {
 		if _, err := decodeLease("p", name, value); err == nil {
@@ -63,8 +65,10 @@ func TestAssess(t *testing.T) {
 		a    func(*account)
 		want string
 	}{
-		{"too much", func(a *account) { a.wallet, a.balance, a.sum = true, 5, 3 }, "unbalanced: the wallet holds 5 credits, the ledger says 3: +2"},
-		{"too little", func(a *account) { a.wallet, a.balance, a.sum = true, 3, 5 }, "unbalanced: the wallet holds 3 credits, the ledger says 5: -2"},
+		{"too much", func(a *account) { a.wallet, a.balance, a.sum = true, 5, 3 },
+			"unbalanced: the wallet holds 5 credits, the ledger says 3: +2"},
+		{"too little", func(a *account) { a.wallet, a.balance, a.sum = true, 3, 5 },
+			"unbalanced: the wallet holds 3 credits, the ledger says 5: -2"},
 		{"a reservation that may live", func(a *account) {
 			a.balance, a.pending[NewKey(now.Add(-stuckAfter), "r")] = -1, Lease{Slots: 1, Credits: 1}
 		}, ""},
@@ -88,8 +92,8 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestPartitions checks that the second read of a project reads each partition that was seen, and those of the days on which
-// entries may have come: no more, whatever day a forged entry names.
+// TestPartitions checks that the second read of a project reads each partition that was seen, and those of the days on
+// which entries may have come: no more, whatever day a forged entry names.
 func TestPartitions(t *testing.T) {
 	now := time.Date(2026, 3, 3, 13, 0, 0, 0, time.FixedZone("", 14*60*60)) // 2 March, 23:00 UTC
 	recent := []string{"p"}

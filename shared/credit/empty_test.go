@@ -12,7 +12,8 @@ import (
 )
 
 // TestEmpty checks that an emptied wallet has neither credits nor leases nor an alert, and that what requests and
-// operators do between the read and the transaction is neither lost nor taken (docs/decisions/money.md#closed-projects).
+// operators do between the read and the transaction is neither lost nor taken
+// (docs/decisions/money.md#closed-projects).
 func TestEmpty(t *testing.T) {
 	for _, test := range []struct {
 		name, steps string // of a request of 600 credits
@@ -69,7 +70,8 @@ func TestEmpty(t *testing.T) {
 			}
 			repeated := movementOf("p", time.Now(), "repeated", 900)
 			got, err = f.Empty(ctx, repeated)
-			put := slices.ContainsFunc(entries(t, f.Store, repeated.ID), func(e credit.Entry) bool { return e.Key == repeated.ID })
+			put := slices.ContainsFunc(entries(t, f.Store, repeated.ID),
+				func(e credit.Entry) bool { return e.Key == repeated.ID })
 			if err != nil || got != 0 || put {
 				t.Errorf("an empty wallet is emptied of %d credits, %v, by an entry: %t", got, err, put)
 			}

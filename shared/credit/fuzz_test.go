@@ -22,7 +22,8 @@ func FuzzKey(f *testing.F) {
 			if string(key) != text || len(key.lease()) != keyDigits+1+keyDigest || key.Time().UnixMicro() < 0 {
 				t.Errorf("%q is taken for the key %q of %v", text, key, key.Time())
 			}
-			if day, err := time.Parse(time.DateOnly, key.Day()); err != nil || key.Time().Sub(day) < 0 || key.Time().Sub(day) >= 24*time.Hour {
+			if day, err := time.Parse(time.DateOnly, key.Day()); err != nil || key.Time().Sub(day) < 0 ||
+				key.Time().Sub(day) >= 24*time.Hour {
 				t.Errorf("%q is of the day %q", text, key.Day())
 			}
 		}
@@ -41,8 +42,10 @@ func FuzzKey(f *testing.F) {
 func FuzzItems(f *testing.F) {
 	f.Add([]byte("captured"), int64(100), "sms", "request", "v", true, uint32(1))
 	f.Add(bytes.Repeat([]byte{0, 1, 9, 7, 2, 3, 4, 5}, 30), int64(-5), "", "\xff", "", false, uint32(0))
-	names := []string{"lent", "fence", "pk", "sk", "st", "cr", "op", "un", "rid", "env", "ven", "vid", "ref", "ts", "by", "why", "uncertain", "of", "v", "balance", "pending"}
-	f.Fuzz(func(t *testing.T, data []byte, credits int64, operation, request, vendor string, uncertain bool, seconds uint32) {
+	names := []string{"lent", "fence", "pk", "sk", "st", "cr", "op", "un", "rid", "env", "ven", "vid", "ref", "ts", "by",
+		"why", "uncertain", "of", "v", "balance", "pending"}
+	f.Fuzz(func(t *testing.T, data []byte, credits int64, operation, request, vendor string,
+		uncertain bool, seconds uint32) {
 		strange := itemtest.Item(data, names...)
 		if e, err := decodeEntry(strange); err != nil && e != (Entry{}) {
 			t.Errorf("%+v beside %v", e, err)
@@ -54,10 +57,13 @@ func FuzzItems(f *testing.F) {
 		}
 		at := time.Unix(int64(seconds), 123_456_789).UTC()
 		want := Entry{
-			Key: NewKey(at, request), State: State("captured"), Credits: credits, Price: operation, RequestID: request, Environment: "development",
-			Project: "acme", Vendor: vendor, VendorID: request, Reference: operation, Uncertain: uncertain, At: at, Actor: operation, Reason: vendor,
+			Key: NewKey(at, request), State: State("captured"), Credits: credits, Price: operation, RequestID: request,
+			Environment: "development",
+			Project:     "acme", Vendor: vendor, VendorID: request, Reference: operation, Uncertain: uncertain, At: at,
+			Actor: operation, Reason: vendor,
 		}
-		if got, err := decodeEntry(encodeEntry(entryKey("acme", want.Key), want)); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := decodeEntry(encodeEntry(entryKey("acme", want.Key), want)); err != nil ||
+			!reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
 		begin := nameEpoch.Add(time.Duration(seconds%1e9) * time.Second)

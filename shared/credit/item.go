@@ -21,21 +21,22 @@ import (
 
 // The stored items. Attribute names are short, because every write pays for the whole item.
 //
-//	wallet   pk project; balance; pending {lease: credits}, about 18 bytes for each lease; lent, a bound on the credits of
-//	         leases with several slots; fence, the newest lease that the settling function has closed;
+//	wallet   pk project; balance; pending {lease: credits}, about 18 bytes for each lease; lent, a bound on the credits
+//	         of leases with several slots; fence, the newest lease that the settling function has closed;
 //	         alert credits, where an operator set an alert; granted, the sum of all operators' movements, signed
-//	ledger   pk project#shard#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor; why;
-//	         uncertain project#shard, on uncertain entries only: the hash key of a sparse index
+//	ledger   pk project#shard#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor;
+//	         why; uncertain project#shard, on uncertain entries only: the hash key of a sparse index
 //
 // No function may write the tables of what operators do (docs/decisions/money.md#operator-movements). Both have the
 // attributes of the ledger, without uncertain:
 //
-//	movements    pk project; sk key; of, the key of the refunded charge; and for each refunded charge an item of st refunded
-//	             under the key of the charge, so that the charge is refunded once
+//	movements    pk project; sk key; of, the key of the refunded charge; and for each refunded charge an item of st
+//	             refunded under the key of the charge, so that the charge is refunded once
 //	resolutions  pk project; sk the key of the charge, st the verdict; and for each charge that a resolution refunds,
 //	             an entry of the refund under a key of its own, with of
 
-// ledgerShards is the number of the ledger's partitions of one project and day: one partition takes 1,000 write units a second.
+// ledgerShards is the number of the ledger's partitions of one project and day: one partition takes 1,000 write units a
+// second.
 const ledgerShards = 16
 
 func walletKey(project string) map[string]types.AttributeValue {
@@ -60,7 +61,8 @@ func shards(project string) []string {
 	return all
 }
 
-// shard returns the shard of a project's ledger that holds the entries of a lease. A digest of the lease's key selects the shard.
+// shard returns the shard of a project's ledger that holds the entries of a lease. A digest of the lease's key selects
+// the shard.
 func shard(project string, key Key) string {
 	sum := fnv.New32a()
 	sum.Write([]byte(key.lease()))
@@ -84,16 +86,18 @@ func pendingOf(wallet map[string]types.AttributeValue) map[string]types.Attribut
 }
 
 // nameEncoding keeps the order of the bytes that it encodes.
-var nameEncoding = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").WithPadding(base64.NoPadding)
+var nameEncoding = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").
+	WithPadding(base64.NoPadding)
 
-// nameLength is the number of characters of a name; those of the encoding have another one, for the 4 bits that fill a byte.
+// nameLength is the number of characters of a name; those of the encoding have another one, for the 4 bits that fill a
+// byte.
 const nameLength = 14
 
 // nameEpoch is the time from which names of leases count their microseconds, which fit until the year 2055.
 var nameEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Name returns the name of a lease in its wallet: 14 characters, which encode the time in 50 bits, the number of slots less 1 in 6
-// bits, and the 28 bits of the key's digest. Names sort by time.
+// Name returns the name of a lease in its wallet: 14 characters, which encode the time in 50 bits, the number of slots
+// less 1 in 6 bits, and the 28 bits of the key's digest. Names sort by time.
 func (l Lease) Name() string {
 	_, digest, _ := strings.Cut(string(l.Key), "-")
 	name, _ := binary.Append(nil, binary.BigEndian, l.Key.Time().Sub(nameEpoch).Microseconds()<<6|int64(l.Slots-1))
@@ -101,7 +105,8 @@ func (l Lease) Name() string {
 	return nameEncoding.EncodeToString(name)[:nameLength]
 }
 
-// leasesOf returns the leases of a wallet by their names, the oldest first, and calls failed for each that cannot be read.
+// leasesOf returns the leases of a wallet by their names, the oldest first, and calls failed for each that cannot be
+// read.
 func leasesOf(wallet dynamo.Item, failed func(name string, err error)) (leases []Lease) {
 	pending := pendingOf(wallet)
 	for _, name := range slices.Sorted(maps.Keys(pending)) {
@@ -148,7 +153,8 @@ func encodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types
 	item["cr"] = dynamo.Number(e.Credits)
 	item["ts"] = dynamo.Text(e.At.UTC().Format(time.RFC3339Nano))
 	for name, value := range map[string]string{
-		"op": e.Price, "rid": e.RequestID, "env": e.Environment, "ven": e.Vendor, "vid": e.VendorID, "ref": e.Reference, "by": e.Actor, "why": e.Reason, "of": string(e.Refunds),
+		"op": e.Price, "rid": e.RequestID, "env": e.Environment, "ven": e.Vendor, "vid": e.VendorID, "ref": e.Reference,
+		"by": e.Actor, "why": e.Reason, "of": string(e.Refunds),
 	} {
 		if value != "" {
 			item[name] = dynamo.Text(value)
@@ -165,9 +171,11 @@ func encodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types
 
 func decodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 	e := Entry{
-		Key: Key(dynamo.TextOf(item["sk"])), State: State(dynamo.TextOf(item["st"])), Project: projectOf(dynamo.TextOf(item["pk"])),
-		Price: dynamo.TextOf(item["op"]), RequestID: dynamo.TextOf(item["rid"]), Environment: dynamo.TextOf(item["env"]),
-		Vendor: dynamo.TextOf(item["ven"]), VendorID: dynamo.TextOf(item["vid"]), Reference: dynamo.TextOf(item["ref"]), Actor: dynamo.TextOf(item["by"]), Reason: dynamo.TextOf(item["why"]),
+		Key: Key(dynamo.TextOf(item["sk"])), State: State(dynamo.TextOf(item["st"])),
+		Project: projectOf(dynamo.TextOf(item["pk"])),
+		Price:   dynamo.TextOf(item["op"]), RequestID: dynamo.TextOf(item["rid"]), Environment: dynamo.TextOf(item["env"]),
+		Vendor: dynamo.TextOf(item["ven"]), VendorID: dynamo.TextOf(item["vid"]), Reference: dynamo.TextOf(item["ref"]),
+		Actor: dynamo.TextOf(item["by"]), Reason: dynamo.TextOf(item["why"]),
 		Uncertain: item["uncertain"] != nil, Refunds: Key(dynamo.TextOf(item["of"])),
 	}
 	var err error

@@ -11,9 +11,10 @@ import (
 	"svcapi/shared/pattern"
 )
 
-// Key names one lease, the charge of one request, or one movement. A key consists of its time in microseconds since 1970
-// with 16 digits, "-", and 28 bits of the request ID's digest with 7 hexadecimal digits: the wallet pays for each byte. The key of a request in a lease with several slots has
-// the lease's key, "." and the number of the slot with two digits. Keys sort by time.
+// Key names one lease, the charge of one request, or one movement. A key consists of its time in microseconds since
+// 1970 with 16 digits, "-", and 28 bits of the request ID's digest with 7 hexadecimal digits: the wallet pays for each
+// byte. The key of a request in a lease with several slots has the lease's key, "." and the number of the slot with two
+// digits. Keys sort by time.
 type Key string
 
 const (

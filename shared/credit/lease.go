@@ -31,8 +31,8 @@ const mostSlots = 64
 // instance gives up.
 const lesseesCached = 1000
 
-// busyLeases is the number of the largest leases in a wallet from which an instance takes the largest from its second request
-// on: a project that begins with hundreds of instances would else write its wallet too often.
+// busyLeases is the number of the largest leases in a wallet from which an instance takes the largest from its second
+// request on: a project that begins with hundreds of instances would else write its wallet too often.
 const busyLeases = 16
 
 // acquisitions bounds the writes with which one request looks for a lease.
@@ -48,8 +48,8 @@ type Leasing struct {
 	// Slots is the largest number of slots, From the number of requests of one instance in the time Life from which the
 	// instance takes leases with several slots.
 	Slots, From int
-	// Floor is how many times the credits of a lease with several slots the wallet keeps. Share is how many times the credits
-	// of all leases with several slots are at most the balance before another lease.
+	// Floor is how many times the credits of a lease with several slots the wallet keeps. Share is how many times the
+	// credits of all leases with several slots are at most the balance before another lease.
 	Floor, Share int64
 	// AtOnce is the number of slots that Settle ends at the same time.
 	AtOnce int
@@ -84,12 +84,13 @@ type held struct {
 	open int        // slots whose outcome is not known
 }
 
-// live reports whether a request that begins now, and that was received at another time by the gateway's clock, may use a slot
-// of the lease. A lease ends with its UTC day, so that the key of a charge has the day of its request.
+// live reports whether a request that begins now, and that was received at another time by the gateway's clock, may use
+// a slot of the lease. A lease ends with its UTC day, so that the key of a charge has the day of its request.
 func (h *held) live(now, received time.Time, life time.Duration) bool {
 	begin := h.Key.Time()
 	end := begin.Add(life)
-	return h.next < h.Slots && !h.frozen && now.Before(end) && received.Before(end) && now.After(begin.Add(-clockMargin)) &&
+	return h.next < h.Slots && !h.frozen && now.Before(end) && received.Before(end) &&
+		now.After(begin.Add(-clockMargin)) &&
 		now.Format(time.DateOnly) == h.Key.Day()
 }
 
@@ -123,8 +124,8 @@ func (h *held) enough() bool {
 	return h.free >= h.unit
 }
 
-// closes reports whether the next lease can close this one: the outcome of each used slot is known, and no late copy puts the
-// lease back.
+// closes reports whether the next lease can close this one: the outcome of each used slot is known, and no late copy
+// puts the lease back.
 func (h *held) closes() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +188,8 @@ func (s *Store) acquire(ctx context.Context, r *Reservation, fresh bool) error {
 	defer cancel()
 	var err error
 	for range acquisitions {
-		next := &held{Lease: Lease{r.Project, r.own, slots, int64(slots) * r.Credits}, unit: r.Credits, free: int64(slots) * r.Credits}
+		next := &held{Lease: Lease{r.Project, r.own, slots, int64(slots) * r.Credits}, unit: r.Credits,
+			free: int64(slots) * r.Credits}
 		var lent int64
 		var ambiguous int
 		lent, ambiguous, err = s.writeLease(timed, next, old)
@@ -236,11 +238,12 @@ func (s *Store) acquire(ctx context.Context, r *Reservation, fresh bool) error {
 	return fmt.Errorf("credit: reserve: %w", err)
 }
 
-// writeLease takes the credits of the next lease out of the balance, and closes the old lease, unless it is nil, in the same
-// write. writeLease returns the wallet's attribute lent.
+// writeLease takes the credits of the next lease out of the balance, and closes the old lease, unless it is nil, in the
+// same write. writeLease returns the wallet's attribute lent.
 func (s *Store) writeLease(ctx context.Context, next, old *held) (lent int64, ambiguous int, err error) {
 	by, least, change := s.limits.Leasing, next.Credits, next.lent(s.limits.Leasing)
-	update, condition := "SET balance = balance - :by, lent = lent + :lent, pending.#new = :c", "fence < :new AND attribute_not_exists(pending.#new)"
+	update, condition := "SET balance = balance - :by, lent = lent + :lent, pending.#new = :c",
+		"fence < :new AND attribute_not_exists(pending.#new)"
 	names := map[string]string{"#new": next.Name()}
 	if old != nil {
 		least -= old.unspent()
@@ -249,7 +252,8 @@ func (s *Store) writeLease(ctx context.Context, next, old *held) (lent int64, am
 		condition += " AND attribute_exists(pending.#old)"
 		names["#old"] = old.Name()
 	}
-	values := dynamo.Item{":by": dynamo.Number(least), ":lent": dynamo.Number(change), ":c": dynamo.Number(next.Credits), ":new": dynamo.Text(next.Name())}
+	values := dynamo.Item{":by": dynamo.Number(least), ":lent": dynamo.Number(change), ":c": dynamo.Number(next.Credits),
+		":new": dynamo.Text(next.Name())}
 	if next.Slots > 1 {
 		least += by.Floor * next.Credits
 		condition += " AND lent <= balance"

@@ -26,8 +26,8 @@ func after(d time.Duration) *credit.Reservation {
 	return r
 }
 
-// leased reserves for six requests: three with a lease of their own, three in a lease of eight slots, whose key leased returns.
-// The sixth fails.
+// leased reserves for six requests: three with a lease of their own, three in a lease of eight slots, whose key leased
+// returns. The sixth fails.
 func leased(t *testing.T, store *credit.Store) credit.Key {
 	t.Helper()
 	var r *credit.Reservation
@@ -44,8 +44,8 @@ func leased(t *testing.T, store *credit.Store) credit.Key {
 	return credit.Key(lease)
 }
 
-// TestLeaseSizes checks how many writes of the wallet a busy instance makes, and that requests without others in 20 seconds
-// reserve and remove, each by a write of its own.
+// TestLeaseSizes checks how many writes of the wallet a busy instance makes, and that requests without others in 20
+// seconds reserve and remove, each by a write of its own.
 func TestLeaseSizes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -61,7 +61,8 @@ func TestLeaseSizes(t *testing.T) {
 		{"the second request of a busy project takes 64 slots", 65, 100 * time.Millisecond, 16 * 16 * 64, 3},
 	} {
 		direct, through := newFixture(t, 1_000_000), &faults{of: "UpdateItem"}
-		direct.change(direct.names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l", dynamo.Item{":l": dynamo.Number(test.lent)})
+		direct.change(direct.names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l",
+			dynamo.Item{":l": dynamo.Number(test.lent)})
 		store := direct.over(through)
 		for i := range test.requests {
 			must.Succeed(t, take(t, store, after(time.Duration(i)*test.every), "reserve", "capture", "remove"))
@@ -92,9 +93,11 @@ func TestLeaseEnds(t *testing.T) {
 		{"at once", request(time.Second, nil), true, true},
 		{"before the end", request(20*time.Second, nil), true, false},
 		{"at the end", request(20*time.Second+3*time.Millisecond, nil), false, false},
-		{"after the end by the gateway's clock", request(time.Second, func(r *credit.Reservation) { r.Received = base.Add(21 * time.Second) }), false, false},
+		{"after the end by the gateway's clock",
+			request(time.Second, func(r *credit.Reservation) { r.Received = base.Add(21 * time.Second) }), false, false},
 		{"before the lease by this clock", request(-5*time.Second, nil), false, false},
-		{"of more credits than the lease has", request(time.Second, func(r *credit.Reservation) { r.Credits = 7 }), false, true},
+		{"of more credits than the lease has",
+			request(time.Second, func(r *credit.Reservation) { r.Credits = 7 }), false, true},
 		{"of all credits that are left", request(time.Second, func(r *credit.Reservation) { r.Credits = 995 }), false, false},
 		{"of all the credits of the lease", request(time.Second, func(r *credit.Reservation) { r.Credits = 6 }), true, false},
 	} {
@@ -117,7 +120,8 @@ func TestLeaseEnds(t *testing.T) {
 	}
 }
 
-// TestLeaseDay checks that each request of a lease has the day of the lease: a charge belongs to the day of its request.
+// TestLeaseDay checks that each request of a lease has the day of the lease: a charge belongs to the day of its
+// request.
 func TestLeaseDay(t *testing.T) {
 	t.Parallel()
 	store, midnight := newStore(t, 1000), base.Truncate(24*time.Hour)
@@ -140,7 +144,8 @@ func TestLeaseShares(t *testing.T) {
 		leases        bool
 	}{{3 + 8 + 64*8, 0, true}, {3 + 8 + 64*8 - 1, 0, false}, {1003, 1000, true}, {1003, 1001, false}} {
 		direct, through := newFixture(t, test.balance), &faults{of: "UpdateItem"}
-		direct.change(direct.names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l", dynamo.Item{":l": dynamo.Number(test.lent)})
+		direct.change(direct.names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l",
+			dynamo.Item{":l": dynamo.Number(test.lent)})
 		store := direct.over(through)
 		for i := range 5 {
 			must.Succeed(t, take(t, store, after(time.Duration(i)*time.Millisecond), "reserve", "capture", "remove"))
@@ -155,8 +160,8 @@ func TestLeaseShares(t *testing.T) {
 	}
 }
 
-// TestRenewed checks that a request whose slot is settled while the request is alive reserves again, once, and is not charged
-// where the credits are gone.
+// TestRenewed checks that a request whose slot is settled while the request is alive reserves again, once, and is not
+// charged where the credits are gone.
 func TestRenewed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -192,9 +197,9 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
-// TestExactUnderLoad checks that a wallet pays for exactly as many requests as it suffices for, under many at once: none is paid
-// beyond the balance, none is refused by a single instance while the balance suffices, and what other instances have not used is
-// in the wallet again once their leases are settled.
+// TestExactUnderLoad checks that a wallet pays for exactly as many requests as it suffices for, under many at once:
+// none is paid beyond the balance, none is refused by a single instance while the balance suffices, and what other
+// instances have not used is in the wallet again once their leases are settled.
 func TestExactUnderLoad(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -250,8 +255,8 @@ func TestExactUnderLoad(t *testing.T) {
 	}
 }
 
-// TestShownBalance checks that the balance which is shown counts what a lease has not spent: it falls by a request's price when
-// the request is captured, and not when the lease is acquired. A marked request counts as spent.
+// TestShownBalance checks that the balance which is shown counts what a lease has not spent: it falls by a request's
+// price when the request is captured, and not when the lease is acquired. A marked request counts as spent.
 func TestShownBalance(t *testing.T) {
 	t.Parallel()
 	direct := newFixture(t, 1000)
@@ -282,8 +287,8 @@ func TestShownBalance(t *testing.T) {
 	wantSound(t, direct.Store)
 }
 
-// TestFence checks that a late copy of the write that acquired a lease takes no effect once the lease is settled, in whatever
-// order leases are settled.
+// TestFence checks that a late copy of the write that acquired a lease takes no effect once the lease is settled, in
+// whatever order leases are settled.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
@@ -310,8 +315,8 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestLateLeases checks that late copies of writes which acquire a lease and close the one before neither take nor return credits
-// twice, whatever became of the request.
+// TestLateLeases checks that late copies of writes which acquire a lease and close the one before neither take nor
+// return credits twice, whatever became of the request.
 func TestLateLeases(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -324,8 +329,10 @@ func TestLateLeases(t *testing.T) {
 		err     error
 	}{
 		{"every response lost: no slot of the old lease may be used", 10_000, []int64{1, 1, 1, 3, 20}, "xxx", 3, 1, errAny},
-		{"a response lost, then refused: the same", 1600, []int64{1, 1, 1, 3, 20}, "x", 1590, 1, credit.ErrInsufficientCredits},
-		{"a response lost, then with the credits of the own lease: under another key", 1000, []int64{1, 1, 1, 1}, "x", 993, 0, nil},
+		{"a response lost, then refused: the same", 1600, []int64{1, 1, 1, 3, 20}, "x", 1590, 1,
+			credit.ErrInsufficientCredits},
+		{"a response lost, then with the credits of the own lease: under another key", 1000,
+			[]int64{1, 1, 1, 1}, "x", 993, 0, nil},
 	} {
 		direct := newFixture(t, test.balance)
 		lost := &faults{of: "UpdateItem", list: "......."}
@@ -343,7 +350,8 @@ func TestLateLeases(t *testing.T) {
 			direct.must(reserve(credits))
 		}
 		lost.list += test.faults
-		if err := reserve(test.credits); (err == nil) != (test.err == nil) || !errors.Is(test.err, errAny) && !errors.Is(err, test.err) {
+		if err := reserve(test.credits); (err == nil) != (test.err == nil) ||
+			!errors.Is(test.err, errAny) && !errors.Is(err, test.err) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if test.follow > 0 {

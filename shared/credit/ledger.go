@@ -45,10 +45,10 @@ type Entry struct {
 	Reference   string     `json:"-"`                   // of an uncertain send
 	At          time.Time  `json:"at"`                  // of the entry; the key's time is the begin of the request
 	Uncertain   bool       `json:"uncertain"`           // charged, although the outcome at the vendor is unknown
-	Actor       string     `json:"actor"`               // author of an entry that no request wrote: "settle", or an operator's ARN
+	Actor       string     `json:"actor"`               // "settle" or an operator's ARN; empty: a request
 	Reason      string     `json:"reason"`              // of an operator's movement
-	Refunds     Key        `json:"refunds"`             // the charge that a refund returns; empty where the refund names no charge
-	Resolution  Resolution `json:"resolution,omitzero"` // of a charge that was uncertain, where the method reads resolutions
+	Refunds     Key        `json:"refunds"`             // the charge that a refund returns; empty: none
+	Resolution  Resolution `json:"resolution,omitzero"` // of an uncertain charge, where resolutions are read
 	Project     string     `json:"-"`
 }
 
@@ -62,8 +62,8 @@ const (
 	resolutions entryTable = "Resolutions" // operators alone
 )
 
-// effects are the factors by which the entries of each table change the credits that the wallet should hold, by state. An
-// entry of any other state is forged, and has no effect.
+// effects are the factors by which the entries of each table change the credits that the wallet should hold, by state.
+// An entry of any other state is forged, and has no effect.
 var effects = map[entryTable]map[State]int64{
 	requests:    {Sending: 0, Captured: -1, Released: 0},
 	movements:   {Granted: 1, Refunded: 1, Adjustment: 1, State(VerdictRefunded): 0},
@@ -91,9 +91,9 @@ func newEntry(r *Reservation, state State) Entry {
 	}
 }
 
-// put writes the entry if the state of the stored entry is among those allowed; "" means no stored entry. Where DynamoDB
-// refuses the write, put returns errRefused and the stored entry, of an unreadable one only the state. put repeats the write
-// until ctx ends.
+// put writes the entry if the state of the stored entry is among those allowed; "" means no stored entry. Where
+// DynamoDB refuses the write, put returns errRefused and the stored entry, of an unreadable one only the state. put
+// repeats the write until ctx ends.
 func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored Entry, err error) {
 	conditions, values := make([]string, len(allowed)), map[string]types.AttributeValue{}
 	for i, state := range allowed {
@@ -158,8 +158,8 @@ func (s *Store) charge(ctx context.Context, project string, key Key) (*Entry, er
 	return e, err
 }
 
-// Entries returns a project's entries of the UTC days from that of first to that of last in all tables, oldest first. Entries
-// omits forged entries, which Verify reports.
+// Entries returns a project's entries of the UTC days from that of first to that of last in all tables, oldest first.
+// Entries omits forged entries, which Verify reports.
 func (s *Store) Entries(ctx context.Context, project string, first, last time.Time) ([]Entry, error) {
 	var entries []Entry
 	resolved := map[Key]Entry{}
@@ -187,9 +187,10 @@ type Reading struct {
 	Skip func(err error)
 }
 
-// Visit calls visit for each entry of a project of the UTC days from that of first to that of last: what operators did first,
-// then the charges in any order. Visit omits forged entries, keeps none, and adds to read what Visit has read.
-func (s *Store) Visit(ctx context.Context, read *Reading, project string, first, last time.Time, visit func(Entry)) (err error) {
+// Visit calls visit for each entry of a project of the UTC days from that of first to that of last: what operators did
+// first, then the charges in any order. Visit omits forged entries, keeps none, and adds to read what Visit has read.
+func (s *Store) Visit(ctx context.Context, read *Reading, project string, first, last time.Time,
+	visit func(Entry)) (err error) {
 	for _, of := range entryTables {
 		if err == nil {
 			err = s.visit(ctx, read, of, project, midnight(first), midnight(last).AddDate(0, 0, 1), visit)
@@ -201,8 +202,8 @@ func (s *Store) Visit(ctx context.Context, read *Reading, project string, first,
 // midnight returns the begin of the UTC day of a time.
 func midnight(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour) }
 
-// visit calls visit for each entry of a project in one table whose key's time is from one time up to and without another, in any
-// order. Several partitions are read at the same time.
+// visit calls visit for each entry of a project in one table whose key's time is from one time up to and without
+// another, in any order. Several partitions are read at the same time.
 func (s *Store) visit(
 	ctx context.Context, read *Reading, of entryTable, project string, from, to time.Time, visit func(Entry),
 ) error {
@@ -222,7 +223,8 @@ func (s *Store) visit(
 		group.Go(func() error {
 			in := partitionQuery(pk)
 			*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
-			in.ExpressionAttributeValues[":from"], in.ExpressionAttributeValues[":to"] = dynamo.Text(digits(from)), dynamo.Text(digits(to))
+			in.ExpressionAttributeValues[":from"], in.ExpressionAttributeValues[":to"] = dynamo.Text(digits(from)),
+				dynamo.Text(digits(to))
 			units, err := s.query(ctx, of, in, func(item dynamo.Item) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -293,8 +295,8 @@ func (s *Store) Resolved(ctx context.Context, project string) (charges []Entry, 
 	return charges, err
 }
 
-// VisitUncertain calls visit for each charge of any project that is yet to be resolved, in any order, or with the error of an
-// entry that cannot be read. The newest charges may be missing, as in Uncertain.
+// VisitUncertain calls visit for each charge of any project that is yet to be resolved, in any order, or with the error
+// of an entry that cannot be read. The newest charges may be missing, as in Uncertain.
 func (s *Store) VisitUncertain(ctx context.Context, visit func(project string, e Entry, err error)) error {
 	in := &dynamodb.ScanInput{TableName: &s.tables.Ledger, IndexName: aws.String("uncertain")}
 	return s.scan(ctx, in, func(item dynamo.Item) error {
@@ -321,7 +323,8 @@ func (s *Store) scan(ctx context.Context, in *dynamodb.ScanInput, visit func(dyn
 }
 
 // query calls visit for each item that a query of a table of entries finds, and returns the read units of the query.
-func (s *Store) query(ctx context.Context, of entryTable, in *dynamodb.QueryInput, visit func(dynamo.Item) error) (units float64, err error) {
+func (s *Store) query(ctx context.Context, of entryTable, in *dynamodb.QueryInput,
+	visit func(dynamo.Item) error) (units float64, err error) {
 	in.TableName, in.ReturnConsumedCapacity = aws.String(s.tables.name(of)), types.ReturnConsumedCapacityTotal
 	for pages := dynamodb.NewQueryPaginator(s.client, in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)

@@ -1,6 +1,7 @@
 package credit
 
-// The credits of each price are parameters of template.yaml (PriceBarcode and so on); this file says which prices exist.
+// The credits of each price are parameters of template.yaml (PriceBarcode and so on); this file says which prices
+// exist.
 
 import (
 	"fmt"
@@ -55,12 +56,12 @@ func FromParameters(parameters map[string]string) func(Price) (text string, ok b
 	}
 }
 
-// Prices are the credits of one call, for SMS of one unit, by operation; 0 for an operation that is not on the list. One US
-// dollar is 1,000,000 credits.
+// Prices are the credits of one call, for SMS of one unit, by operation; 0 for an operation that is not on the list.
+// One US dollar is 1,000,000 credits.
 type Prices map[string]int64
 
-// ReadPrices parses the price of each operation for which the function text returns a value. The error names a price that
-// is no number, is below 0, or is so high that the price of a message of many units would overflow.
+// ReadPrices parses the price of each operation for which the function text returns a value. The error names a price
+// that is no number, is below 0, or is so high that the price of a message of many units would overflow.
 func ReadPrices(text func(Price) (string, bool)) (Prices, error) {
 	const most = 1_000_000_000_000 // a million dollars
 	prices := Prices{}

@@ -40,43 +40,58 @@ func TestTransitions(t *testing.T) {
 		{steps: []string{"reserve", "reserve"}, balance: held, anyPending: true},
 		{steps: []string{"reserve", "reserve", "release"}, balance: had},
 		{steps: []string{"reserve", "release after the work was cancelled"}, balance: had},
-		{steps: []string{"reserve", "capture after the work was cancelled"}, state: credit.Captured, balance: charged, anyPending: true},
-		{steps: []string{"reserve", "capture", "remove in under a second"}, state: credit.Captured, balance: charged, anyPending: true},
-		{steps: []string{"reserve", "mark", "capture"}, err: credit.ErrSettled, state: credit.Sending, balance: held, anyPending: true},
+		{steps: []string{"reserve", "capture after the work was cancelled"}, state: credit.Captured,
+			balance: charged, anyPending: true},
+		{steps: []string{"reserve", "capture", "remove in under a second"}, state: credit.Captured,
+			balance: charged, anyPending: true},
+		{steps: []string{"reserve", "mark", "capture"}, err: credit.ErrSettled, state: credit.Sending,
+			balance: held, anyPending: true},
 		{steps: []string{"reserve", "release"}, balance: had},
 		{steps: []string{"reserve", "release", "release"}, balance: had},
 		{steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
 		{steps: []string{"reserve", "settle", "settle"}, state: credit.Released, actor: "settle", balance: had},
-		{steps: []string{"reserve", "settle", "capture"}, state: credit.Captured, balance: charged, anyPending: true}, // reserved again
+		// reserved again
+		{steps: []string{"reserve", "settle", "capture"}, state: credit.Captured, balance: charged, anyPending: true},
 		{steps: []string{"reserve", "settle", "release"}, state: credit.Released, actor: "settle", balance: had},
 		{steps: []string{"reserve", "capture", "settle"}, state: credit.Captured, balance: charged},
 		{steps: []string{"reserve", "release", "settle"}, state: credit.Released, actor: "settle", balance: had},
 
 		{sms: true, steps: []string{"reserve", "mark"}, state: credit.Sending, balance: held, anyPending: true},
 		{sms: true, steps: []string{"reserve", "mark", "mark"}, state: credit.Sending, balance: held, anyPending: true},
-		{sms: true, steps: []string{"reserve", "mark", "capture"}, state: credit.Captured, balance: charged, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "capture"}, state: credit.Captured,
+			balance: charged, anyPending: true},
 		{sms: true, steps: []string{"reserve", "mark", "capture", "remove"}, state: credit.Captured, balance: charged},
-		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "remove"}, state: credit.Captured, uncertain: true, balance: charged},
+		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "remove"}, state: credit.Captured,
+			uncertain: true, balance: charged},
 		{sms: true, steps: []string{"reserve", "capture"}, err: credit.ErrSettled, balance: held, anyPending: true},
 		{sms: true, steps: []string{"reserve", "release"}, balance: had}, // never marked: no entry
-		{sms: true, steps: []string{"reserve", "release", "reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
+		{sms: true, steps: []string{"reserve", "release", "reserve", "settle"}, state: credit.Released,
+			actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "release"}, state: credit.Released, balance: had},
 		{sms: true, steps: []string{"reserve", "mark", "release", "release"}, state: credit.Released, balance: had},
-		{sms: true, steps: []string{"reserve", "mark", "release", "capture"}, err: credit.ErrSettled, state: credit.Released, balance: had},
+		{sms: true, steps: []string{"reserve", "mark", "release", "capture"}, err: credit.ErrSettled,
+			state: credit.Released, balance: had},
 		{sms: true, steps: []string{"reserve", "settle"}, state: credit.Released, actor: "settle", balance: had},
 		{sms: true, steps: []string{"reserve", "settle", "mark"}, state: credit.Sending, balance: held, anyPending: true},
-		{sms: true, steps: []string{"reserve", "settle", "mark", "settle", "mark"}, err: credit.ErrSettled, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
-		{sms: true, steps: []string{"reserve", "mark", "settle"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
+		{sms: true, steps: []string{"reserve", "settle", "mark", "settle", "mark"}, err: credit.ErrSettled,
+			state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
+		{sms: true, steps: []string{"reserve", "mark", "settle"}, state: credit.Captured, uncertain: true,
+			actor: "settle", balance: charged},
 		{sms: true, steps: []string{"reserve", "mark", "capture", "settle"}, state: credit.Captured, balance: charged},
 
 		// A capture replaces a mark of its own work, and no other entry. A late release returns no credits of a charge.
 		{sms: true, steps: []string{"capture"}, err: credit.ErrSettled, balance: had},
 		{sms: true, steps: []string{"reserve", "release", "capture"}, err: credit.ErrSettled, balance: had},
-		{sms: true, steps: []string{"reserve", "settle", "capture"}, err: credit.ErrSettled, state: credit.Released, actor: "settle", balance: had},
-		{sms: true, steps: []string{"reserve", "mark", "settle", "capture"}, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
-		{sms: true, steps: []string{"reserve", "mark", "capture", "release"}, err: errAny, state: credit.Captured, balance: charged, anyPending: true},
-		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "release"}, err: errAny, state: credit.Captured, uncertain: true, balance: charged, anyPending: true},
-		{sms: true, steps: []string{"reserve", "mark", "settle", "release"}, err: errAny, state: credit.Captured, uncertain: true, actor: "settle", balance: charged},
+		{sms: true, steps: []string{"reserve", "settle", "capture"}, err: credit.ErrSettled, state: credit.Released,
+			actor: "settle", balance: had},
+		{sms: true, steps: []string{"reserve", "mark", "settle", "capture"}, state: credit.Captured, uncertain: true,
+			actor: "settle", balance: charged},
+		{sms: true, steps: []string{"reserve", "mark", "capture", "release"}, err: errAny, state: credit.Captured,
+			balance: charged, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "capture uncertain", "release"}, err: errAny, state: credit.Captured,
+			uncertain: true, balance: charged, anyPending: true},
+		{sms: true, steps: []string{"reserve", "mark", "settle", "release"}, err: errAny, state: credit.Captured,
+			uncertain: true, actor: "settle", balance: charged},
 	} {
 		t.Run(fmt.Sprint(test.steps, test.sms), func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +112,8 @@ func TestTransitions(t *testing.T) {
 				t.Errorf("entry %+v", got)
 			}
 			request := [3]string{r.Price, "request", "production"}
-			if test.state == "" || test.state == credit.Released && test.actor != "" { // the settler knows only the wallet's amount
+			// the settler knows only the wallet's amount
+			if test.state == "" || test.state == credit.Released && test.actor != "" {
 				request = [3]string{}
 			}
 			if [3]string{got.Price, got.RequestID, got.Environment} != request {
@@ -149,8 +165,9 @@ func TestReserveRefuses(t *testing.T) {
 	}
 }
 
-// TestRetriedReserve checks that Reserve recognises a retried write that took effect, that the project pays once, and that
-// the key stays for the settling function, also for the last credits (docs/decisions/money.md#one-conditional-write).
+// TestRetriedReserve checks that Reserve recognises a retried write that took effect, that the project pays once, and
+// that the key stays for the settling function, also for the last credits
+// (docs/decisions/money.md#one-conditional-write).
 func TestRetriedReserve(t *testing.T) {
 	t.Parallel()
 	for _, list := range []string{"x", "xx", "d", "dd", "u", "uu"} {
@@ -164,8 +181,8 @@ func TestRetriedReserve(t *testing.T) {
 	}
 }
 
-// TestLostResponses checks that a request whose write loses every response returns its credits at once, that an entry forbids
-// a later capture of an SMS, and that a lost capture leaves its reservation (docs/decisions/money.md#release).
+// TestLostResponses checks that a request whose write loses every response returns its credits at once, that an entry
+// forbids a later capture of an SMS, and that a lost capture leaves its reservation (docs/decisions/money.md#release).
 func TestLostResponses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -197,13 +214,14 @@ func TestLostResponses(t *testing.T) {
 	}
 }
 
-// TestVendorOfEntry checks that the mark, and so the charge of a dead request, has the vendor and the reference that the
-// request has given it, and that a capture has those of its own outcome (docs/decisions/money.md#capture).
+// TestVendorOfEntry checks that the mark, and so the charge of a dead request, has the vendor and the reference that
+// the request has given it, and that a capture has those of its own outcome (docs/decisions/money.md#capture).
 func TestVendorOfEntry(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
 	for end, want := range map[string]credit.Outcome{
-		"capture": {Uncertain: true, Vendor: "twilio", VendorID: "SM1", Reference: "own"}, "settle": {Uncertain: true, Vendor: "dialogv2", Reference: "died"},
+		"capture": {Uncertain: true, Vendor: "twilio", VendorID: "SM1", Reference: "own"}, "settle": {Uncertain: true,
+			Vendor: "dialogv2", Reference: "died"},
 	} {
 		r := reservation(1, true)
 		r.Died = credit.Outcome{Vendor: "dialogv2", Reference: "died"}
@@ -216,17 +234,19 @@ func TestVendorOfEntry(t *testing.T) {
 		}
 		must.Succeed(t, err)
 		e := entry(t, store, r)
-		if got := (credit.Outcome{Uncertain: e.Uncertain, Vendor: e.Vendor, VendorID: e.VendorID, Reference: e.Reference}); got != want {
+		if got := (credit.Outcome{Uncertain: e.Uncertain, Vendor: e.Vendor, VendorID: e.VendorID,
+			Reference: e.Reference}); got != want {
 			t.Errorf("%s: the charge has %+v, want %+v", end, got, want)
 		}
 	}
 }
 
-// TestSettle checks what Settle returns, and that a settler which another one overtakes between read and write follows the
-// entry of the other one.
+// TestSettle checks what Settle returns, and that a settler which another one overtakes between read and write follows
+// the entry of the other one.
 func TestSettle(t *testing.T) {
 	t.Parallel()
-	closed, uncertain, released := credit.Settled{Closed: 1}, credit.Settled{Closed: 1, Uncertain: 1}, credit.Settled{Released: 1}
+	closed, uncertain, released := credit.Settled{Closed: 1}, credit.Settled{Closed: 1, Uncertain: 1},
+		credit.Settled{Released: 1}
 	for _, test := range []struct {
 		before, overtakes []string
 		want              credit.Settled // zero: an error
@@ -240,7 +260,8 @@ func TestSettle(t *testing.T) {
 		{[]string{"reserve", "mark", "release"}, nil, released, credit.Released, false, 100},
 
 		{[]string{"reserve"}, []string{"settle"}, released, credit.Released, false, 100},
-		{[]string{"reserve"}, []string{"mark"}, credit.Settled{}, credit.Sending, false, 70}, // neither charged nor returned yet
+		// neither charged nor returned yet
+		{[]string{"reserve"}, []string{"mark"}, credit.Settled{}, credit.Sending, false, 70},
 		{[]string{"reserve", "mark"}, []string{"settle"}, uncertain, credit.Captured, true, 70},
 		{[]string{"reserve", "mark"}, []string{"capture"}, closed, credit.Captured, false, 70},
 		{[]string{"reserve", "mark"}, []string{"release"}, released, credit.Released, false, 100},
@@ -284,12 +305,15 @@ func TestMovements(t *testing.T) {
 	}{
 		{"grant", store.Grant, credit.Movement{ID: id("1"), Credits: 100}, nil, false, 100},
 		{"the same again", store.Grant, credit.Movement{ID: id("1"), Credits: 100}, nil, false, 100},
-		{"its ID with another amount", store.Grant, credit.Movement{ID: id("1"), Credits: 101}, credit.ErrOtherMovement, false, 100},
+		{"its ID with another amount", store.Grant, credit.Movement{ID: id("1"), Credits: 101},
+			credit.ErrOtherMovement, false, 100},
 		{"its ID as a refund", store.Refund, credit.Movement{ID: id("1"), Credits: 100}, credit.ErrOtherMovement, false, 100},
 		{"another grant of the same amount", store.Grant, credit.Movement{ID: id("2"), Credits: 100}, nil, false, 200},
-		{"refund", store.Refund, credit.Movement{ID: id("3"), Credits: 5, RequestID: "request", Price: credit.SMS}, nil, false, 205},
+		{"refund", store.Refund, credit.Movement{ID: id("3"), Credits: 5, RequestID: "request", Price: credit.SMS}, nil,
+			false, 205},
 		{"refund again", store.Refund, credit.Movement{ID: id("3"), Credits: 5}, nil, false, 205},
-		{"its ID for another charge", store.Refund, credit.Movement{ID: id("3"), Credits: 5, Refunds: id("x")}, credit.ErrOtherMovement, false, 205},
+		{"its ID for another charge", store.Refund, credit.Movement{ID: id("3"), Credits: 5, Refunds: id("x")},
+			credit.ErrOtherMovement, false, 205},
 		{"adjustment down", store.Adjust, credit.Movement{ID: id("4"), Credits: -200}, nil, false, 5},
 		{"adjustment down again", store.Adjust, credit.Movement{ID: id("4"), Credits: -200}, nil, false, 5},
 		{"adjustment below 0", store.Adjust, credit.Movement{ID: id("5"), Credits: -6}, credit.ErrOutOfRange, false, 5},

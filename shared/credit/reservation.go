@@ -15,10 +15,11 @@ import (
 // Reservation describes the credits that are reserved for one request.
 type Reservation struct {
 	Project string
-	// Key is the key of the request, NewKey. Reserve replaces it by the key of the request's slot, under which the ledger has
-	// the entries of the request.
+	// Key is the key of the request, NewKey. Reserve replaces it by the key of the request's slot, under which the ledger
+	// has the entries of the request.
 	Key Key
-	// Received is when the gateway received the request, if it is known: an instance's own clock may be late after a freeze.
+	// Received is when the gateway received the request, if it is known: an instance's own clock may be late after a
+	// freeze.
 	Received    time.Time
 	Credits     int64  // above 0
 	Price       string // of the operation, as the price list names it
@@ -48,9 +49,9 @@ func (*InsufficientError) Error() string { return ErrInsufficientCredits.Error()
 // Unwrap returns ErrInsufficientCredits.
 func (*InsufficientError) Unwrap() error { return ErrInsufficientCredits }
 
-// Reserve reserves the credits: in the instance's lease, or by one write in the wallet. Reserve returns an InsufficientError
-// when the wallet lacks the credits, and another error when no attempt got a response: Reserve has then returned the credits
-// that may have been taken.
+// Reserve reserves the credits: in the instance's lease, or by one write in the wallet. Reserve returns an
+// InsufficientError when the wallet lacks the credits, and another error when no attempt got a response: Reserve has
+// then returned the credits that may have been taken.
 func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if _, err := ParseKey(string(r.Key)); r.Credits <= 0 || r.Project == "" || err != nil {
 		return fmt.Errorf("%w: %d credits with key %q for project %q", ErrInvalidReservation, r.Credits, r.Key, r.Project)
@@ -59,8 +60,8 @@ func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	return s.acquire(ctx, r, false)
 }
 
-// renew reserves again for a request whose slot was settled while the request was alive, because this instance's clock is
-// late. Nothing was charged or sent under the slot's key.
+// renew reserves again for a request whose slot was settled while the request was alive, because this instance's clock
+// is late. Nothing was charged or sent under the slot's key.
 func (s *Store) renew(ctx context.Context, r *Reservation) error {
 	r.renewed, r.own = true, r.own.at(r.own.Time().Add(time.Microsecond))
 	return s.acquire(ctx, r, true)
@@ -91,9 +92,10 @@ func (s *Store) closed(l Lease, unspent int64) dynamo.Item {
 	return dynamo.Item{":c": dynamo.Number(unspent), ":lent": dynamo.Number(l.lent(s.limits.Leasing))}
 }
 
-// updatePending updates a wallet that holds the lease, on a further condition. Otherwise updatePending changes nothing, and
-// returns the stored item.
-func (s *Store) updatePending(ctx context.Context, l Lease, update, condition string, values dynamo.Item) (stored dynamo.Item, err error) {
+// updatePending updates a wallet that holds the lease, on a further condition. Otherwise updatePending changes nothing,
+// and returns the stored item.
+func (s *Store) updatePending(ctx context.Context, l Lease, update, condition string,
+	values dynamo.Item) (stored dynamo.Item, err error) {
 	_, _, err = dynamo.Write(ctx, s.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName: &s.tables.Wallets, Key: walletKey(l.Project), UpdateExpression: &update,
 		ConditionExpression:                 aws.String("attribute_exists(pending.#k)" + condition),

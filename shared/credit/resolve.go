@@ -96,10 +96,10 @@ func (e *Entry) resolve(r Entry) {
 	e.Uncertain, e.Resolution = false, Resolution{r.verdict(), r.Reason, r.Actor, r.At}
 }
 
-// writeResolution resolves the charge, all or nothing. The update of the charge's entry takes the entry out of the sparse
-// index, and takes effect once, because the update removes the attribute that its condition needs. The resolution's entry
-// has the key of the charge, so that a charge has one resolution, also where a function has written the charge again. A
-// refund adds the credits to the wallet, by an entry of its own.
+// writeResolution resolves the charge, all or nothing. The update of the charge's entry takes the entry out of the
+// sparse index, and takes effect once, because the update removes the attribute that its condition needs. The
+// resolution's entry has the key of the charge, so that a charge has one resolution, also where a function has written
+// the charge again. A refund adds the credits to the wallet, by an entry of its own.
 func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) error {
 	project := e.Project
 	entry := Entry{Key: e.Key, State: State(r.Verdict), Credits: e.Credits, At: r.At, Actor: r.Actor, Reason: r.Reason}
@@ -118,7 +118,8 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 	if r.Verdict == VerdictRefunded {
 		entry.Key, entry.State, entry.Refunds = NewKey(r.At, "refund "+string(e.Key)), Refunded, e.Key
 		entry.Price, entry.RequestID, entry.Environment, entry.Vendor = e.Price, e.RequestID, e.Environment, e.Vendor
-		writes = append(writes, s.operatorPut(resolutions, project, entry), types.TransactWriteItem{Update: s.creditUpdate(project, e.Credits)},
+		writes = append(writes, s.operatorPut(resolutions, project, entry),
+			types.TransactWriteItem{Update: s.creditUpdate(project, e.Credits)},
 			types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{ // a charge that a function has put on the list again
 				TableName:           &s.tables.Movements,
 				Key:                 operatorKey(project, e.Key),
@@ -136,9 +137,9 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 	return err
 }
 
-// RefundCharge refunds a charge: all of its credits, once, by an entry of the current day that names the charge. RefundCharge
-// may be repeated. RefundCharge returns ErrUncertain for an uncertain charge, which is to be resolved, and ErrResolved for a
-// charge that was refunded by its resolution.
+// RefundCharge refunds a charge: all of its credits, once, by an entry of the current day that names the charge.
+// RefundCharge may be repeated. RefundCharge returns ErrUncertain for an uncertain charge, which is to be resolved, and
+// ErrResolved for a charge that was refunded by its resolution.
 func (s *Store) RefundCharge(ctx context.Context, project string, charge Key, reason, actor string) (*Entry, error) {
 	e, err := s.charge(ctx, project, charge)
 	switch {

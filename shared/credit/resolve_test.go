@@ -57,7 +57,8 @@ func (c *charge) want(t *testing.T, verdict credit.Verdict, actor string) {
 	for _, e := range found {
 		switch {
 		case e.Key == c.key:
-			if e.State != credit.Captured || e.Uncertain != (verdict == "") || e.Resolution.Verdict != verdict || e.Resolution.Actor != actor || e.Credits != smsPrice {
+			if e.State != credit.Captured || e.Uncertain != (verdict == "") || e.Resolution.Verdict != verdict ||
+				e.Resolution.Actor != actor || e.Credits != smsPrice {
 				t.Errorf("the charge's entry is %+v, want %q by %q", e, verdict, actor)
 			}
 			if verdict != "" && (e.Resolution.Reason != "because" || time.Since(e.Resolution.At) > time.Minute) {
@@ -65,7 +66,8 @@ func (c *charge) want(t *testing.T, verdict credit.Verdict, actor string) {
 			}
 		case e.State == credit.Refunded:
 			refunds--
-			if e.Refunds != c.key || e.Credits != smsPrice || e.Actor != actor || e.Reason != "because" || e.RequestID != "uncertain" || e.Price != credit.SMS {
+			if e.Refunds != c.key || e.Credits != smsPrice || e.Actor != actor || e.Reason != "because" ||
+				e.RequestID != "uncertain" || e.Price != credit.SMS {
 				t.Errorf("the refund's entry is %+v", e)
 			}
 		}
@@ -108,7 +110,8 @@ func TestResolve(t *testing.T) {
 			charge.change(charge.names.Ledger, enginetest.LedgerKey("p", charge.key),
 				"SET uncertain = :v", dynamo.Item{":v": dynamo.Text("p")})
 			again()
-			wantBalance(t, charge.Store, map[credit.Verdict]int64{credit.VerdictConfirmed: granted - smsPrice, credit.VerdictRefunded: granted}[c.first])
+			wantBalance(t, charge.Store, map[credit.Verdict]int64{credit.VerdictConfirmed: granted - smsPrice,
+				credit.VerdictRefunded: granted}[c.first])
 		})
 	}
 }
@@ -139,8 +142,8 @@ func TestResolveRefuses(t *testing.T) {
 	wantBalance(t, c.Store, granted-2*smsPrice)
 }
 
-// TestResolveAtOnce checks that operators who resolve one charge at the same time refund it once, and that all of them get
-// the final verdict.
+// TestResolveAtOnce checks that operators who resolve one charge at the same time refund it once, and that all of them
+// get the final verdict.
 func TestResolveAtOnce(t *testing.T) {
 	t.Parallel()
 	const operators = 8
@@ -179,8 +182,8 @@ func TestResolveAtOnce(t *testing.T) {
 	}
 }
 
-// TestResolveLost checks that a repeated resolution takes effect once, whichever call is lost, and that late copies change
-// nothing.
+// TestResolveLost checks that a repeated resolution takes effect once, whichever call is lost, and that late copies
+// change nothing.
 func TestResolveLost(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []credit.Verdict{credit.VerdictConfirmed, credit.VerdictRefunded} {
@@ -264,14 +267,15 @@ func TestRefundCharge(t *testing.T) {
 	}
 	// A function can put a refunded charge on the list again: no resolution refunds the charge a second time.
 	b.change("captured", "SET uncertain = :v", dynamo.Item{":v": dynamo.Text("p")})
-	if _, err := b.Resolve(t.Context(), "p", b.keys["captured"], by("anne", credit.VerdictRefunded)); !errors.Is(err, credit.ErrResolved) {
+	if _, err := b.Resolve(t.Context(), "p", b.keys["captured"],
+		by("anne", credit.VerdictRefunded)); !errors.Is(err, credit.ErrResolved) {
 		t.Errorf("a resolution after a refund: %v", err)
 	}
 	wantBalance(t, b.Store, balance)
 }
 
-// TestRefundDay checks that a refund belongs to the day on which the refund was made and changes no day before that day, and
-// that operators who refund a charge at the same time refund the charge once.
+// TestRefundDay checks that a refund belongs to the day on which the refund was made and changes no day before that
+// day, and that operators who refund a charge at the same time refund the charge once.
 func TestRefundDay(t *testing.T) {
 	t.Parallel()
 	c := &charge{fixture: newFixture(t, granted)}
@@ -298,7 +302,8 @@ func TestRefundDay(t *testing.T) {
 	}
 	made, err := c.Entries(t.Context(), "p", time.Now().Add(-time.Minute), time.Now())
 	c.must(err)
-	if len(made) != 1 || made[0].State != credit.Refunded || made[0].Refunds != r.Key || time.Since(made[0].Key.Time()) > time.Minute {
+	if len(made) != 1 || made[0].State != credit.Refunded || made[0].Refunds != r.Key ||
+		time.Since(made[0].Key.Time()) > time.Minute {
 		t.Errorf("today has %+v, want the refund alone", made)
 	}
 	wantBalance(t, c.Store, granted)

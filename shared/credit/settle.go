@@ -45,11 +45,13 @@ func (s *Store) VisitPending(ctx context.Context, visit func(Lease, error) error
 }
 
 // visitWallet calls visit and low for one wallet, and returns the error of visit.
-func (s *Store) visitWallet(ctx context.Context, item dynamo.Item, visit func(Lease, error) error, low func(LowBalance)) error {
+func (s *Store) visitWallet(ctx context.Context, item dynamo.Item, visit func(Lease, error) error,
+	low func(LowBalance)) error {
 	project := dynamo.TextOf(item["pk"])
 	var unreadable []error
 	if _, ok := item["pending"].(*types.AttributeValueMemberM); !ok {
-		unreadable = append(unreadable, fmt.Errorf("credit: wallet %s: pending is of type %T, no map", project, item["pending"]))
+		unreadable = append(unreadable,
+			fmt.Errorf("credit: wallet %s: pending is of type %T, no map", project, item["pending"]))
 	}
 	leases := leasesOf(item, func(_ string, err error) { unreadable = append(unreadable, err) })
 	found, err := s.readLowBalance(ctx, project, item)
@@ -85,8 +87,9 @@ func (s *Store) readLowBalance(ctx context.Context, project string, item dynamo.
 	return LowBalance{project, balance, alert}, err
 }
 
-// Spent returns what each project has spent since its wallet was created, reservations included: all that operators moved to
-// the wallet, less what the wallet still holds. Spent omits a wallet that cannot be read; VisitPending names it.
+// Spent returns what each project has spent since its wallet was created, reservations included: all that operators
+// moved to the wallet, less what the wallet still holds. Spent omits a wallet that cannot be read; VisitPending names
+// it.
 func (s *Store) Spent(ctx context.Context) (map[string]int64, error) {
 	spent := map[string]int64{}
 	in := &dynamodb.ScanInput{TableName: &s.tables.Wallets, ProjectionExpression: aws.String("pk, balance, granted")}
@@ -111,11 +114,11 @@ type Settled struct {
 // errUnsettled reports that an entry itself keeps its lease from being settled, and no failed call.
 var errUnsettled = errors.New("the entry does not say how the request ends")
 
-// Settle closes leases of one wallet, in their order, and calls done with the result of each. After a failed call Settle leaves
-// the others to the next run: a throttled wallet would take the time of other wallets.
+// Settle closes leases of one wallet, in their order, and calls done with the result of each. After a failed call
+// Settle leaves the others to the next run: a throttled wallet would take the time of other wallets.
 //
-// The caller guarantees that no request with a slot of the leases is alive: no write of a request is under way, except for late
-// copies. A late copy finds an entry of each slot, and a fence above the lease.
+// The caller guarantees that no request with a slot of the leases is alive: no write of a request is under way, except
+// for late copies. A late copy finds an entry of each slot, and a fence above the lease.
 func (s *Store) Settle(ctx context.Context, leases []Lease, done func(Lease, Settled, error)) {
 	for _, l := range leases {
 		settled, err := s.settle(ctx, l)
@@ -163,12 +166,13 @@ func (s *Store) settle(ctx context.Context, l Lease) (Settled, error) {
 	return settled, s.closeLease(ctx, l, unspent)
 }
 
-// endSlot returns the final entry of a slot with its stored entry, the zero Entry where the ledger has none. endSlot forbids the
-// capture of a slot without an entry, and charges a marked one as uncertain.
+// endSlot returns the final entry of a slot with its stored entry, the zero Entry where the ledger has none. endSlot
+// forbids the capture of a slot without an entry, and charges a marked one as uncertain.
 func (s *Store) endSlot(ctx context.Context, l Lease, key Key, stored Entry) (end Entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Remove) // a throttled wallet does not keep the run from the others
 	defer cancel()
-	switch end = newEntry(&Reservation{Project: l.Project, Key: key, Credits: l.Credits / int64(l.Slots)}, Released); stored.State {
+	switch end = newEntry(&Reservation{Project: l.Project, Key: key, Credits: l.Credits / int64(l.Slots)},
+		Released); stored.State {
 	case "":
 	case Sending:
 		at := end.At
@@ -190,8 +194,8 @@ func (s *Store) endSlot(ctx context.Context, l Lease, key Key, stored Entry) (en
 	return Entry{}, fmt.Errorf("%w: the entry of %s in %s has become %q", errUnsettled, key, l.Project, other.State)
 }
 
-// closeLease returns what a lease has not spent to the balance, once, and raises the fence of the wallet to the lease: a late
-// copy of the write that acquired the lease finds the fence.
+// closeLease returns what a lease has not spent to the balance, once, and raises the fence of the wallet to the lease:
+// a late copy of the write that acquired the lease finds the fence.
 func (s *Store) closeLease(ctx context.Context, l Lease, unspent int64) error {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Remove)
 	defer cancel()

@@ -55,10 +55,10 @@ func (st *Statement) add(e Entry) {
 	}
 }
 
-// Statement returns the statement of the UTC days from that of first to that of last. Statement reads all entries of the
-// project, calls progress for each, and compares their sum with what the wallet holds. A difference is ErrUnbalanced. Where
-// requests are charged meanwhile, the sum is between what the wallet held before and after the entries of the last half hour
-// were read.
+// Statement returns the statement of the UTC days from that of first to that of last. Statement reads all entries of
+// the project, calls progress for each, and compares their sum with what the wallet holds. A difference is
+// ErrUnbalanced. Where requests are charged meanwhile, the sum is between what the wallet held before and after the
+// entries of the last half hour were read.
 func (s *Store) Statement(
 	ctx context.Context, read *Reading, project string, first, last time.Time, progress func(),
 ) (*Statement, error) {
@@ -85,15 +85,16 @@ func (s *Store) Statement(
 	case before != after:
 		err = fmt.Errorf("credit: the wallet of %s changed during the read: repeat it", project)
 	case sum < least || sum > most:
-		err = fmt.Errorf("%w: the entries of %s add up to %s credits, the wallet holds %s", ErrUnbalanced, project, Grouped(sum), Grouped(most))
+		err = fmt.Errorf("%w: the entries of %s add up to %s credits, the wallet holds %s", ErrUnbalanced, project,
+			Grouped(sum), Grouped(most))
 	}
 	st.Charges = slices.DeleteFunc(st.Charges, func(c Charge) bool { return c.Credits == 0 })
 	slices.SortFunc(st.Charges, func(a, b Charge) int { return cmp.Compare(a.Operation, b.Operation) })
 	return st, err
 }
 
-// held returns what a project's wallet holds, the leases included as far as they are not spent, and the sum of the operators'
-// movements.
+// held returns what a project's wallet holds, the leases included as far as they are not spent, and the sum of the
+// operators' movements.
 func (s *Store) held(ctx context.Context, project string) (credits, granted int64, err error) {
 	item, err := s.walletItem(ctx, project)
 	if err != nil || item == nil {

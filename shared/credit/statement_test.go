@@ -13,8 +13,8 @@ import (
 	"svcapi/shared/dynamo"
 )
 
-// TestStatement checks that a statement adds up to ledger and wallet in any days, also while requests are charged, and that a
-// changed wallet and a lost charge are an error with both sums (docs/decisions/money.md#usage).
+// TestStatement checks that a statement adds up to ledger and wallet in any days, also while requests are charged, and
+// that a changed wallet and a lost charge are an error with both sums (docs/decisions/money.md#usage).
 func TestStatement(t *testing.T) {
 	t.Parallel()
 	b := newBooks(t)
@@ -34,7 +34,8 @@ func TestStatement(t *testing.T) {
 		st, err := b.Statement(t.Context(), &read, "p", ago(test.first), ago(test.last), func() {})
 		b.must(err)
 		if got := (credit.Statement{Opening: st.Opening, Grants: st.Grants, Adjustments: st.Adjustments, Charges: st.Charges,
-			Refunds: st.Refunds, Closing: st.Closing}); !reflect.DeepEqual(got, test.want) || read.Entries < 6 || read.Units <= 0 {
+			Refunds: st.Refunds, Closing: st.Closing}); !reflect.DeepEqual(got, test.want) || read.Entries < 6 ||
+			read.Units <= 0 {
 			t.Errorf("from %d to %d days ago: %+v by %+v, want %+v", test.first, test.last, got, read, test.want)
 		}
 	}
@@ -48,7 +49,8 @@ func TestStatement(t *testing.T) {
 			b.Remove(t.Context(), r)
 		}
 	}})
-	if st, err := during.Statement(t.Context(), &credit.Reading{}, "p", ago(0), ago(0), func() {}); err != nil || st.Charges[0].Credits <= 120 {
+	if st, err := during.Statement(t.Context(), &credit.Reading{}, "p", ago(0), ago(0), func() {}); err != nil ||
+		st.Charges[0].Credits <= 120 {
 		t.Errorf("while requests are charged: %+v, %v", st, err)
 	}
 	wantSound(t, b.Store)

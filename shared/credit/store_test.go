@@ -77,7 +77,8 @@ func (f *fixture) put(table string, item dynamo.Item) {
 // change updates an item past the store. The only name of an expression is #k.
 func (f *fixture) change(table string, key dynamo.Item, expression string, values dynamo.Item, names ...string) {
 	f.t.Helper()
-	in := &dynamodb.UpdateItemInput{TableName: &table, Key: key, UpdateExpression: &expression, ExpressionAttributeValues: values}
+	in := &dynamodb.UpdateItemInput{TableName: &table, Key: key, UpdateExpression: &expression,
+		ExpressionAttributeValues: values}
 	if len(names) > 0 {
 		in.ExpressionAttributeNames = map[string]string{"#k": names[0]}
 	}
@@ -95,13 +96,14 @@ func (f *fixture) drop(table string, key dynamo.Item) {
 // over returns the same store, whose calls go through another HTTP client.
 func (f *fixture) over(through aws.HTTPClient) *credit.Store {
 	o := f.client.Options()
-	return credit.NewStore(dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
+	return credit.NewStore(dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials,
+		BaseEndpoint: o.BaseEndpoint},
 		func(o *dynamodb.Options) { o.HTTPClient = through }), f.names)
 }
 
 // faults are the network faults of the named calls, in turn: t is throttled, h because of the key, c is a cancelled
-// transaction, 5 gets the response 500, x is lost before it arrives, d loses its response, u loses half of its response.
-// Any other call passes, as do all calls after the last fault.
+// transaction, 5 gets the response 500, x is lost before it arrives, d loses its response, u loses half of its
+// response. Any other call passes, as do all calls after the last fault.
 type faults struct {
 	of     string // operations; empty: every call
 	with   string // what the body of a call must contain to be counted
@@ -130,9 +132,11 @@ func (f *faults) Do(r *http.Request) (*http.Response, error) {
 	}
 	const prefix = "com.amazonaws.dynamodb.v20120810#"
 	refuse := func(status int, kind, reason string) (*http.Response, error) {
-		text := `{"__type":"` + prefix + kind + `","message":"m","CancellationReasons":[{"Code":"ConditionalCheckFailed"},{"Code":"None"}],` +
+		text := `{"__type":"` + prefix + kind +
+			`","message":"m","CancellationReasons":[{"Code":"ConditionalCheckFailed"},{"Code":"None"}],` +
 			`"ThrottlingReasons":[{"reason":"` + reason + `","resource":"table"}]}`
-		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+		return &http.Response{StatusCode: status, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 	}
 	switch f.list[n-1] {
 	case 't':
@@ -241,7 +245,8 @@ func take(t *testing.T, store *credit.Store, r *credit.Reservation, names ...str
 
 // settle settles one lease.
 func settle(ctx context.Context, s *credit.Store, l credit.Lease) (got credit.Settled, err error) {
-	s.Settle(ctx, []credit.Lease{l}, func(_ credit.Lease, settled credit.Settled, failed error) { got, err = settled, failed })
+	s.Settle(ctx, []credit.Lease{l},
+		func(_ credit.Lease, settled credit.Settled, failed error) { got, err = settled, failed })
 	return got, err
 }
 
@@ -260,7 +265,8 @@ func reservation(price int64, sms bool) *credit.Reservation {
 
 func request(credits int64, id string) *credit.Reservation {
 	return &credit.Reservation{
-		Project: "p", Key: credit.NewKey(time.Now(), id), Credits: credits, Price: credit.Barcode, Environment: "production", RequestID: id,
+		Project: "p", Key: credit.NewKey(time.Now(),
+			id), Credits: credits, Price: credit.Barcode, Environment: "production", RequestID: id,
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 )
 
 // TestThrottled checks that a write which DynamoDB turned away for lack of capacity takes no effect, so that it is not
-// ambiguous and leaves nothing in the wallet: every write pays for the whole wallet, and what overload leaves there would keep
-// the project down until it is settled (docs/decisions/money.md#write-retries).
+// ambiguous and leaves nothing in the wallet: every write pays for the whole wallet, and what overload leaves there
+// would keep the project down until it is settled (docs/decisions/money.md#write-retries).
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	const had, price = 100, 30
@@ -31,9 +31,11 @@ func TestThrottled(t *testing.T) {
 		{"not at all", "", "", false, 2, had - price, false},
 		{"a reservation, twice", "", "tt", false, 4, had - price, false},
 		{"a reservation, always: nothing is there to be given back", "", always, true, 0, had, false},
-		{"a reservation, and one attempt was lost: its key stays for the settling function", "", "xt", false, 3, had - price, true},
+		{"a reservation, and one attempt was lost: its key stays for the settling function", "", "xt",
+			false, 3, had - price, true},
 		{"a reservation, and one attempt had a server's error: the same", "", "t5", false, 3, had - price, true},
-		{"a reservation, always, but for one attempt that was lost: it is given back", "balance - ", "tx" + always, true, 0, had, false},
+		{"a reservation, always, but for one attempt that was lost: it is given back", "balance - ",
+			"tx" + always, true, 0, had, false},
 		{"a reservation of a hot wallet, three times: nothing is there to be given back", "", "hthh", true, 4, had, false},
 		{"a reservation of a hot wallet, twice", "", "hth", false, 5, had - price, false},
 		{"the removal from a hot wallet, many times", "", ".hhhhhhhh", false, 10, had - price, false},
@@ -57,15 +59,16 @@ func TestThrottled(t *testing.T) {
 			}
 			wantBalance(t, direct.Store, test.balance)
 			left := pending(t, direct.Store)
-			if calls := f.calls.Load(); (len(left) > 0) != test.anyPending || test.updates > 0 && calls != test.updates || calls == 0 {
+			if calls := f.calls.Load(); (len(left) > 0) != test.anyPending || test.updates > 0 && calls != test.updates ||
+				calls == 0 {
 				t.Errorf("%d updates; pending: %+v", calls, left)
 			}
 		})
 	}
 }
 
-// TestThrottledSteps checks that the longest burst of throttles, before each write of a request, changes neither the end of
-// the request nor its charge (docs/decisions/money.md#write-retries).
+// TestThrottledSteps checks that the longest burst of throttles, before each write of a request, changes neither the
+// end of the request nor its charge (docs/decisions/money.md#write-retries).
 func TestThrottledSteps(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -40,9 +40,12 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the zone changes the key: %s", east)
 	}
 	for _, bad := range []string{
-		"", "-", "1767398399999999", "1767398399999999-", "176739839999999-aaaaaaa", "17673983999999999-aaaaaaa", "1767398399999999-aaaaaa",
-		"1767398399999999-aaaaaaaa", "1767398399999999aaaaaaa", "1767398399999999-aaaaaa!", "1767398399999999-aaaaaag", "1767398399999999-AAAAAAA", "x767398399999999-aaaaaaa", "-767398399999999-aaaaaaa",
-		"1767398399999999-aaaaaaa.", "1767398399999999-aaaaaaa.7", "1767398399999999-aaaaaaa.64", "1767398399999999-aaaaaaa.007",
+		"", "-", "1767398399999999", "1767398399999999-", "176739839999999-aaaaaaa", "17673983999999999-aaaaaaa",
+		"1767398399999999-aaaaaa",
+		"1767398399999999-aaaaaaaa", "1767398399999999aaaaaaa", "1767398399999999-aaaaaa!", "1767398399999999-aaaaaag",
+		"1767398399999999-AAAAAAA", "x767398399999999-aaaaaaa", "-767398399999999-aaaaaaa",
+		"1767398399999999-aaaaaaa.", "1767398399999999-aaaaaaa.7", "1767398399999999-aaaaaaa.64",
+		"1767398399999999-aaaaaaa.007",
 	} {
 		if _, err := credit.ParseKey(bad); err == nil {
 			t.Errorf("%q is accepted", bad)
@@ -56,7 +59,8 @@ func TestPrices(t *testing.T) {
 	t.Setenv("PRICE_BURNER_EMAIL_SHIELD", "100")
 	prices, err := credit.ReadPrices(credit.FromEnvironment)
 	must.Succeed(t, err)
-	for operation, want := range map[string]int64{credit.PDF: 2_000, credit.BurnerEmailShield: 100, credit.SMS: 0, "currency": 0} {
+	for operation, want := range map[string]int64{credit.PDF: 2_000, credit.BurnerEmailShield: 100,
+		credit.SMS: 0, "currency": 0} {
 		if got := prices[operation]; got != want {
 			t.Errorf("%s costs %d, want %d", operation, got, want)
 		}

@@ -28,9 +28,10 @@ const (
 	Overpaid    Damage = "overpaid"    // refunds of a charge that does not exist, or of more than was charged
 	Mismatched  Damage = "mismatched"  // entries that charged another amount than was reserved, or resolved
 	Unexplained Damage = "unexplained" // an entry without its author, on another list, or resolved where that cannot be
-	Forged      Damage = "forged"      // an entry in a table that has none of its state, or a refund without its resolution
-	Stuck       Damage = "stuck"       // a lease or a mark that the settler should have finished
-	Busy        Damage = "busy"        // the wallet changed during all reads: verify the project again
+	// an entry in a table that has none of its state, or a refund without its resolution
+	Forged Damage = "forged"
+	Stuck  Damage = "stuck" // a lease or a mark that the settler should have finished
+	Busy   Damage = "busy"  // the wallet changed during all reads: verify the project again
 )
 
 // Finding is a damage that Verify found in one place.
@@ -75,9 +76,10 @@ type account struct {
 }
 
 // Verify recomputes every wallet from the ledger: balance + pending without a capture + captures − refunds −
-// adjustments = grants, and checks each wallet, reservation and entry. What operators did counts in the tables of operators
-// alone, which no function may write. Verify reads all four tables completely and changes nothing. Verify reads a project
-// again that changed during the read. Verify calls progress, which may be nil, for each item of the first read.
+// adjustments = grants, and checks each wallet, reservation and entry. What operators did counts in the tables of
+// operators alone, which no function may write. Verify reads all four tables completely and changes nothing. Verify
+// reads a project again that changed during the read. Verify calls progress, which may be nil, for each item of the
+// first read.
 func (s *Store) Verify(ctx context.Context, progress func()) (*Verified, error) {
 	accounts := map[string]*account{}
 	of := func(project string) *account {
@@ -126,8 +128,8 @@ func (s *Store) Verify(ctx context.Context, progress func()) (*Verified, error) 
 	return result, nil
 }
 
-// verifyAgain reads one project until its wallet is the same before and after the read of its ledger. verifyAgain also reads
-// each partition that the first pass saw.
+// verifyAgain reads one project until its wallet is the same before and after the read of its ledger. verifyAgain also
+// reads each partition that the first pass saw.
 func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) ([]Finding, error) {
 	const tries = 3
 	for range tries {
@@ -165,9 +167,9 @@ func (s *Store) verifyAgain(ctx context.Context, project string, seen *account) 
 	return []Finding{{Project: project, Damage: Busy, Detail: "the wallet changed while it was read"}}, nil
 }
 
-// again returns the partitions of a table that may hold entries when the wallet is read again: those that the account has
-// seen, in the ledger also those of today, of yesterday and of the days of both reads' reservations. A forged entry of a
-// distant day adds its own partition and no others.
+// again returns the partitions of a table that may hold entries when the wallet is read again: those that the account
+// has seen, in the ledger also those of today, of yesterday and of the days of both reads' reservations. A forged entry
+// of a distant day adds its own partition and no others.
 func (a *account) again(second *account, from entryTable, project string, now time.Time) map[string]bool {
 	all, days := map[string]bool{project: true}, map[string]bool{}
 	maps.Copy(all, a.partitions[from])
@@ -192,7 +194,8 @@ func (a *account) again(second *account, from entryTable, project string, now ti
 
 func newAccount() *account {
 	return &account{
-		partitions: map[entryTable]map[string]bool{requests: {}, movements: {}, resolutions: {}}, pending: map[Key]Lease{}, spent: map[Key]int64{},
+		partitions: map[entryTable]map[string]bool{requests: {}, movements: {},
+			resolutions: {}}, pending: map[Key]Lease{}, spent: map[Key]int64{},
 		refunds: map[Key]int64{}, captured: map[Key]int64{}, marks: map[Key]bool{}, found: map[Finding]bool{},
 		returned: map[Key]int64{}, resolved: map[Key]Entry{},
 	}
@@ -209,7 +212,8 @@ func (a *account) addWallet(name string, item dynamo.Item) {
 	}
 	balance, err := dynamo.NumberOf(item["balance"])
 	lent, invalid := dynamo.NumberOf(item["lent"])
-	if err != nil || invalid != nil || dynamo.TextOf(item["fence"]) == "" || item["pending"] != nil && pendingOf(item) == nil {
+	if err != nil || invalid != nil || dynamo.TextOf(item["fence"]) == "" ||
+		item["pending"] != nil && pendingOf(item) == nil {
 		a.report(name, Unreadable, "", "the wallet has no balance, or no leases that can be read")
 	}
 	a.wallet, a.balance, a.lent, a.unread = true, balance, lent, err != nil
@@ -227,8 +231,9 @@ func (a *account) addWallet(name string, item dynamo.Item) {
 	}
 }
 
-// entryTables are the tables of entries in the order in which Verify reads them. The charges come last: a resolution that is
-// written in between makes a charge certain, which is no finding, and would not fit a charge that was read before.
+// entryTables are the tables of entries in the order in which Verify reads them. The charges come last: a resolution
+// that is written in between makes a charge certain, which is no finding, and would not fit a charge that was read
+// before.
 var entryTables = []entryTable{movements, resolutions, requests}
 
 func (a *account) addEntry(from entryTable, item dynamo.Item) {
@@ -276,7 +281,8 @@ func (a *account) addEntry(from entryTable, item dynamo.Item) {
 	}
 }
 
-// plus returns the sum of two amounts. Amounts that a function forged would else overflow, up to a sum that looks right.
+// plus returns the sum of two amounts. Amounts that a function forged would else overflow, up to a sum that looks
+// right.
 func (a *account) plus(sum, credits int64) int64 {
 	const most = 2 * MaxBalance
 	if credits > MaxBalance || credits < -MaxBalance || sum+credits > most || sum+credits < -most {
@@ -334,7 +340,8 @@ func (a *account) assess(project string, now time.Time) []Finding {
 	}
 	for charge, e := range a.resolved {
 		if e.Credits != a.captured[charge] {
-			a.report(project, Mismatched, charge, "%d credits are charged, %d were when it was resolved", a.captured[charge], e.Credits)
+			a.report(project, Mismatched, charge, "%d credits are charged, %d were when it was resolved",
+				a.captured[charge], e.Credits)
 		}
 		if e.verdict() == VerdictRefunded && a.returned[charge] != e.Credits {
 			a.report(project, Overpaid, charge, "%d credits were resolved as refunded, %d were", e.Credits, a.returned[charge])

@@ -96,8 +96,8 @@ func (b *books) entry(name string) dynamo.Item { return enginetest.LedgerKey("p"
 // lease returns the name of a lease in the wallet.
 func lease(key credit.Key, slots int) string { return credit.Lease{Key: key, Slots: slots}.Name() }
 
-// TestVerify checks that sound wallets have no finding, that each planted damage is found in its project and in no other, that
-// the smallest damage is found, and that values at the limits are no damage.
+// TestVerify checks that sound wallets have no finding, that each planted damage is found in its project and in no
+// other, that the smallest damage is found, and that values at the limits are no damage.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	text, now := dynamo.Text, time.Now()
@@ -122,12 +122,18 @@ func TestVerify(t *testing.T) {
 		want  []credit.Damage // nil: nothing
 	}{
 		{"clean", func(*books) {}, nil},
-		{"a balance that was raised", func(b *books) { b.wallet("SET balance = balance + :v", amount(1)) }, []credit.Damage{credit.Unbalanced}},
-		{"a negative balance", func(b *books) { b.wallet("SET balance = :v", amount(-5)) }, []credit.Damage{credit.Overdrawn, credit.Unbalanced}},
+		{"a balance that was raised", func(b *books) { b.wallet("SET balance = balance + :v", amount(1)) },
+			[]credit.Damage{credit.Unbalanced}},
+		{"a negative balance", func(b *books) { b.wallet("SET balance = :v", amount(-5)) },
+			[]credit.Damage{credit.Overdrawn, credit.Unbalanced}},
 		{"a lost charge", func(b *books) { b.drop(b.names.Ledger, b.entry("captured")) }, []credit.Damage{credit.Unbalanced}},
-		{"a lost grant", func(b *books) { b.drop(b.names.Movements, b.byOperator("grant")) }, []credit.Damage{credit.Unbalanced}},
-		{"a changed charge", func(b *books) { b.change("captured", "SET cr = :v", amount(3)) }, []credit.Damage{credit.Unbalanced}},
-		{"a charge of another amount than reserved", func(b *books) { b.change("captured and pending", "SET cr = :v", amount(31)) }, []credit.Damage{credit.Unbalanced, credit.Mismatched}},
+		{"a lost grant", func(b *books) { b.drop(b.names.Movements, b.byOperator("grant")) },
+			[]credit.Damage{credit.Unbalanced}},
+		{"a changed charge", func(b *books) { b.change("captured", "SET cr = :v", amount(3)) },
+			[]credit.Damage{credit.Unbalanced}},
+		{"a charge of another amount than reserved",
+			func(b *books) { b.change("captured and pending", "SET cr = :v", amount(31)) },
+			[]credit.Damage{credit.Unbalanced, credit.Mismatched}},
 		{"a lost reservation", func(b *books) {
 			b.wallet("REMOVE pending.#k", nil, lease(b.keys["pending"], 1))
 		}, []credit.Damage{credit.Unbalanced}},
@@ -148,7 +154,9 @@ func TestVerify(t *testing.T) {
 			got.Item["pk"] = text("p#0#" + time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly))
 			b.put(b.names.Ledger, got.Item)
 		}, []credit.Damage{credit.Misplaced}},
-		{"a grant without its reason", func(b *books) { b.fixture.change(b.names.Movements, b.byOperator("grant"), "REMOVE why", nil) }, []credit.Damage{credit.Unexplained}},
+		{"a grant without its reason",
+			func(b *books) { b.fixture.change(b.names.Movements, b.byOperator("grant"), "REMOVE why", nil) },
+			[]credit.Damage{credit.Unexplained}},
 		{"a charge refunded twice", func(b *books) {
 			b.put(b.names.Movements, operators(young, credit.Refunded, 30, dynamo.Item{"of": text(string(b.keys["to refund"]))}))
 			b.wallet("SET balance = balance + :v, granted = granted + :v", amount(30))
@@ -156,7 +164,8 @@ func TestVerify(t *testing.T) {
 		{"a changed grant", func(b *books) {
 			b.fixture.change(b.names.Movements, b.byOperator("grant"), "SET cr = :v", amount(1001))
 		}, []credit.Damage{credit.Unbalanced}},
-		{"a changed sum of grants", func(b *books) { b.wallet("SET granted = granted + :v", amount(1)) }, []credit.Damage{credit.Unbalanced}},
+		{"a changed sum of grants", func(b *books) { b.wallet("SET granted = granted + :v", amount(1)) },
+			[]credit.Damage{credit.Unbalanced}},
 		// What a function that is taken over can write: docs/threat-model.md.
 		{"a forged grant, with its balance", func(b *books) {
 			b.put(b.names.Ledger, item("p", young, credit.Granted, 7, nil))
@@ -165,9 +174,12 @@ func TestVerify(t *testing.T) {
 		{"a forged refund", func(b *books) {
 			b.put(b.names.Ledger, item("p", young, credit.Refunded, 30, dynamo.Item{"of": text(string(b.keys["captured"]))}))
 		}, []credit.Damage{credit.Forged}},
-		{"a forged adjustment", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Adjustment, -7, nil)) }, []credit.Damage{credit.Forged}},
-		{"a forged confirmation", func(b *books) { b.put(b.names.Ledger, item("p", young, confirmed, 30, nil)) }, []credit.Damage{credit.Forged}},
-		{"a forged resolution in place of a charge", func(b *books) { b.change("captured", "SET st = :v", dynamo.Item{":v": text(string(refunded))}) },
+		{"a forged adjustment", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Adjustment, -7, nil)) },
+			[]credit.Damage{credit.Forged}},
+		{"a forged confirmation", func(b *books) { b.put(b.names.Ledger, item("p", young, confirmed, 30, nil)) },
+			[]credit.Damage{credit.Forged}},
+		{"a forged resolution in place of a charge",
+			func(b *books) { b.change("captured", "SET st = :v", dynamo.Item{":v": text(string(refunded))}) },
 			[]credit.Damage{credit.Forged, credit.Unbalanced}},
 		{"a charge that was lowered after its resolution", func(b *books) {
 			b.uncertain("p", "open", credit.VerdictConfirmed)
@@ -184,10 +196,12 @@ func TestVerify(t *testing.T) {
 			b.wallet("SET balance = balance - :v", amount(5))
 		}, []credit.Damage{credit.Misplaced, credit.Unbalanced}},
 		{"a wallet without a fence", func(b *books) { b.wallet("REMOVE fence", nil) }, []credit.Damage{credit.Unreadable}},
-		{"a wallet that lends less than its leases", func(b *books) { b.wallet("SET lent = lent + :v", amount(1)) }, []credit.Damage{credit.Unbalanced}},
+		{"a wallet that lends less than its leases", func(b *books) { b.wallet("SET lent = lent + :v", amount(1)) },
+			[]credit.Damage{credit.Unbalanced}},
 		{"a lease that charged more than it has", func(b *books) {
 			key := credit.NewKey(now, "lease")
-			b.wallet("SET balance = balance - :v, lent = lent + :lent, pending.#k = :v", both(amount(64), dynamo.Item{":lent": dynamo.Number(64 * 16)}),
+			b.wallet("SET balance = balance - :v, lent = lent + :lent, pending.#k = :v",
+				both(amount(64), dynamo.Item{":lent": dynamo.Number(64 * 16)}),
 				lease(key, 64))
 			for slot := range 2 {
 				b.put(b.names.Ledger, item("p", credit.Key(fmt.Sprintf("%s.%02d", key, slot)), credit.Captured, 33, nil))
@@ -209,25 +223,35 @@ func TestVerify(t *testing.T) {
 			b.wallet("SET balance = balance + :v", amount(30))
 		}, nil},
 		// What a writer of resolutions alone can write.
-		{"a grant among the resolutions", func(b *books) { b.put(b.names.Resolutions, operators(young, credit.Granted, 7, nil)) }, []credit.Damage{credit.Forged}},
-		{"a refund of nothing among the resolutions", func(b *books) { b.put(b.names.Resolutions, operators(young, credit.Refunded, 7, nil)) }, []credit.Damage{credit.Forged}},
+		{"a grant among the resolutions",
+			func(b *books) { b.put(b.names.Resolutions, operators(young, credit.Granted, 7, nil)) },
+			[]credit.Damage{credit.Forged}},
+		{"a refund of nothing among the resolutions",
+			func(b *books) { b.put(b.names.Resolutions, operators(young, credit.Refunded, 7, nil)) },
+			[]credit.Damage{credit.Forged}},
 		{"a refund without its resolution", func(b *books) {
-			b.put(b.names.Resolutions, operators(young, credit.Refunded, 30, dynamo.Item{"of": text(string(b.keys["captured"]))}))
+			b.put(b.names.Resolutions, operators(young, credit.Refunded, 30,
+				dynamo.Item{"of": text(string(b.keys["captured"]))}))
 		}, []credit.Damage{credit.Forged, credit.Unbalanced}},
-		{"a resolution of nothing", func(b *books) { b.put(b.names.Resolutions, operators(young, confirmed, 7, nil)) }, []credit.Damage{credit.Mismatched}},
-		{"a resolution among the movements", func(b *books) { b.put(b.names.Movements, operators(young, confirmed, 7, nil)) }, []credit.Damage{credit.Forged}},
+		{"a resolution of nothing", func(b *books) { b.put(b.names.Resolutions, operators(young, confirmed, 7, nil)) },
+			[]credit.Damage{credit.Mismatched}},
+		{"a resolution among the movements", func(b *books) { b.put(b.names.Movements, operators(young, confirmed, 7, nil)) },
+			[]credit.Damage{credit.Forged}},
 		{"a grant under a name that no command reads", func(b *books) {
 			b.put(b.names.Movements, operators(young, credit.Granted, 7, dynamo.Item{"pk": text("p#1")}))
 			b.wallet("SET balance = balance + :v, granted = granted + :v", amount(7))
 		}, []credit.Damage{credit.Misplaced}},
 		{"a young mark", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Sending, 1, nil)) }, nil},
-		{"an old mark", func(b *books) { b.put(b.names.Ledger, item("p", old, credit.Sending, 1, nil)) }, []credit.Damage{credit.Stuck}},
+		{"an old mark", func(b *books) { b.put(b.names.Ledger, item("p", old, credit.Sending, 1, nil)) },
+			[]credit.Damage{credit.Stuck}},
 		{"an old mark with its reservation", func(b *books) {
 			b.put(b.names.Ledger, item("p", old, credit.Sending, 1, nil))
 			b.wallet("SET pending.#k = :v", amount(1), lease(old, 1))
 		}, []credit.Damage{credit.Stuck, credit.Unbalanced}},
-		{"a reservation of nothing", func(b *books) { b.wallet("SET pending.#k = :v", amount(0), lease(young, 1)) }, []credit.Damage{credit.Unreadable}},
-		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", amount(1), lease(young, 1)) }, []credit.Damage{credit.Unbalanced}},
+		{"a reservation of nothing", func(b *books) { b.wallet("SET pending.#k = :v", amount(0), lease(young, 1)) },
+			[]credit.Damage{credit.Unreadable}},
+		{"a reservation of one credit", func(b *books) { b.wallet("SET pending.#k = :v", amount(1), lease(young, 1)) },
+			[]credit.Damage{credit.Unbalanced}},
 		{"a charge of the day after tomorrow", func(b *books) {
 			b.put(b.names.Ledger, item("p", credit.NewKey(now.Add(48*time.Hour), "late"), credit.Captured, 1, nil))
 		}, []credit.Damage{credit.Unbalanced}},
@@ -235,21 +259,25 @@ func TestVerify(t *testing.T) {
 			b.put(b.names.Ledger, item("p", young, credit.Captured, 1, nil))
 			b.put(b.names.Ledger, item("p", young, credit.Captured, 1, dynamo.Item{"pk": text("p#2026-11-21")}))
 		}, []credit.Damage{credit.Unbalanced, credit.Misplaced}},
-		{"a charge of nothing", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Captured, 0, nil)) }, []credit.Damage{credit.Unreadable}},
-		{"an adjustment of nothing", func(b *books) { b.put(b.names.Movements, operators(young, credit.Adjustment, 0, nil)) }, nil},
+		{"a charge of nothing", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Captured, 0, nil)) },
+			[]credit.Damage{credit.Unreadable}},
+		{"an adjustment of nothing", func(b *books) { b.put(b.names.Movements, operators(young, credit.Adjustment, 0, nil)) },
+			nil},
 		{"an entry under no key", func(b *books) {
 			odd := item("p", young, credit.Captured, 1, nil)
 			odd["sk"] = text("x")
 			b.put(b.names.Ledger, odd)
 		}, []credit.Damage{credit.Unreadable}},
-		{"a state of no version", func(b *books) { b.put(b.names.Ledger, item("p", young, "lent", 1, nil)) }, []credit.Damage{credit.Forged}},
+		{"a state of no version", func(b *books) { b.put(b.names.Ledger, item("p", young, "lent", 1, nil)) },
+			[]credit.Damage{credit.Forged}},
 		{"a release", func(b *books) { b.put(b.names.Ledger, item("p", young, credit.Released, 1, nil)) }, nil},
 		{"an uncertain release", func(b *books) {
 			b.put(b.names.Ledger, item("p", young, credit.Released, 1, dynamo.Item{"uncertain": text("p")}))
 		}, []credit.Damage{credit.Unexplained}},
 		{"no balance", func(b *books) { b.wallet("REMOVE balance", nil) }, []credit.Damage{credit.Unreadable}},
 		{"no reservations at all", func(b *books) { b.wallet("REMOVE pending", nil) }, []credit.Damage{credit.Unbalanced}},
-		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", dynamo.Item{":v": text("x")}) }, []credit.Damage{credit.Unreadable, credit.Unbalanced}},
+		{"reservations that are no map", func(b *books) { b.wallet("SET pending = :v", dynamo.Item{":v": text("x")}) },
+			[]credit.Damage{credit.Unreadable, credit.Unbalanced}},
 		{"an adjustment without its actor", func(b *books) {
 			anonymous := operators(young, credit.Adjustment, 0, nil)
 			delete(anonymous, "by")
@@ -267,12 +295,17 @@ func TestVerify(t *testing.T) {
 		{"a refund that is gone", func(b *books) {
 			b.put(b.names.Resolutions, operators(b.keys["captured"], refunded, 30, nil))
 		}, []credit.Damage{credit.Overpaid}},
-		{"a refund of one credit too many", func(b *books) { b.change("to refund", "SET cr = :v", dynamo.Item{":v": dynamo.Number(29)}) }, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
+		{"a refund of one credit too many",
+			func(b *books) { b.change("to refund", "SET cr = :v", dynamo.Item{":v": dynamo.Number(29)}) },
+			[]credit.Damage{credit.Overpaid, credit.Unbalanced}},
 		{"a refund of nothing that was charged", func(b *books) {
 			b.put(b.names.Movements, operators(young, credit.Refunded, 1, dynamo.Item{"of": text(string(old))}))
 		}, []credit.Damage{credit.Overpaid, credit.Unbalanced}},
-		{"a refund of no certain charge", func(b *books) { b.put(b.names.Movements, operators(young, credit.Refunded, 1, nil)) }, []credit.Damage{credit.Unbalanced}},
-		{"a ledger of 0 without a wallet", func(b *books) { b.put(b.names.Ledger, item("nobody", young, credit.Released, 1, nil)) }, nil},
+		{"a refund of no certain charge",
+			func(b *books) { b.put(b.names.Movements, operators(young, credit.Refunded, 1, nil)) },
+			[]credit.Damage{credit.Unbalanced}},
+		{"a ledger of 0 without a wallet",
+			func(b *books) { b.put(b.names.Ledger, item("nobody", young, credit.Released, 1, nil)) }, nil},
 		{"a balance of 0", func(b *books) {
 			balance, err := b.Balance(b.t.Context(), "p")
 			b.must(err)
@@ -310,8 +343,8 @@ func both(one, other dynamo.Item) dynamo.Item {
 	return all
 }
 
-// TestVerifyWhileMoving checks that Verify reads a project again that changes between the reads of its wallet and of its
-// ledger, and reports a project that always changes as busy.
+// TestVerifyWhileMoving checks that Verify reads a project again that changes between the reads of its wallet and of
+// its ledger, and reports a project that always changes as busy.
 func TestVerifyWhileMoving(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -332,7 +365,8 @@ func TestVerifyWhileMoving(t *testing.T) {
 			calls, granted := map[string]int{}, 0
 			grant := func() {
 				granted++
-				if err := direct.Grant(context.Background(), movementOf("p", time.Now().AddDate(0, 0, -1), fmt.Sprint(granted), 1)); err != nil {
+				if err := direct.Grant(context.Background(),
+					movementOf("p", time.Now().AddDate(0, 0, -1), fmt.Sprint(granted), 1)); err != nil {
 					t.Error(err)
 				}
 			}

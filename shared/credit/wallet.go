@@ -18,8 +18,8 @@ import (
 	"svcapi/shared/dynamo"
 )
 
-// Movement describes credits that an operator moves. A movement takes effect once, however often it is repeated with the
-// same ID.
+// Movement describes credits that an operator moves. A movement takes effect once, however often it is repeated with
+// the same ID.
 type Movement struct {
 	Project string
 	ID      Key   // generated once with NewKey, and kept for repeats
@@ -62,15 +62,16 @@ func (s *Store) CreateWallet(ctx context.Context, project string) error {
 
 // walletItem reads a wallet consistently, and returns nil where the project has none.
 func (s *Store) walletItem(ctx context.Context, project string) (dynamo.Item, error) {
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.tables.Wallets, Key: walletKey(project), ConsistentRead: aws.Bool(true)})
+	out, err := s.client.GetItem(ctx,
+		&dynamodb.GetItemInput{TableName: &s.tables.Wallets, Key: walletKey(project), ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return nil, fmt.Errorf("credit: read the wallet: %w", err)
 	}
 	return out.Item, nil
 }
 
-// Balance returns the credits that a project can spend: the balance of the wallet, and what leases with several slots have not
-// spent. Reservations of one request count as spent. A project without a wallet has 0 credits.
+// Balance returns the credits that a project can spend: the balance of the wallet, and what leases with several slots
+// have not spent. Reservations of one request count as spent. A project without a wallet has 0 credits.
 func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	item, err := s.walletItem(ctx, project)
 	if err != nil || item == nil {
@@ -79,8 +80,8 @@ func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
 	return s.available(ctx, item)
 }
 
-// available returns the balance of a wallet that was read, with what leases with several slots have not spent. Each lease
-// takes a query.
+// available returns the balance of a wallet that was read, with what leases with several slots have not spent. Each
+// lease takes a query.
 func (s *Store) available(ctx context.Context, item dynamo.Item) (int64, error) {
 	balance, err := dynamo.NumberOf(item["balance"])
 	if err != nil {
@@ -161,9 +162,9 @@ func (m *Movement) entry(state State) Entry {
 	}
 }
 
-// move writes the wallet and the movement's entry in one transaction. Movements are rare, so the transaction hardly disturbs
-// reservations, which are tried again where the transaction turns them away. An entry under the key of a refunded charge keeps
-// the charge from a second refund.
+// move writes the wallet and the movement's entry in one transaction. Movements are rare, so the transaction hardly
+// disturbs reservations, which are tried again where the transaction turns them away. An entry under the key of a
+// refunded charge keeps the charge from a second refund.
 func (s *Store) move(ctx context.Context, m Movement, state State) error {
 	if _, err := ParseKey(string(m.ID)); err != nil {
 		return err
@@ -225,7 +226,8 @@ func (s *Store) creditUpdate(project string, credits int64) *types.Update {
 		UpdateExpression:    aws.String("SET balance = balance + :c, granted = if_not_exists(granted, :none) + :c"),
 		ConditionExpression: aws.String("balance BETWEEN :least AND :most"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":c": dynamo.Number(credits), ":none": dynamo.Number(0), ":least": dynamo.Number(least), ":most": dynamo.Number(most),
+			":c": dynamo.Number(credits), ":none": dynamo.Number(0), ":least": dynamo.Number(least),
+			":most": dynamo.Number(most),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -253,7 +255,8 @@ func walletRefused(project string, state State, credits int64, r types.Cancellat
 }
 
 func outOfRange(state State, credits, free int64) error {
-	return fmt.Errorf("%w: %s of %s credits, and the wallet has %s that no lease holds", ErrOutOfRange, state, Grouped(credits), Grouped(free))
+	return fmt.Errorf("%w: %s of %s credits, and the wallet has %s that no lease holds", ErrOutOfRange, state,
+		Grouped(credits), Grouped(free))
 }
 
 // ValidateAdjustment returns the error with which Adjust refuses so many credits now.

@@ -46,13 +46,15 @@ func TestBounds(t *testing.T) {
 		{store.Adjust, most, true, 1},
 		{store.Adjust, most - 1, false, most},
 	} {
-		if err := move(step.do, step.credits); errors.Is(err, credit.ErrOutOfRange) != step.refused || !step.refused && err != nil {
+		if err := move(step.do, step.credits); errors.Is(err, credit.ErrOutOfRange) != step.refused ||
+			!step.refused && err != nil {
 			t.Errorf("%d credits: %v", step.credits, err)
 		}
 		wantBalance(t, store, step.balance)
 	}
 	for alert, refused := range map[int64]bool{-1: true, 0: false, 1: false, most: false, most + 1: true} {
-		if err := store.SetAlert(t.Context(), "p", alert); errors.Is(err, credit.ErrOutOfRange) != refused || !refused && err != nil {
+		if err := store.SetAlert(t.Context(), "p", alert); errors.Is(err, credit.ErrOutOfRange) != refused ||
+			!refused && err != nil {
 			t.Errorf("an alert at %d: %v", alert, err)
 		}
 	}
@@ -97,7 +99,8 @@ func TestWallet(t *testing.T) {
 	}
 }
 
-// TestLow checks that the pass over reservations reports a wallet below its alert, and none at its alert or without one.
+// TestLow checks that the pass over reservations reports a wallet below its alert, and none at its alert or without
+// one.
 func TestLow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 100)
@@ -106,13 +109,15 @@ func TestLow(t *testing.T) {
 		f.must(f.SetAlert(t.Context(), project, alert))
 	}
 	var low []credit.LowBalance
-	err := f.VisitPending(t.Context(), func(credit.Lease, error) error { return nil }, func(l credit.LowBalance) { low = append(low, l) })
+	err := f.VisitPending(t.Context(), func(credit.Lease, error) error { return nil },
+		func(l credit.LowBalance) { low = append(low, l) })
 	if err != nil || fmt.Sprint(low) != "[{below 100 101}]" {
 		t.Errorf("%v, %v", low, err)
 	}
 }
 
-// TestVisitPending checks that the reservations of a wallet come oldest first, and that the first error of visit ends the pass.
+// TestVisitPending checks that the reservations of a wallet come oldest first, and that the first error of visit ends
+// the pass.
 func TestVisitPending(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, 100)
@@ -135,8 +140,8 @@ func TestVisitPending(t *testing.T) {
 	}
 }
 
-// TestVisitUnreadable checks that VisitPending names each wallet that cannot be read, whatever is wrong with the wallet, that
-// other wallets are visited all the same, and that an error of visit about such a wallet ends the pass.
+// TestVisitUnreadable checks that VisitPending names each wallet that cannot be read, whatever is wrong with the
+// wallet, that other wallets are visited all the same, and that an error of visit about such a wallet ends the pass.
 func TestVisitUnreadable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 100)
@@ -165,18 +170,21 @@ func TestVisitUnreadable(t *testing.T) {
 			visited++
 			return nil
 		}
-		id, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "credit: wallet "), "credit: lease nonsense of "), ": ")
+		id, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "credit: wallet "),
+			"credit: lease nonsense of "), ": ")
 		named = append(named, id)
 		return nil
 	}, func(low credit.LowBalance) { lows = append(lows, low.Project) })
 	slices.Sort(named)
-	if want := slices.Sorted(maps.Keys(broken)); err != nil || !slices.Equal(named, want) || visited != 1 || !slices.Equal(lows, []string{"p"}) {
+	if want := slices.Sorted(maps.Keys(broken)); err != nil || !slices.Equal(named, want) || visited != 1 ||
+		!slices.Equal(lows, []string{"p"}) {
 		t.Errorf("%q, %v; want %q; %d reservations, low %q", named, err, want, visited, lows)
 	}
 	for id := range broken {
 		f.drop(f.names.Wallets, dynamo.Item{"pk": dynamo.Text(id)})
 	}
-	f.put(f.names.Wallets, dynamo.Item{"pk": dynamo.Text("p"), "pending": number, "balance": dynamo.Number(0), "alert": number})
+	f.put(f.names.Wallets, dynamo.Item{"pk": dynamo.Text("p"), "pending": number,
+		"balance": dynamo.Number(0), "alert": number})
 	stop := errors.New("stop")
 	for _, want := range []error{stop, nil} {
 		low := 0

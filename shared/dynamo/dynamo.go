@@ -1,5 +1,5 @@
-// Package dynamo creates the clients of DynamoDB and of the other AWS services, reads and creates items, and repeats writes.
-// The clients serve conditional writes from a process that Lambda freezes between requests.
+// Package dynamo creates the clients of DynamoDB and of the other AWS services, reads and creates items, and repeats
+// writes. The clients serve conditional writes from a process that Lambda freezes between requests.
 package dynamo
 
 import (
@@ -71,8 +71,8 @@ func (c wholeBody) Do(request *http.Request) (*http.Response, error) {
 
 // Retryer tries a call up to Attempts times. The pause between two attempts is random and grows from a quarter of
 // backoff up to backoff. The retryer has no budget, because an outage would use up the budget and more writes would be
-// uncertain. In addition to the SDK, the retryer repeats calls with a truncated response, and writes that conflict with a
-// transaction or that fail for lack of capacity within a transaction.
+// uncertain. In addition to the SDK, the retryer repeats calls with a truncated response, and writes that conflict with
+// a transaction or that fail for lack of capacity within a transaction.
 func Retryer(backoff time.Duration) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
@@ -100,7 +100,8 @@ func retryable(err error) aws.Ternary {
 			})
 		}
 		// A failed condition decides, also beside a conflict.
-		if !failed("ConditionalCheckFailed") && failed("TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError") {
+		if !failed("ConditionalCheckFailed") &&
+			failed("TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError") {
 			return aws.TrueTernary
 		}
 		return aws.UnknownTernary

@@ -31,7 +31,8 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // proxied gives a client made from the environment alone, behind a proxy that decides by attempt
 // number, counted from 1.
-func proxied(t *testing.T, decide func(attempt int64, r *faultproxy.Request) faultproxy.Fault) (*dynamodb.Client, string) {
+func proxied(t *testing.T, decide func(attempt int64,
+	r *faultproxy.Request) faultproxy.Fault) (*dynamodb.Client, string) {
 	t.Helper()
 	_, tables := enginetest.Client(t)
 	var count atomic.Int64
@@ -129,7 +130,8 @@ func TestEndpoints(t *testing.T) {
 	} {
 		for name, value := range map[string]string{
 			"AWS_REGION": "eu-west-1", "AWS_ENDPOINT_URL": test.all, "AWS_ENDPOINT_URL_DYNAMODB": test.dynamodb,
-			"AWS_ENDPOINT_URL_SECRETS_MANAGER": test.secrets, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
+			"AWS_ENDPOINT_URL_SECRETS_MANAGER": test.secrets, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret",
+			"AWS_SESSION_TOKEN": "token",
 		} {
 			t.Setenv(name, value)
 		}
@@ -137,7 +139,8 @@ func TestEndpoints(t *testing.T) {
 		must.Succeed(t, err)
 		for name, cfg := range map[string]aws.Config{"the SDK's": loaded, "ours": dynamo.FromEnvironment()} {
 			who, err := cfg.Credentials.Retrieve(t.Context())
-			if err != nil || who.AccessKeyID != "id" || who.SecretAccessKey != "secret" || who.SessionToken != "token" || cfg.Region != "eu-west-1" {
+			if err != nil || who.AccessKeyID != "id" || who.SecretAccessKey != "secret" || who.SessionToken != "token" ||
+				cfg.Region != "eu-west-1" {
 				t.Errorf("%s: %+v in %s, %v", name, who, cfg.Region, err)
 			}
 			if url := aws.ToString(dynamo.NewClient(cfg).Options().BaseEndpoint); url != test.wantDynamoDB {
@@ -185,14 +188,15 @@ func TestRetryable(t *testing.T) {
 	}
 }
 
-// failing is a DynamoDB that fails the first attempts in turn: t throttles, c conflicts, 5 fails at the server's side, x
-// gives no response, ~ breaks the response off, ! is an error for good.
+// failing is a DynamoDB that fails the first attempts in turn: t throttles, c conflicts, 5 fails at the server's side,
+// x gives no response, ~ breaks the response off, ! is an error for good.
 type failing struct {
 	list  string
 	calls int
 }
 
-func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput,
+	options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	o := dynamodb.Options{Retryer: dynamo.Retryer(time.Microsecond)}
 	for _, option := range options {
 		option(&o)
@@ -204,15 +208,20 @@ func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...fu
 		return &dynamodb.PutItemOutput{}, nil
 	}
 	response := func(status int, err error) error {
-		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err}
+		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
+			Err: err}
 	}
 	reason := func(text string) []types.ThrottlingReason { return []types.ThrottlingReason{{Reason: &text}} }
 	return nil, map[byte]error{
 		't': response(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{}),
-		'h': response(http.StatusBadRequest, &types.ProvisionedThroughputExceededException{ThrottlingReasons: reason("TableWriteKeyRangeThroughputExceeded")}),
-		'H': response(http.StatusBadRequest, &types.ThrottlingException{ThrottlingReasons: reason("IndexWriteKeyRangeThroughputExceeded")}),
-		'R': response(http.StatusBadRequest, &types.RequestLimitExceeded{ThrottlingReasons: reason("TableWriteKeyRangeThroughputExceeded")}),
-		'a': response(http.StatusBadRequest, &types.ThrottlingException{ThrottlingReasons: reason("TableWriteAccountLimitExceeded")}),
+		'h': response(http.StatusBadRequest,
+			&types.ProvisionedThroughputExceededException{ThrottlingReasons: reason("TableWriteKeyRangeThroughputExceeded")}),
+		'H': response(http.StatusBadRequest,
+			&types.ThrottlingException{ThrottlingReasons: reason("IndexWriteKeyRangeThroughputExceeded")}),
+		'R': response(http.StatusBadRequest,
+			&types.RequestLimitExceeded{ThrottlingReasons: reason("TableWriteKeyRangeThroughputExceeded")}),
+		'a': response(http.StatusBadRequest,
+			&types.ThrottlingException{ThrottlingReasons: reason("TableWriteAccountLimitExceeded")}),
 		'c': response(http.StatusBadRequest, &types.TransactionConflictException{}),
 		'5': response(http.StatusInternalServerError, &types.InternalServerError{}),
 		'x': &smithyhttp.RequestSendError{Err: io.ErrUnexpectedEOF},
@@ -221,8 +230,8 @@ func (f *failing) put(_ context.Context, _ *dynamodb.PutItemInput, options ...fu
 	}[f.list[f.calls-1]]
 }
 
-// TestWrite: a write is repeated while DynamoDB turns the write away or fails, and three times without a response. A write
-// that its request may abandon is turned away by a hot key three times.
+// TestWrite: a write is repeated while DynamoDB turns the write away or fails, and three times without a response. A
+// write that its request may abandon is turned away by a hot key three times.
 func TestWrite(t *testing.T) {
 	for _, test := range []struct {
 		faults           string
@@ -246,18 +255,21 @@ func TestWrite(t *testing.T) {
 		f := &failing{list: test.faults}
 		_, ambiguous, err := dynamo.Write(t.Context(), f.put, &dynamodb.PutItemInput{})
 		if ambiguous != test.ambiguous || f.calls != test.calls || (err != nil) != test.fails {
-			t.Errorf("%q: %d ambiguous after %d calls, %v; want %d after %d", test.faults, ambiguous, f.calls, err, test.ambiguous, test.calls)
+			t.Errorf("%q: %d ambiguous after %d calls, %v; want %d after %d", test.faults, ambiguous, f.calls, err,
+				test.ambiguous, test.calls)
 		}
 		f, calls := &failing{list: test.faults}, cmp.Or(test.hotCalls, test.calls)
 		_, ambiguous, err = dynamo.WriteUnlessHot(t.Context(), f.put, &dynamodb.PutItemInput{})
 		if ambiguous != test.ambiguous || f.calls != calls || (err != nil) != (test.fails || test.hotCalls > 0) {
-			t.Errorf("%q, unless hot: %d ambiguous after %d calls, %v; want %d after %d", test.faults, ambiguous, f.calls, err, test.ambiguous, calls)
+			t.Errorf("%q, unless hot: %d ambiguous after %d calls, %v; want %d after %d", test.faults, ambiguous, f.calls,
+				err, test.ambiguous, calls)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	var throttled *types.ProvisionedThroughputExceededException
-	if _, ambiguous, err := dynamo.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); ambiguous != 0 || !errors.As(err, &throttled) {
+	if _, ambiguous, err := dynamo.Write(ctx, (&failing{list: strings.Repeat("t", 1_000_000)}).put, nil); ambiguous != 0 ||
+		!errors.As(err, &throttled) {
 		t.Errorf("without end: %d ambiguous, %v", ambiguous, err)
 	}
 }

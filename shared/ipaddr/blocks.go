@@ -21,9 +21,9 @@ func reachable(prefix string) block   { return block{netip.MustParsePrefix(prefi
 func byProtocol(prefix string) block  { return block{netip.MustParsePrefix(prefix), protocol} }
 func unreachable(prefix string) block { return block{netip.MustParsePrefix(prefix), none} }
 
-// blocks are all rows of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190), with their names
-// and RFCs. The first group is from the IANA IPv4 Address Space Registry and the IANA Internet Protocol Version 6 Address
-// Space registry.
+// blocks are all rows of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190), with their
+// names and RFCs. The first group is from the IANA IPv4 Address Space Registry and the IANA Internet Protocol Version 6
+// Address Space registry.
 var blocks = []block{
 	reachable("0.0.0.0/0"),     // unicast
 	unreachable("224.0.0.0/4"), // Multicast, RFC 5771

@@ -15,8 +15,8 @@ func Parse(text string) (netip.Addr, bool) {
 // Global reports whether an address is globally routable unicast.
 func Global(addr netip.Addr) bool { return find(addr.Unmap().WithZone("")).reach != none }
 
-// Public reports whether an address belongs to one host of the public network. Unlike Global, Public refuses the addresses of
-// a protocol: anycast of relays, translators to IPv4, identifiers.
+// Public reports whether an address belongs to one host of the public network. Unlike Global, Public refuses the
+// addresses of a protocol: anycast of relays, translators to IPv4, identifiers.
 func Public(addr netip.Addr) bool { return addr.Zone() == "" && find(addr.Unmap()).reach == hosts }
 
 // find returns the most specific block of an address, or the zero block for the zero address.

@@ -49,16 +49,23 @@ func TestParse(t *testing.T) {
 func TestGlobal(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1.1.1.1": true, "8.8.8.8": true, "112.134.0.1": true, "45.83.0.1": true, "223.255.255.255": true,
-		"9.255.255.255": true, "11.0.0.0": true, "100.63.255.255": true, "100.128.0.0": true, "172.15.255.255": true, "172.32.0.0": true,
-		"192.0.1.0": true, "192.167.255.255": true, "192.169.0.0": true, "198.17.255.255": true, "198.20.0.0": true,
+		"9.255.255.255": true, "11.0.0.0": true, "100.63.255.255": true, "100.128.0.0": true, "172.15.255.255": true,
+		"172.32.0.0": true,
+		"192.0.1.0":  true, "192.167.255.255": true, "192.169.0.0": true, "198.17.255.255": true, "198.20.0.0": true,
 		"192.0.0.9": true, "192.0.0.10": true, "192.0.0.11": false, "192.88.99.1": false,
-		"10.0.0.1": false, "100.64.0.1": false, "127.0.0.1": false, "169.254.1.1": false, "172.16.0.1": false, "172.31.255.255": false,
-		"192.0.2.1": false, "192.168.0.1": false, "198.18.0.1": false, "198.19.255.255": false, "198.51.100.1": false, "203.0.113.1": false,
-		"224.0.0.1": false, "239.255.255.255": false, "240.0.0.1": false, "255.255.255.255": false, "0.0.0.0": false, "0.1.2.3": false,
-		"2606:4700:4700::1111": true, "2a00:1450::1": true, "2001:4860:4860::8888": true, "2001:1::1": true, "2001:1::4": false,
+		"10.0.0.1": false, "100.64.0.1": false, "127.0.0.1": false, "169.254.1.1": false, "172.16.0.1": false,
+		"172.31.255.255": false,
+		"192.0.2.1":      false, "192.168.0.1": false, "198.18.0.1": false, "198.19.255.255": false, "198.51.100.1": false,
+		"203.0.113.1": false,
+		"224.0.0.1":   false, "239.255.255.255": false, "240.0.0.1": false, "255.255.255.255": false, "0.0.0.0": false,
+		"0.1.2.3":              false,
+		"2606:4700:4700::1111": true, "2a00:1450::1": true, "2001:4860:4860::8888": true, "2001:1::1": true,
+		"2001:1::4":   false,
 		"2001:db8::1": false, "2001::1": false, "2002:102:304::1": false, "3fff::1": false, "3fff:1000::1": true,
-		"::": false, "::1": false, "::ffff:10.0.0.1": false, "::ffff:8.8.8.8": true, "64:ff9b::808:808": true, "64:ff9b:1::1": false,
-		"100::1": false, "4000::1": false, "fc00::1": false, "fd12::1": false, "fe80::1": false, "fec0::1": false, "ff02::1": false, "5f00::1": false,
+		"::": false, "::1": false, "::ffff:10.0.0.1": false, "::ffff:8.8.8.8": true, "64:ff9b::808:808": true,
+		"64:ff9b:1::1": false,
+		"100::1":       false, "4000::1": false, "fc00::1": false, "fd12::1": false, "fe80::1": false, "fec0::1": false,
+		"ff02::1": false, "5f00::1": false,
 	} {
 		if got := Global(netip.MustParseAddr(text)); got != want {
 			t.Errorf("Global(%s) = %v", text, got)

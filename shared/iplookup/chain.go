@@ -52,9 +52,10 @@ func NewChain[T any](cfg Config, table []vendors.Vendor[T], secrets *secret.Cach
 	}
 }
 
-// Accounts returns the accounts of a project's complete integrations in their order. The errors are for the client; a project
-// without a complete integration gets a 422.
-func (c *Chain[T]) Accounts(ctx context.Context, call *api.Call, integrations []project.Integration) ([]upstream.Account, error) {
+// Accounts returns the accounts of a project's complete integrations in their order. The errors are for the client; a
+// project without a complete integration gets a 422.
+func (c *Chain[T]) Accounts(ctx context.Context, call *api.Call,
+	integrations []project.Integration) ([]upstream.Account, error) {
 	spec := func(vendor string) *upstream.Spec {
 		if v := vendors.Find(c.table, vendor); v != nil {
 			return &v.Spec
@@ -79,9 +80,10 @@ type Result[T any] struct {
 	Failed []string // the vendors that failed before, as vendor:class
 }
 
-// Job returns the job that looks an address up along the integrations. The function respond returns data and meta of the
-// response. An address that is not global needs no vendor: its result is the zero Result, and costs nothing. A chain that
-// stops at a vendor that does not know the address has a zero value, too. For any other failure the response is unavailable.
+// Job returns the job that looks an address up along the integrations. The function respond returns data and meta of
+// the response. An address that is not global needs no vendor: its result is the zero Result, and costs nothing. A
+// chain that stops at a vendor that does not know the address has a zero value, too. For any other failure the response
+// is unavailable.
 func (c *Chain[T]) Job(
 	ctx context.Context, call *api.Call, integrations []project.Integration, addr netip.Addr, unavailable *api.Error,
 	respond func(Result[T]) *api.Result,
@@ -111,9 +113,9 @@ func (c *Chain[T]) Job(
 	}}, nil
 }
 
-// Ask looks an address up along the accounts. Ask calls vendors with an open circuit last, and only when the other vendors
-// have failed. The error joins the errors of all vendors; it is vendors.ErrUnknown where the chain stops at a vendor that does not
-// know the address.
+// Ask looks an address up along the accounts. Ask calls vendors with an open circuit last, and only when the other
+// vendors have failed. The error joins the errors of all vendors; it is vendors.ErrUnknown where the chain stops at a
+// vendor that does not know the address.
 func (c *Chain[T]) Ask(ctx context.Context, accounts []upstream.Account, addr netip.Addr) (Result[T], error) {
 	l := lookUp[T]{chain: c, addr: addr}
 	var deferred []upstream.Account
@@ -153,9 +155,10 @@ func (l *lookUp[T]) key(a upstream.Account) cacheKey {
 	return cacheKey{a.Project, a.Integration.ID, a.Integration.Updated.Unix(), l.addr}
 }
 
-// try calls one of the remaining vendors within its share of the remaining time. try reports whether the look-up is done, and
-// whether the circuit is open, so that the vendor was not called. Without breakers try ignores the circuit.
-func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining int, breakers *upstream.Breakers) (done, open bool) {
+// try calls one of the remaining vendors within its share of the remaining time. try reports whether the look-up is
+// done, and whether the circuit is open, so that the vendor was not called. Without breakers try ignores the circuit.
+func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining int,
+	breakers *upstream.Breakers) (done, open bool) {
 	vendor := vendors.Find(l.chain.table, account.Integration.Vendor)
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc

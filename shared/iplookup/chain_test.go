@@ -50,8 +50,10 @@ func newFixture(continues bool, seconds int) *fixture {
 	var table []vendors.Vendor[string]
 	for i, p := range []*fakeVendor{t.a, t.b, t.c} {
 		name := string(rune('a' + i))
-		table = append(table, vendors.Vendor[string]{Spec: upstream.Spec{Name: name, Endpoint: "https://" + name}, Ask: p.ask, Uncached: name == "c"})
-		t.accounts = append(t.accounts, upstream.Account{Project: "p", Integration: project.Integration{ID: name, Vendor: name}})
+		table = append(table, vendors.Vendor[string]{Spec: upstream.Spec{Name: name, Endpoint: "https://" + name}, Ask: p.ask,
+			Uncached: name == "c"})
+		t.accounts = append(t.accounts,
+			upstream.Account{Project: "p", Integration: project.Integration{ID: name, Vendor: name}})
 	}
 	t.Chain = NewChain(Config{CacheSeconds: seconds}, table, nil)
 	t.ContinueOnUnknown = continues
@@ -79,7 +81,8 @@ func TestChain(t *testing.T) {
 		{"the third has a result", true, refused, broken, nil, "c", "a:not_sent b:unusable_response", nil},
 		{"none has a result", true, refused, broken, refused, "c", "a:not_sent b:unusable_response c:not_sent", broken},
 		{"unknown to the first, asked on", true, vendors.ErrUnknown, nil, nil, "b", "a:unknown", nil},
-		{"unknown to all", true, vendors.ErrUnknown, vendors.ErrUnknown, vendors.ErrUnknown, "c", "a:unknown b:unknown c:unknown", vendors.ErrUnknown},
+		{"unknown to all", true, vendors.ErrUnknown, vendors.ErrUnknown, vendors.ErrUnknown, "c",
+			"a:unknown b:unknown c:unknown", vendors.ErrUnknown},
 		{"unknown to the first, not asked on", false, vendors.ErrUnknown, nil, nil, "a", "", vendors.ErrUnknown},
 		{"unknown to the second", false, refused, vendors.ErrUnknown, nil, "b", "a:not_sent", vendors.ErrUnknown},
 	} {
@@ -87,7 +90,8 @@ func TestChain(t *testing.T) {
 			b := newFixture(c.continues, 0)
 			b.a.err, b.b.err, b.c.err = c.a, c.b, c.c
 			result, err := b.Ask(t.Context(), b.accounts, address)
-			if result.Vendor != c.vendor || strings.Join(result.Failed, " ") != c.failed || (err == nil) != (c.err == nil) || !errors.Is(err, c.err) {
+			if result.Vendor != c.vendor || strings.Join(result.Failed, " ") != c.failed || (err == nil) != (c.err == nil) ||
+				!errors.Is(err, c.err) {
 				t.Errorf("%+v, %v", result, err)
 			}
 			if err == nil && result.Value != "value" {
@@ -190,7 +194,8 @@ func TestTimeIsShared(t *testing.T) {
 	})
 }
 
-// TestCache: the cache is short, for one project and its unchanged integration (docs/decisions/look-ups.md#lookup-cache).
+// TestCache: the cache is short, for one project and its unchanged integration
+// (docs/decisions/look-ups.md#lookup-cache).
 func TestCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFixture(true, 60)
@@ -244,7 +249,8 @@ func TestCache(t *testing.T) {
 
 func TestAccounts(t *testing.T) {
 	b, call := newFixture(true, 0), &api.Call{Project: &project.Project{ID: "p"}}
-	for _, in := range [][]project.Integration{nil, {{Vendor: "nobody"}}, {{Vendor: "a", Settings: map[string]string{"endpoint": "http://a"}}}} {
+	for _, in := range [][]project.Integration{nil, {{Vendor: "nobody"}},
+		{{Vendor: "a", Settings: map[string]string{"endpoint": "http://a"}}}} {
 		_, err := b.Accounts(t.Context(), call, in)
 		var e *api.Error
 		if !errors.As(err, &e) || e.Code != api.CodeProviderSelection {

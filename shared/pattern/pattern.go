@@ -1,4 +1,5 @@
-// Package pattern compiles regular expressions when they are first used, so that no function compiles them at its start.
+// Package pattern compiles regular expressions when they are first used, so that no function compiles them at its
+// start.
 package pattern
 
 import (

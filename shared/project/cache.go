@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	// ErrUnauthorized is the error for credentials that are missing, unknown, wrong, inactive or of another environment, so
-	// that the caller cannot distinguish these cases (docs/decisions/requests.md#credentials).
+	// ErrUnauthorized is the error for credentials that are missing, unknown, wrong, inactive or of another environment,
+	// so that the caller cannot distinguish these cases (docs/decisions/requests.md#credentials).
 	ErrUnauthorized = errors.New("credentials are missing, invalid, inactive or of another environment")
 	// ErrWrongSecret is an active credential's ErrUnauthorized (docs/decisions/requests.md#guessing).
 	ErrWrongSecret = fmt.Errorf("%w", ErrUnauthorized)
@@ -59,12 +59,12 @@ func NewCache(store *Store, ttl time.Duration) *Cache {
 	}
 }
 
-// Authenticate finds the project and environment of a request from its headers: X-API-KEY, X-API-SECRET and X-ENV as the
-// client sent them. Authenticate returns ErrUnauthorized, ErrWrongSecret or the failure of a read. Callers share the
-// record and do not change it.
+// Authenticate finds the project and environment of a request from its headers: X-API-KEY, X-API-SECRET and X-ENV as
+// the client sent them. Authenticate returns ErrUnauthorized, ErrWrongSecret or the failure of a read. Callers share
+// the record and do not change it.
 //
-// Before a refusal Authenticate reads a record older than a second again, so that a new secret works within about a second.
-// A text that cannot be a client ID costs no read, and an unknown client ID at most one while it is cached.
+// Before a refusal Authenticate reads a record older than a second again, so that a new secret works within about a
+// second. A text that cannot be a client ID costs no read, and an unknown client ID at most one while it is cached.
 func (c *Cache) Authenticate(ctx context.Context, clientID, secret, env string) (*Record, Environment, error) {
 	environment, ok := ParseEnvironment(env)
 	if !ok || secret == "" {

@@ -32,13 +32,15 @@ func newFixture(t *testing.T) *fixture {
 	b := &fixture{clock: clocktest.New()}
 	counted := dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-				b.reads.Add(1)
-				if b.fail.Load() {
-					return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no response")
-				}
-				return next.HandleInitialize(ctx, in)
-			}), middleware.Before)
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count",
+				func(ctx context.Context, in middleware.InitializeInput,
+					next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+					b.reads.Add(1)
+					if b.fail.Load() {
+						return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no response")
+					}
+					return next.HandleInitialize(ctx, in)
+				}), middleware.Before)
 		})
 	})
 	b.store = NewStore(client, tables.Projects)
@@ -68,8 +70,8 @@ func (b *fixture) expect(t *testing.T, what, clientID, secret, env string, want 
 	return rec
 }
 
-// TestAuthenticate checks that credentials which are missing, invalid, inactive or of another environment get one and the
-// same error (docs/decisions/requests.md#credentials).
+// TestAuthenticate checks that credentials which are missing, invalid, inactive or of another environment get one and
+// the same error (docs/decisions/requests.md#credentials).
 func TestAuthenticate(t *testing.T) {
 	b := newFixture(t)
 	create(t, b.store, Project{ID: "acme"})
@@ -161,8 +163,8 @@ func TestChangesTakeEffect(t *testing.T) {
 	b.expect(t, "revoked, and the clock is set back", other, otherSecret, "", ErrUnauthorized, 1)
 }
 
-// TestUnknownSince checks that a read which began before a request arrived does not prove that the request's client ID is
-// unknown: the credential may be newer than the read.
+// TestUnknownSince checks that a read which began before a request arrived does not prove that the request's client ID
+// is unknown: the credential may be newer than the read.
 func TestUnknownSince(t *testing.T) {
 	b := newFixture(t)
 	create(t, b.store, Project{ID: "acme"})
@@ -202,7 +204,8 @@ func TestFailedRead(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := b.Authenticate(ctx, "svc_gone_aaaaaaaa", "x", ""); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnauthorized) {
+	if _, _, err := b.Authenticate(ctx, "svc_gone_aaaaaaaa", "x", ""); err != nil && !errors.Is(err, context.Canceled) &&
+		!errors.Is(err, ErrUnauthorized) {
 		t.Errorf("a request that ended: %v", err)
 	}
 }

@@ -22,8 +22,8 @@ var (
 // clientIDTail is the length of the text that distinguishes a project's client IDs.
 const clientIDTail = 8
 
-// reserved are the words that mean more than one project, or the service itself: the secrets of the service's own vendor
-// accounts have the owner "managed" (docs/decisions/operating.md#reserved-names).
+// reserved are the words that mean more than one project, or the service itself: the secrets of the service's own
+// vendor accounts have the owner "managed" (docs/decisions/operating.md#reserved-names).
 var reserved = []string{string(Managed), "all", "*"}
 
 // HasIDForm reports whether a text is 3 to 32 of a-z, 0-9 and "-".
@@ -61,7 +61,8 @@ func newSecret() string {
 // DigestSecret returns the SHA-256 of a client secret, which is stored in the secret's place.
 func DigestSecret(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
-// accepts reports whether the secret is one of the live ones. accepts takes the same time for each of them, and for none.
+// accepts reports whether the secret is one of the live ones. accepts takes the same time for each of them, and for
+// none.
 func (c *Credential) accepts(digest [32]byte) bool {
 	match := 0
 	for i := range c.Secrets {

@@ -27,14 +27,19 @@ func FuzzItems(f *testing.F) {
 		}
 		at := time.Unix(int64(seconds), 0).UTC()
 		want := Record{
-			Project: Project{ID: id, Name: name, Paused: yes, Limit: RateLimit{int(number), time.Duration(seconds) * time.Second}, Trial: !yes,
+			Project: Project{ID: id, Name: name, Paused: yes,
+				Limit: RateLimit{int(number), time.Duration(seconds) * time.Second}, Trial: !yes,
 				TrialDestinations: []string{destination, name}, Created: at, Closed: at, version: number,
-				Limits: Limits{[]RecipientLimit{{int(number), time.Duration(seconds) * time.Second}, {1, Day}}, number, int64(seconds)}, hashKey: []byte(name)},
-			Credentials: []Credential{{ClientID: name, Environment: Production, Active: yes, Secrets: []SecretDigest{{DigestSecret(name), at}, {DigestSecret(id), at}}}},
-			Integrations: []Integration{{ID: IntegrationID(Development, SMS, destination), Kind: SMS, Environment: Development, Vendor: destination, Mode: BYOK, Active: yes,
+				Limits: Limits{[]RecipientLimit{{int(number), time.Duration(seconds) * time.Second}, {1, Day}}, number,
+					int64(seconds)}, hashKey: []byte(name)},
+			Credentials: []Credential{{ClientID: name, Environment: Production, Active: yes,
+				Secrets: []SecretDigest{{DigestSecret(name), at}, {DigestSecret(id), at}}}},
+			Integrations: []Integration{{ID: IntegrationID(Development, SMS, destination), Kind: SMS, Environment: Development,
+				Vendor: destination, Mode: BYOK, Active: yes,
 				Priority: int(seconds), Settings: map[string]string{name: id}, Updated: at}},
 		}
-		got, err := decode([]item{projectItem(&want.Project), credentialItem(id, &want.Credentials[0]), integrationItem(id, &want.Integrations[0])})
+		got, err := decode([]item{projectItem(&want.Project), credentialItem(id, &want.Credentials[0]),
+			integrationItem(id, &want.Integrations[0])})
 		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
@@ -44,8 +49,10 @@ func FuzzItems(f *testing.F) {
 // A client ID matches one pattern and names one project.
 func FuzzClientID(f *testing.F) {
 	for _, id := range []string{
-		"svc_acme_aaaaaaaa", "svc_acme-2_a2345672", "svc_acme_localdev", "svc_a_aaaaaaaa", "svc_ab_abcdefgh", "svc_acme_aaaaaaa1",
-		"svc_acme_abcdefg", "svc_acme_aaaaaaaa\n", "SVC_acme_aaaaaaaa", "svc__aaaaaaaa", "svc_acmé_aaaaaaaa", "svc_ac#e_abcdefgh", "",
+		"svc_acme_aaaaaaaa", "svc_acme-2_a2345672", "svc_acme_localdev", "svc_a_aaaaaaaa", "svc_ab_abcdefgh",
+		"svc_acme_aaaaaaa1",
+		"svc_acme_abcdefg", "svc_acme_aaaaaaaa\n", "SVC_acme_aaaaaaaa", "svc__aaaaaaaa", "svc_acmé_aaaaaaaa",
+		"svc_ac#e_abcdefgh", "",
 		"svc_managed_aaaaaaaa", "svc_all_aaaaaaaa", "svc_managed-1_aaaaaaaa",
 		"svc_" + strings.Repeat("a", 32) + "_abcdefgh", "svc_" + strings.Repeat("a", 33) + "_abcdefgh",
 	} {
@@ -68,7 +75,8 @@ func FuzzClientID(f *testing.F) {
 // (docs/decisions/requests.md#environments).
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{
-		"0771234567", "+94771234567", "0771234567\n", "٠٧٧١٢٣٤٥٦٧", "94771234567", "", "dev", "development", "DEV", "prod", "production",
+		"0771234567", "+94771234567", "0771234567\n", "٠٧٧١٢٣٤٥٦٧", "94771234567", "", "dev", "development", "DEV", "prod",
+		"production",
 		"PRODUCTION", "staging", " dev", "developmen", "prod\x00", "ſ", "K",
 	} {
 		f.Add(s)
@@ -81,7 +89,8 @@ func FuzzNames(f *testing.F) {
 				t.Errorf("%q: %q, %q, %q", s, normal, again, other)
 			}
 		}
-		known := map[string]Environment{"": Development, "dev": Development, "development": Development, "prod": Production, "production": Production}
+		known := map[string]Environment{"": Development, "dev": Development, "development": Development, "prod": Production,
+			"production": Production}
 		want, named := known[strings.ToLower(s)]
 		if env, ok := ParseEnvironment(s); ok != named || env != want {
 			t.Errorf("%q: %q, %v", s, env, ok)

@@ -66,7 +66,8 @@ func integrationItem(projectID string, i *Integration) item {
 	return i.fields().item(projectID, sortIntegration+string(i.Environment)+"#"+string(i.Kind)+"#"+i.Vendor)
 }
 
-// decode returns the record that the items of a project's partition form, or nil where the project's own item is missing.
+// decode returns the record that the items of a project's partition form, or nil where the project's own item is
+// missing.
 func decode(items []item) (rec *Record, err error) {
 	var all Record
 	for _, it := range items {

@@ -89,8 +89,8 @@ type Project struct {
 	Created           time.Time // in UTC, to the second
 	Closed            time.Time // in UTC, to the second; zero for a project that is not closed
 
-	// hashKey is the random key of the hashes that RecipientID and TenantID return, from which Cipher derives others. It never
-	// changes.
+	// hashKey is the random key of the hashes that RecipientID and TenantID return, from which Cipher derives others. It
+	// never changes.
 	hashKey []byte
 	// version counts the changes of the record. A change fails where the version has changed since the read.
 	version int64
@@ -112,8 +112,8 @@ type RecipientLimit struct {
 // RecipientID returns a phone number's keyed hash (RFC 2104) for counters (docs/decisions/requests.md#recipient-limit).
 func (p *Project) RecipientID(number string) string { return p.hash(number) }
 
-// TenantID returns the keyed hash of the project's ID, which is no phone number: 32 letters and digits that Lambda takes as a
-// tenant ID and writes into its logs (docs/decisions/pdf.md#pdf-isolation).
+// TenantID returns the keyed hash of the project's ID, which is no phone number: 32 letters and digits that Lambda
+// takes as a tenant ID and writes into its logs (docs/decisions/pdf.md#pdf-isolation).
 func (p *Project) TenantID() string { return p.hash(p.ID) }
 
 // Cipher returns a cipher with a key of the project for one purpose (RFC 5869). Each encryption takes a random nonce.

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestNewCredential checks that a new client ID names its project, and that a secret is random. FuzzClientID has the pattern.
+// TestNewCredential checks that a new client ID names its project, and that a secret is random. FuzzClientID has the
+// pattern.
 func TestNewCredential(t *testing.T) {
 	id := NewID()
 	if got, ok := ParseClientID(newClientID(id)); !ok || got != id || len(id) != 12 {

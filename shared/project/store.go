@@ -21,7 +21,8 @@ import (
 	"svcapi/shared/pattern"
 )
 
-// The reasons to refuse a change. The errors of a Store wrap one of them where it applies, with a text for the operator.
+// The reasons to refuse a change. The errors of a Store wrap one of them where it applies, with a text for the
+// operator.
 var (
 	ErrNotFound   = errors.New("not found")
 	ErrExists     = errors.New("exists already")
@@ -97,7 +98,8 @@ func (s *Store) CreateProject(ctx context.Context, p Project, integrations ...In
 		p.ID = NewID()
 	}
 	if !ValidID(p.ID) {
-		return Project{}, fmt.Errorf("project ID %q (3 to 32 of a-z, 0-9 and -, not %s): %w", p.ID, strings.Join(reserved, ", "), ErrInvalid)
+		return Project{}, fmt.Errorf("project ID %q (3 to 32 of a-z, 0-9 and -, not %s): %w", p.ID,
+			strings.Join(reserved, ", "), ErrInvalid)
 	}
 	p.Created = now()
 	p.version = 1
@@ -124,7 +126,8 @@ func (s *Store) CreateProject(ctx context.Context, p Project, integrations ...In
 	return p, nil
 }
 
-// Update changes a project that is not closed: its name, its pause, its limits or its trial. Update returns the stored project.
+// Update changes a project that is not closed: its name, its pause, its limits or its trial. Update returns the stored
+// project.
 func (s *Store) Update(ctx context.Context, projectID string, edit func(*Project)) (changed Project, err error) {
 	err = s.change(ctx, projectID, func(rec *Record) ([]item, error) {
 		edit(&rec.Project)
@@ -165,14 +168,15 @@ func NewCredential(projectID string, env Environment) (c Credential, secret stri
 }
 
 // IssueCredential creates and stores a credential.
-func (s *Store) IssueCredential(ctx context.Context, projectID string, env Environment) (clientID, secret string, err error) {
+func (s *Store) IssueCredential(ctx context.Context, projectID string,
+	env Environment) (clientID, secret string, err error) {
 	c, secret := NewCredential(projectID, env)
 	return c.ClientID, secret, s.AddCredential(ctx, projectID, c)
 }
 
-// RotateCredential adds a second live secret to a credential and returns that secret. RotateCredential returns ErrRotating
-// for a credential with two live secrets, because the client may use the older one; with replace, the new secret takes the
-// place of the newer of the two.
+// RotateCredential adds a second live secret to a credential and returns that secret. RotateCredential returns
+// ErrRotating for a credential with two live secrets, because the client may use the older one; with replace, the new
+// secret takes the place of the newer of the two.
 func (s *Store) RotateCredential(ctx context.Context, clientID string, replace bool) (secret string, err error) {
 	secret = newSecret()
 	added := SecretDigest{Digest: DigestSecret(secret), Created: now()}
@@ -213,9 +217,10 @@ func (s *Store) PutIntegration(ctx context.Context, projectID string, integratio
 	return s.EditIntegrations(ctx, projectID, func(*Record) ([]Integration, error) { return integrations, nil })
 }
 
-// EditIntegrations stores or replaces the integrations that edit returns for the project's record, all or none. Where another
-// change of the project comes first, EditIntegrations calls edit again with the new record.
-func (s *Store) EditIntegrations(ctx context.Context, projectID string, edit func(*Record) ([]Integration, error)) error {
+// EditIntegrations stores or replaces the integrations that edit returns for the project's record, all or none. Where
+// another change of the project comes first, EditIntegrations calls edit again with the new record.
+func (s *Store) EditIntegrations(ctx context.Context, projectID string,
+	edit func(*Record) ([]Integration, error)) error {
 	return s.change(ctx, projectID, func(rec *Record) ([]item, error) {
 		integrations, err := edit(rec)
 		if err != nil {
@@ -292,9 +297,9 @@ const ReopenFor = 30 * 24 * time.Hour
 // maxChanges bounds the items of one change: DynamoDB accepts 100 in a transaction, with that of the project.
 const maxChanges = 99
 
-// Close ends all access of a project: no credentials authenticate, the credentials are revoked, and the integrations are
-// inactive and without settings. The trial destinations are removed. The record stays, so that no other project gets the ID.
-// Close may be repeated: the time of the first closing stays.
+// Close ends all access of a project: no credentials authenticate, the credentials are revoked, and the integrations
+// are inactive and without settings. The trial destinations are removed. The record stays, so that no other project
+// gets the ID. Close may be repeated: the time of the first closing stays.
 func (s *Store) Close(ctx context.Context, projectID string) (closed Project, err error) {
 	for more := true; more && err == nil; {
 		err = s.rewrite(ctx, projectID, func(rec *Record) (items []item, err error) {
@@ -321,8 +326,8 @@ func (s *Store) Close(ctx context.Context, projectID string) (closed Project, er
 	return closed, err
 }
 
-// Reopen ends the closing of a project, and returns ErrClosed for a project that was closed more than ReopenFor ago. The
-// credentials stay revoked, and the integrations inactive.
+// Reopen ends the closing of a project, and returns ErrClosed for a project that was closed more than ReopenFor ago.
+// The credentials stay revoked, and the integrations inactive.
 func (s *Store) Reopen(ctx context.Context, projectID string) (open Project, err error) {
 	err = s.rewrite(ctx, projectID, func(rec *Record) ([]item, error) {
 		if until := rec.Closed.Add(ReopenFor); !rec.Closed.IsZero() && now().After(until) {
@@ -421,10 +426,11 @@ const (
 	maxMessages     = 1_000_000
 	maxDaily        = 1_000_000_000_000_000
 
-	// Day is the window of the daily limits. Each recipient window divides a day, so that one item a day counts all windows.
+	// Day is the window of the daily limits. Each recipient window divides a day, so that one item a day counts all
+	// windows.
 	Day = 24 * time.Hour
-	// leastRecipientWindow bounds the counters of a number's item, one for each window of a day: 1,440 are some 20 KB. A write
-	// costs by the size of its item, which must not reach 400 KB.
+	// leastRecipientWindow bounds the counters of a number's item, one for each window of a day: 1,440 are some 20 KB. A
+	// write costs by the size of its item, which must not reach 400 KB.
 	leastRecipientWindow = time.Minute
 	// hashKeySize is the length of a hashKey, that of a SHA-256 (RFC 2104, section 3).
 	hashKeySize = 32
@@ -435,7 +441,8 @@ var (
 	settingPattern = pattern.New(`^[a-z0-9_]+$`)
 )
 
-// validated validates a project, except for its ID, and returns the project with its destinations in their normal format.
+// validated validates a project, except for its ID, and returns the project with its destinations in their normal
+// format.
 func validated(p Project) (Project, error) {
 	switch {
 	case p.Name == "" || len(p.Name) > maxName || strings.ContainsFunc(p.Name, unprintable):
@@ -450,7 +457,8 @@ func validated(p Project) (Project, error) {
 	if err := p.Limits.validate(); err != nil {
 		return Project{}, err
 	}
-	p.Limits.Recipients = slices.SortedFunc(slices.Values(p.Limits.Recipients), func(a, b RecipientLimit) int { return cmp.Compare(a.Window, b.Window) })
+	p.Limits.Recipients = slices.SortedFunc(slices.Values(p.Limits.Recipients),
+		func(a, b RecipientLimit) int { return cmp.Compare(a.Window, b.Window) })
 	normal := make([]string, 0, len(p.TrialDestinations))
 	for _, d := range p.TrialDestinations {
 		n, ok := NormalNumber(d)
@@ -480,7 +488,8 @@ func (l Limits) validate() error {
 		case r.Messages < 1 || r.Messages > maxMessages:
 			return invalid("limit of %d messages to one number (1 to %d)", r.Messages, maxMessages)
 		case r.Window < leastRecipientWindow || r.Window%time.Second != 0 || Day%r.Window != 0:
-			return invalid("window of %s (at least %s, in whole seconds that divide 24h, such as 10m, 1h or 24h)", r.Window, leastRecipientWindow)
+			return invalid("window of %s (at least %s, in whole seconds that divide 24h, such as 10m, 1h or 24h)",
+				r.Window, leastRecipientWindow)
 		case windows[r.Window]:
 			return invalid("two limits for a window of %s", r.Window)
 		}

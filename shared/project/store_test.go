@@ -65,7 +65,8 @@ func load(t *testing.T, s *Store, id string) *Record {
 // TestRecord writes everything that a record holds and reads it back.
 func TestRecord(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
-	p := create(t, s, Project{ID: "acme", Name: "Acme Ltd", Trial: true, TrialDestinations: []string{"0771234567", "+94771234567"}})
+	p := create(t, s, Project{ID: "acme", Name: "Acme Ltd", Trial: true,
+		TrialDestinations: []string{"0771234567", "+94771234567"}})
 	if len(p.TrialDestinations) != 1 || p.TrialDestinations[0] != "+94771234567" || p.Created.IsZero() {
 		t.Errorf("created %+v", p)
 	}
@@ -84,7 +85,8 @@ func TestRecord(t *testing.T) {
 		t.Errorf("project %+v, want %+v", rec.Project, p)
 	}
 	c := rec.Credential(clientID)
-	if c == nil || !c.Active || c.Environment != Production || len(c.Secrets) != 1 || !c.accepts(DigestSecret(secret)) || c.accepts(DigestSecret(secret+"x")) {
+	if c == nil || !c.Active || c.Environment != Production || len(c.Secrets) != 1 || !c.accepts(DigestSecret(secret)) ||
+		c.accepts(DigestSecret(secret+"x")) {
 		t.Errorf("credential %+v", c)
 	}
 	got := rec.Integration(Production, SMS, "quicksend")
@@ -102,7 +104,8 @@ func TestRecord(t *testing.T) {
 		t.Error(err)
 	}
 	rec = load(t, s, "acme")
-	if !rec.Paused || rec.Limit != (RateLimit{7, time.Hour}) || rec.Trial || len(rec.TrialDestinations) != 0 || len(rec.Credentials) != 1 {
+	if !rec.Paused || rec.Limit != (RateLimit{7, time.Hour}) || rec.Trial || len(rec.TrialDestinations) != 0 ||
+		len(rec.Credentials) != 1 {
 		t.Errorf("after the changes: %+v", rec)
 	}
 	if list := value[[]Project](t)(s.ListProjects(ctx)); len(list) != 2 || list[0].ID != "acme" || list[1].ID != "other" {
@@ -125,7 +128,8 @@ func TestLimits(t *testing.T) {
 	set := func(edit func(*Project)) Project {
 		t.Helper()
 		changed := value[Project](t)(s.Update(ctx, "acme", edit))
-		if stored := load(t, s, "acme").Project; fmt.Sprint(stored.Limits) != fmt.Sprint(changed.Limits) || stored.RecipientID("n") != changed.RecipientID("n") {
+		if stored := load(t, s, "acme").Project; fmt.Sprint(stored.Limits) != fmt.Sprint(changed.Limits) ||
+			stored.RecipientID("n") != changed.RecipientID("n") {
 			t.Errorf("stored %+v, want %+v", stored, changed)
 		}
 		return changed
@@ -133,7 +137,8 @@ func TestLimits(t *testing.T) {
 	first := set(func(p *Project) {
 		p.Limits = Limits{Recipients: []RecipientLimit{day20, tenMinutes}, DailyCredits: 7, DailyUnits: 8}
 	})
-	if !reflect.DeepEqual(first.Limits, Limits{[]RecipientLimit{tenMinutes, day20}, 7, 8}) || first.Limit != limit || len(first.hashKey) != hashKeySize {
+	if !reflect.DeepEqual(first.Limits, Limits{[]RecipientLimit{tenMinutes, day20}, 7, 8}) || first.Limit != limit ||
+		len(first.hashKey) != hashKeySize {
 		t.Errorf("%+v", first)
 	}
 	none := set(func(p *Project) { p.Limit.Requests, p.Limits = 9, Limits{} })
@@ -142,11 +147,13 @@ func TestLimits(t *testing.T) {
 	}
 	again := set(func(p *Project) { p.Limits.Recipients = []RecipientLimit{day20} })
 	other := create(t, s, Project{ID: "other", Limits: again.Limits})
-	if a, b := first.RecipientID("n"), again.RecipientID("n"); a != b || a == first.RecipientID("m") || a == other.RecipientID("n") || len(a) != 32 {
+	if a, b := first.RecipientID("n"), again.RecipientID("n"); a != b || a == first.RecipientID("m") ||
+		a == other.RecipientID("n") || len(a) != 32 {
 		t.Errorf("hashes %q, %q, %q", a, b, other.RecipientID("n"))
 	}
 	other.ID = again.ID // one ID under two keys
-	if a, b := again.TenantID(), other.TenantID(); a != first.TenantID() || a == b || len(a) != 32 || strings.Contains(a, again.ID) {
+	if a, b := again.TenantID(), other.TenantID(); a != first.TenantID() || a == b || len(a) != 32 ||
+		strings.Contains(a, again.ID) {
 		t.Errorf("tenants %q, %q", a, b)
 	}
 }
@@ -188,31 +195,43 @@ func TestRefusals(t *testing.T) {
 		"window of 7 minutes": {project(func(p *Project) {
 			p.Limits.Recipients = []RecipientLimit{{1, 7 * time.Minute}}
 		}), ErrInvalid},
-		"two days":           {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{1, 48 * time.Hour}} }), ErrInvalid},
-		"part of a second":   {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{1, 67500 * time.Millisecond}} }), ErrInvalid},
-		"less than a minute": {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{1, 30 * time.Second}} }), ErrInvalid},
-		"no message":         {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{0, time.Hour}} }), ErrInvalid},
-		"one window twice":   {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{1, time.Hour}, {2, time.Hour}} }), ErrInvalid},
-		"six windows":        {project(func(p *Project) { p.Limits.Recipients = make([]RecipientLimit, 6) }), ErrInvalid},
-		"negative credits":   {project(func(p *Project) { p.Limits.DailyCredits = -1 }), ErrInvalid},
-		"endless units":      {project(func(p *Project) { p.Limits.DailyUnits = maxDaily + 1 }), ErrInvalid},
-		"bad destination":    {project(func(p *Project) { p.TrialDestinations = []string{"12"} }), ErrInvalid},
-		"bad kind":           {put(func(i *Integration) { i.Kind = "fax" }), ErrInvalid},
-		"bad environment":    {put(func(i *Integration) { i.Environment = "staging" }), ErrInvalid},
-		"bad mode":           {put(func(i *Integration) { i.Mode = "free" }), ErrInvalid},
-		"bad vendor":         {put(func(i *Integration) { i.Vendor = "a#b" }), ErrInvalid},
-		"bad priority":       {put(func(i *Integration) { i.Priority = -1 }), ErrInvalid},
-		"bad setting":        {put(func(i *Integration) { i.Settings = map[string]string{"a b": ""} }), ErrInvalid},
-		"long setting":       {put(func(i *Integration) { i.Settings = map[string]string{"a": strings.Repeat("x", 2000)} }), ErrInvalid},
-		"no project":         {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
-		"pause nobody":       {func() error { _, err := s.Update(ctx, "nobody", pause); return err }, ErrNotFound},
-		"no credential":      {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
-		"no client ID":       {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
+		"two days": {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{1, 48 * time.Hour}} }),
+			ErrInvalid},
+		"part of a second": {project(func(p *Project) {
+			p.Limits.Recipients = []RecipientLimit{{1,
+				67500 * time.Millisecond}}
+		}), ErrInvalid},
+		"less than a minute": {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{1, 30 * time.Second}} }),
+			ErrInvalid},
+		"no message": {project(func(p *Project) { p.Limits.Recipients = []RecipientLimit{{0, time.Hour}} }),
+			ErrInvalid},
+		"one window twice": {project(func(p *Project) {
+			p.Limits.Recipients = []RecipientLimit{{1, time.Hour},
+				{2, time.Hour}}
+		}), ErrInvalid},
+		"six windows":      {project(func(p *Project) { p.Limits.Recipients = make([]RecipientLimit, 6) }), ErrInvalid},
+		"negative credits": {project(func(p *Project) { p.Limits.DailyCredits = -1 }), ErrInvalid},
+		"endless units":    {project(func(p *Project) { p.Limits.DailyUnits = maxDaily + 1 }), ErrInvalid},
+		"bad destination":  {project(func(p *Project) { p.TrialDestinations = []string{"12"} }), ErrInvalid},
+		"bad kind":         {put(func(i *Integration) { i.Kind = "fax" }), ErrInvalid},
+		"bad environment":  {put(func(i *Integration) { i.Environment = "staging" }), ErrInvalid},
+		"bad mode":         {put(func(i *Integration) { i.Mode = "free" }), ErrInvalid},
+		"bad vendor":       {put(func(i *Integration) { i.Vendor = "a#b" }), ErrInvalid},
+		"bad priority":     {put(func(i *Integration) { i.Priority = -1 }), ErrInvalid},
+		"bad setting":      {put(func(i *Integration) { i.Settings = map[string]string{"a b": ""} }), ErrInvalid},
+		"long setting": {put(func(i *Integration) { i.Settings = map[string]string{"a": strings.Repeat("x", 2000)} }),
+			ErrInvalid},
+		"no project":    {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
+		"pause nobody":  {func() error { _, err := s.Update(ctx, "nobody", pause); return err }, ErrNotFound},
+		"no credential": {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
+		"no client ID":  {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
 		"foreign client ID": {func() error {
-			return s.AddCredential(ctx, "acme", Credential{ClientID: "svc_other_aaaaaaaa", Environment: Development, Secrets: make([]SecretDigest, 1)})
+			return s.AddCredential(ctx, "acme",
+				Credential{ClientID: "svc_other_aaaaaaaa", Environment: Development, Secrets: make([]SecretDigest, 1)})
 		}, ErrInvalid},
 		"three secrets": {func() error {
-			return s.AddCredential(ctx, "acme", Credential{ClientID: "svc_acme_aaaaaaaa", Environment: Development, Secrets: make([]SecretDigest, 3)})
+			return s.AddCredential(ctx, "acme",
+				Credential{ClientID: "svc_acme_aaaaaaaa", Environment: Development, Secrets: make([]SecretDigest, 3)})
 		}, ErrInvalid},
 	} {
 		if err := c.do(); !errors.Is(err, c.want) {
@@ -268,7 +287,8 @@ func TestModes(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme"})
 	put := func(env Environment, kind Kind, vendor string, mode Mode, active bool) error {
-		return s.PutIntegration(ctx, "acme", Integration{Kind: kind, Environment: env, Vendor: vendor, Mode: mode, Active: active})
+		return s.PutIntegration(ctx, "acme",
+			Integration{Kind: kind, Environment: env, Vendor: vendor, Mode: mode, Active: active})
 	}
 	for i, c := range []struct {
 		env    Environment
@@ -312,7 +332,8 @@ func TestModesTogether(t *testing.T) {
 		var wait sync.WaitGroup
 		for vendor, mode := range modes {
 			wait.Go(func() {
-				err := s.PutIntegration(ctx, "acme", Integration{Kind: SMS, Environment: Development, Vendor: vendor, Mode: mode, Active: true})
+				err := s.PutIntegration(ctx, "acme",
+					Integration{Kind: SMS, Environment: Development, Vendor: vendor, Mode: mode, Active: true})
 				if err != nil && !errors.Is(err, ErrMixedModes) {
 					t.Errorf("round %d: %v", round, err)
 				}
@@ -332,9 +353,11 @@ func TestDamagedItems(t *testing.T) {
 	if _, _, err := s.IssueCredential(ctx, "acme", Development); err != nil {
 		t.Fatal(err)
 	}
-	must.Succeed(t, s.PutIntegration(ctx, "acme", Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK, Settings: map[string]string{"a": "b"}}))
+	must.Succeed(t, s.PutIntegration(ctx, "acme",
+		Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK, Settings: map[string]string{"a": "b"}}))
 	out, err := s.db.Query(ctx, &dynamodb.QueryInput{
-		TableName: &s.table, KeyConditionExpression: aws.String("pk = :p"), ExpressionAttributeValues: item{":p": dynamo.Text("acme")},
+		TableName: &s.table, KeyConditionExpression: aws.String("pk = :p"),
+		ExpressionAttributeValues: item{":p": dynamo.Text("acme")},
 	})
 	must.Succeed(t, err)
 	if _, err := decode(out.Items); err != nil {
@@ -357,7 +380,8 @@ func TestDamagedItems(t *testing.T) {
 		must.Succeed(t, json.Unmarshal([]byte(dynamo.TextOf(whole["v"])), &members))
 		for name := range members {
 			for _, damage := range []func(map[string]any){
-				func(m map[string]any) { delete(m, name) }, func(m map[string]any) { m[name] = nil }, func(m map[string]any) { m[name] = []any{[]any{}} },
+				func(m map[string]any) { delete(m, name) }, func(m map[string]any) { m[name] = nil },
+				func(m map[string]any) { m[name] = []any{[]any{}} },
 			} {
 				broken := maps.Clone(members)
 				damage(broken)
@@ -372,7 +396,8 @@ func TestDamagedItems(t *testing.T) {
 // TestReserved checks the words that are no project ID (docs/decisions/operating.md#reserved-names).
 func TestReserved(t *testing.T) {
 	for id, valid := range map[string]bool{
-		"managed": false, "all": false, "*": false, "demo-managed": true, "managed-": true, "manage": true, "alle": true, "all-": true,
+		"managed": false, "all": false, "*": false, "demo-managed": true, "managed-": true, "manage": true, "alle": true,
+		"all-": true,
 	} {
 		if ValidID(id) != valid {
 			t.Errorf("%s is a project ID: %t", id, !valid)
@@ -380,8 +405,8 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-// TestClose checks that a closed project has no access and no change left but its reopening, within 30 days, and that its ID
-// is never given again (docs/decisions/money.md#closed-projects).
+// TestClose checks that a closed project has no access and no change left but its reopening, within 30 days, and that
+// its ID is never given again (docs/decisions/money.md#closed-projects).
 func TestClose(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, Project{ID: "acme", Trial: true, TrialDestinations: []string{"0771234567"}})
@@ -393,7 +418,8 @@ func TestClose(t *testing.T) {
 		}
 		err = errors.Join(err, s.AddCredential(ctx, "acme", credentials...))
 	}
-	sms := Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK, Active: true, Settings: map[string]string{"sender_id": "Acme"}}
+	sms := Integration{Kind: SMS, Environment: Development, Vendor: "v", Mode: BYOK, Active: true,
+		Settings: map[string]string{"sender_id": "Acme"}}
 	if err = errors.Join(err, s.PutIntegration(ctx, "acme", sms)); err != nil {
 		t.Fatal(err)
 	}
@@ -403,24 +429,28 @@ func TestClose(t *testing.T) {
 	}
 	rec := load(t, s, "acme")
 	kept := func(c Credential) bool { return c.Active || len(c.Secrets) > 0 }
-	if i := rec.Integrations[0]; i.Active || len(i.Settings)+len(rec.TrialDestinations) > 0 || slices.ContainsFunc(rec.Credentials, kept) {
+	if i := rec.Integrations[0]; i.Active || len(i.Settings)+len(rec.TrialDestinations) > 0 ||
+		slices.ContainsFunc(rec.Credentials, kept) {
 		t.Errorf("left: %+v, %v, or credentials", i, rec.TrialDestinations)
 	}
 	write := func(closed time.Time) { // with a credential that is not yet revoked
 		rec.Closed = closed
-		live := Credential{ClientID: clientID, Environment: Development, Active: true, Secrets: []SecretDigest{{DigestSecret(secret), now()}}}
+		live := Credential{ClientID: clientID, Environment: Development, Active: true,
+			Secrets: []SecretDigest{{DigestSecret(secret), now()}}}
 		must.Succeed(t, s.transact(ctx, types.Put{Item: projectItem(&rec.Project)}, credentialItem("acme", &live)))
 	}
 	write(rec.Closed)
 	for _, secret := range []string{secret, "svcs_wrong"} {
-		if _, _, err := NewCache(s, 0).Authenticate(ctx, clientID, secret, ""); !errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrWrongSecret) {
+		if _, _, err := NewCache(s, 0).Authenticate(ctx, clientID, secret, ""); !errors.Is(err, ErrUnauthorized) ||
+			errors.Is(err, ErrWrongSecret) {
 			t.Errorf("a closed project: %v", err)
 		}
 	}
 	if _, err := s.CreateProject(ctx, closed); !errors.Is(err, ErrExists) {
 		t.Errorf("its ID for another project: %v", err)
 	}
-	if _, err := s.Update(ctx, "acme", pause); !errors.Is(err, ErrClosed) || !errors.Is(rec.ValidateIntegrations(), ErrClosed) {
+	if _, err := s.Update(ctx, "acme", pause); !errors.Is(err, ErrClosed) ||
+		!errors.Is(rec.ValidateIntegrations(), ErrClosed) {
 		t.Errorf("a change of a closed project: %v", err)
 	}
 	open := value[Project](t)(s.Reopen(ctx, "acme"))

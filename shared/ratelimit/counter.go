@@ -38,8 +38,10 @@ func newCount(key string, by int64, end time.Time, counters ...string) Count {
 // add adds the count to all of its counters, or to none where one of them would exceed its limit. add returns the count
 // that took effect or may have done so, otherwise the zero Count, and the item: after an addition the attributes that
 // the parameter returns asks for, or more; after a refusal the stored item.
-func (l *Limiter) add(ctx context.Context, c Count, limits []int64, returns types.ReturnValue) (Count, dynamo.Item, error) {
-	in := l.update(c, c.By, "(attribute_not_exists(%[1]s) OR %[1]s <= %[2]s)", func(i int) int64 { return limits[i] - c.By })
+func (l *Limiter) add(ctx context.Context, c Count, limits []int64,
+	returns types.ReturnValue) (Count, dynamo.Item, error) {
+	in := l.update(c, c.By, "(attribute_not_exists(%[1]s) OR %[1]s <= %[2]s)",
+		func(i int) int64 { return limits[i] - c.By })
 	in.ReturnValues = returns
 	item, uncertain, err := l.write(ctx, in)
 	if stored, refused := dynamo.Refused(err); refused {

@@ -105,10 +105,12 @@ func TestMessageWindows(t *testing.T) {
 		{"third in ten minutes", 10*time.Minute - time.Millisecond, both, someone, 10 * time.Minute, time.Second},
 		{"third, in the next window", 10 * time.Minute, both, someone, 0, 0},
 		{"fourth of the day", 20 * time.Minute, both, someone, 24 * time.Hour, 11*time.Hour + 40*time.Minute},
-		{"fourth of the day, from memory", 20*time.Minute + time.Second, both, someone, 24 * time.Hour, 11*time.Hour + 40*time.Minute - time.Second},
+		{"fourth of the day, from memory", 20*time.Minute + time.Second, both, someone, 24 * time.Hour,
+			11*time.Hour + 40*time.Minute - time.Second},
 		{"another number", 20 * time.Minute, both, "+94771234568", 0, 0},
 		{"another project", 20 * time.Minute, other, someone, 0, 0},
-		{"limit raised", 20*time.Minute + 2*time.Second, limitedTo(per(2, 10*time.Minute), per(4, 24*time.Hour)), someone, 0, 0},
+		{"limit raised", 20*time.Minute + 2*time.Second,
+			limitedTo(per(2, 10*time.Minute), per(4, 24*time.Hour)), someone, 0, 0},
 		{"next day", 12 * time.Hour, both, someone, 0, 0},
 	} {
 		at(l, noon.Add(step.at))
@@ -287,7 +289,8 @@ func TestSubtract(t *testing.T) {
 	if err := l.Subtract(t.Context(), again); err != nil {
 		t.Error(err)
 	}
-	if _, refusal, err := l.CountMessage(t.Context(), p, someone); refusal == nil || refusal.Limit.Window != 10*time.Minute || err != nil {
+	if _, refusal, err := l.CountMessage(t.Context(), p, someone); refusal == nil ||
+		refusal.Limit.Window != 10*time.Minute || err != nil {
 		t.Errorf("the next window has one message: %+v, %v", refusal, err)
 	}
 
@@ -301,7 +304,8 @@ func TestSubtract(t *testing.T) {
 		t.Errorf("%d units, %v, %v", n, err, read)
 	}
 	// Nothing is subtracted below zero, of an item that has expired, or of no count.
-	if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: itemKey(units.Key)}); err != nil {
+	if _, err := client.DeleteItem(t.Context(),
+		&dynamodb.DeleteItemInput{TableName: &table, Key: itemKey(units.Key)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []Count{units, {}} {
@@ -314,8 +318,8 @@ func TestSubtract(t *testing.T) {
 	}
 }
 
-// TestExpires checks the keys of the items, and that an item outlives its window or day by an hour, so that an instance with
-// a late clock finds it.
+// TestExpires checks the keys of the items, and that an item outlives its window or day by an hour, so that an instance
+// with a late clock finds it.
 func TestExpires(t *testing.T) {
 	all, client, table := instances(t, 1)
 	l := at(all[0], noon)
@@ -324,9 +328,11 @@ func TestExpires(t *testing.T) {
 	daily, _, summed := l.CountDaily(t.Context(), Daily{"p", Credits, 1}, 1, noon)
 	must.Succeed(t, errors.Join(err, counted, summed))
 	for pk, want := range map[string]time.Time{
-		"rl#p#production#4107844800": noon.Add(time.Minute + time.Hour), message.Key: noon.Add(13 * time.Hour), daily.Key: noon.Add(13 * time.Hour),
+		"rl#p#production#4107844800": noon.Add(time.Minute + time.Hour), message.Key: noon.Add(13 * time.Hour),
+		daily.Key: noon.Add(13 * time.Hour),
 	} {
-		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: itemKey(pk), ConsistentRead: aws.Bool(true)})
+		out, err := client.GetItem(t.Context(),
+			&dynamodb.GetItemInput{TableName: &table, Key: itemKey(pk), ConsistentRead: aws.Bool(true)})
 		if expires, _ := dynamo.NumberOf(out.Item["expires"]); err != nil || expires != want.Unix() {
 			t.Errorf("%s expires at %v, want %s; %v", pk, out.Item["expires"], want, err)
 		}

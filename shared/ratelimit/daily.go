@@ -106,7 +106,8 @@ func (l *Limiter) ClaimAlert(ctx context.Context, s Day) (bool, error) {
 func (l *Limiter) Counted(ctx context.Context, d Daily, at time.Time) (int64, error) {
 	start, _ := midnight(at)
 	out, err := l.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &l.table, Key: map[string]types.AttributeValue{"pk": dynamo.Text(d.key(start))}, ConsistentRead: aws.Bool(true),
+		TableName: &l.table, Key: map[string]types.AttributeValue{"pk": dynamo.Text(d.key(start))},
+		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil || out.Item == nil {
 		return 0, err

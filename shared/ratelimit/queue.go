@@ -75,7 +75,8 @@ func (l *Limiter) Queue(ctx context.Context, counts []Count) (failed error) {
 		}
 		name := "subtract#" + rand.Text()
 		expires := l.clock.Now().Add(project.Day + keepAfterWindow).Unix() // the counters have expired by then
-		_, err = l.updateQueue(ctx, name, "SET v = :v, expires = :expires", nil, dynamo.Item{":v": dynamo.Bytes(value), ":expires": dynamo.Number(expires)})
+		_, err = l.updateQueue(ctx, name, "SET v = :v, expires = :expires", nil,
+			dynamo.Item{":v": dynamo.Bytes(value), ":expires": dynamo.Number(expires)})
 		if err == nil {
 			_, err = l.updateQueue(ctx, queueKey, "ADD queued :name", nil, nameSet(name))
 		}
@@ -103,7 +104,8 @@ func (l *Limiter) SubtractQueued(ctx context.Context) (subtracted int, failed er
 		begin, cancel = context.WithDeadline(ctx, end.Add(-2*l.queueTime))
 		defer cancel()
 	}
-	claimable, run := "attribute_exists(v) AND (attribute_not_exists(run) OR run = :run)", dynamo.Item{":run": dynamo.Text(rand.Text())}
+	claimable, run := "attribute_exists(v) AND (attribute_not_exists(run) OR run = :run)",
+		dynamo.Item{":run": dynamo.Text(rand.Text())}
 	for _, name := range names.Value {
 		if begin.Err() != nil {
 			break // the next run has the time for an item
@@ -130,11 +132,13 @@ func nameSet(name string) dynamo.Item {
 }
 
 // updateQueue writes an item of the queue by an expression whose repetition changes nothing, and returns the item.
-func (l *Limiter) updateQueue(ctx context.Context, key, expression string, condition *string, values dynamo.Item) (dynamo.Item, error) {
+func (l *Limiter) updateQueue(ctx context.Context, key, expression string, condition *string,
+	values dynamo.Item) (dynamo.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
 	out, _, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
-		TableName: &l.table, Key: dynamo.Item{"pk": dynamo.Text(key)}, UpdateExpression: &expression, ConditionExpression: condition,
+		TableName: &l.table, Key: dynamo.Item{"pk": dynamo.Text(key)}, UpdateExpression: &expression,
+		ConditionExpression:       condition,
 		ExpressionAttributeValues: values, ReturnValues: types.ReturnValueAllNew,
 	})
 	if err != nil {

@@ -22,7 +22,8 @@ func TestQueue(t *testing.T) {
 	all, client, table := instances(t, 2)
 	get := func(key string) dynamo.Item {
 		t.Helper()
-		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: itemKey(key), ConsistentRead: aws.Bool(true)})
+		out, err := client.GetItem(t.Context(),
+			&dynamodb.GetItemInput{TableName: &table, Key: itemKey(key), ConsistentRead: aws.Bool(true)})
 		must.Succeed(t, err)
 		return out.Item
 	}
@@ -59,7 +60,8 @@ func TestQueue(t *testing.T) {
 		t.Fatalf("queue %v", queue)
 	}
 	all[1].queueTime = time.Minute
-	if n, err := all[1].SubtractQueued(short); n != 0 || err != nil || len(get(queueKey)["queued"].(*types.AttributeValueMemberSS).Value) != 2 {
+	if n, err := all[1].SubtractQueued(short); n != 0 || err != nil ||
+		len(get(queueKey)["queued"].(*types.AttributeValueMemberSS).Value) != 2 {
 		t.Errorf("a run without time subtracted %d: %v; %v", n, err, get(queueKey))
 	}
 	for run, want := range []int{numbers + 1, 0, 0} {
@@ -76,7 +78,8 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		if run == 0 { // as a run that dies before it removes the names
-			if _, err := all[1].updateQueue(t.Context(), queueKey, "ADD queued :names", nil, dynamo.Item{":names": names}); err != nil {
+			if _, err := all[1].updateQueue(t.Context(), queueKey, "ADD queued :names", nil,
+				dynamo.Item{":names": names}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -9,11 +9,12 @@ import (
 	"svcapi/shared/project"
 )
 
-// TestQuotas checks that the quotas add up to the limit and are above 0, and that the first one never falls where the limit is
-// raised: a counter then never exceeds its quota.
+// TestQuotas checks that the quotas add up to the limit and are above 0, and that the first one never falls where the
+// limit is raised: a counter then never exceeds its quota.
 func TestQuotas(t *testing.T) {
 	l, first := New(nil, ""), 0
-	for requests, want := range map[int]int{-1: 0, 0: 0, 1: 1, 1000: 1, 1001: 2, 1007: 8, 1015: 16, 1016: 16, 16_000: 16, 1_000_003: 16} {
+	for requests, want := range map[int]int{-1: 0, 0: 0, 1: 1, 1000: 1, 1001: 2, 1007: 8, 1015: 16, 1016: 16,
+		16_000: 16, 1_000_003: 16} {
 		all := l.quotas(project.RateLimit{Requests: requests})
 		sum := 0
 		for _, quota := range all {
@@ -32,8 +33,8 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestWindow checks that windows follow one another without gap or overlap, from 1970 on. A window of less than a second
-// lasts a second.
+// TestWindow checks that windows follow one another without gap or overlap, from 1970 on. A window of less than a
+// second lasts a second.
 func TestWindow(t *testing.T) {
 	for _, test := range []struct {
 		length time.Duration

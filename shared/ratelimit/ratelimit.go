@@ -1,5 +1,5 @@
-// Package ratelimit counts a project's requests in fixed windows, its messages to each number, and its credits and SMS units
-// of a day, over all running instances. The project's record holds the limits and the windows (package project).
+// Package ratelimit counts a project's requests in fixed windows, its messages to each number, and its credits and SMS
+// units of a day, over all running instances. The project's record holds the limits and the windows (package project).
 // A request over a limit is 429 or 402; docs/limits-and-429.md says how an operator finds the reason.
 package ratelimit
 
@@ -33,8 +33,8 @@ type Decision struct {
 // Limiter counts requests in DynamoDB, and caches which windows are exhausted. A Limiter is safe for concurrent use
 // (docs/decisions/requests.md#rate-limit).
 //
-// A large limit has several quotas, which add up to the limit, and a counter for each of them. A request is counted by any
-// counter that has not reached its quota, so that the whole limit can be used.
+// A large limit has several quotas, which add up to the limit, and a counter for each of them. A request is counted by
+// any counter that has not reached its quota, so that the whole limit can be used.
 type Limiter struct {
 	client *dynamodb.Client
 	table  string
@@ -100,9 +100,9 @@ func (l *Limiter) Exhausted(p *project.Project, env string) (Decision, bool) {
 }
 
 const (
-	// largeLimit is the number of requests in a window above which a limit has several quotas: one item of DynamoDB takes 1,000
-	// writes a second. No smaller number is the quota of the first counter then, so that the counter never exceeds its quota
-	// because an operator raises the limit.
+	// largeLimit is the number of requests in a window above which a limit has several quotas: one item of DynamoDB takes
+	// 1,000 writes a second. No smaller number is the quota of the first counter then, so that the counter never exceeds
+	// its quota because an operator raises the limit.
 	largeLimit = 1000
 	mostQuotas = 16
 )

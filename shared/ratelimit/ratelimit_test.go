@@ -36,8 +36,8 @@ func limited(id string, limit project.RateLimit) *project.Project {
 	return &project.Project{ID: id, Limit: limit}
 }
 
-// TestNeverMore checks that a window never has more requests than the limit, over all running instances, and that the limit
-// is reached.
+// TestNeverMore checks that a window never has more requests than the limit, over all running instances, and that the
+// limit is reached.
 func TestNeverMore(t *testing.T) {
 	for _, test := range []struct {
 		name                       string
@@ -63,7 +63,8 @@ func TestNeverMore(t *testing.T) {
 			}
 			for i := range test.requests {
 				group.Go(func() error {
-					d, err := limiters[i%test.instances].Count(context.Background(), limited("p", project.RateLimit{Requests: test.limit, Window: time.Minute}), "production")
+					d, err := limiters[i%test.instances].Count(context.Background(),
+						limited("p", project.RateLimit{Requests: test.limit, Window: time.Minute}), "production")
 					if d.Allowed {
 						allowed.Add(1)
 					} else if err == nil && (d.Reset != 59*time.Second || d.Remaining != 0) {
@@ -80,8 +81,8 @@ func TestNeverMore(t *testing.T) {
 	}
 }
 
-// TestWindows checks that windows, projects and environments count separately, that the rest of a window is in whole seconds,
-// at least 1, and that each request learns how many are left.
+// TestWindows checks that windows, projects and environments count separately, that the rest of a window is in whole
+// seconds, at least 1, and that each request learns how many are left.
 func TestWindows(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	l := New(client, tables.Transient)
@@ -102,8 +103,10 @@ func TestWindows(t *testing.T) {
 		{"last moment", time.Minute - time.Millisecond, "p", "production", one, false, 0, time.Second},
 		{"other environment", time.Second, "p", "development", one, true, 0, 59 * time.Second},
 		{"other project", time.Second, "q", "production", one, true, 0, 59 * time.Second},
-		{"limit raised within the window", 2 * time.Second, "p", "production", project.RateLimit{Requests: 4, Window: time.Minute}, true, 2, 58 * time.Second},
-		{"lowered and used up", 2 * time.Second, "p", "production", project.RateLimit{Requests: 2, Window: time.Minute}, false, 0, 58 * time.Second},
+		{"limit raised within the window", 2 * time.Second, "p", "production",
+			project.RateLimit{Requests: 4, Window: time.Minute}, true, 2, 58 * time.Second},
+		{"lowered and used up", 2 * time.Second, "p", "production", project.RateLimit{Requests: 2, Window: time.Minute},
+			false, 0, 58 * time.Second},
 		{"next window", time.Minute, "p", "production", one, true, 0, time.Minute},
 		{"no request allowed", 0, "z", "production", project.RateLimit{Window: time.Minute}, false, 0, time.Minute},
 	} {
@@ -135,8 +138,8 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// TestExhaustedIsCached checks that an instance which has seen a window exhausted refuses from its cache until the window
-// ends or the limit changes.
+// TestExhaustedIsCached checks that an instance which has seen a window exhausted refuses from its cache until the
+// window ends or the limit changes.
 func TestExhaustedIsCached(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	l := at(New(client, tables.Transient), noon)
@@ -160,8 +163,8 @@ func TestExhaustedIsCached(t *testing.T) {
 	}
 }
 
-// TestExhaustedQuotas checks that a window is exhausted when all of its quotas are exhausted, and not before. A limit that is
-// raised in a window lets no more through than the limit.
+// TestExhaustedQuotas checks that a window is exhausted when all of its quotas are exhausted, and not before. A limit
+// that is raised in a window lets no more through than the limit.
 func TestExhaustedQuotas(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	l := at(New(client, tables.Transient), noon)

@@ -43,7 +43,8 @@ func (l *Limiter) RecipientReached(p *project.Project, number string) *Recipient
 
 // CountMessage counts one message to a number in all recipient windows of the project, or in none where one has reached
 // its limit. CountMessage returns what it may have counted (docs/decisions/requests.md#recipient-limit).
-func (l *Limiter) CountMessage(ctx context.Context, p *project.Project, number string) (Count, *RecipientRefusal, error) {
+func (l *Limiter) CountMessage(ctx context.Context, p *project.Project,
+	number string) (Count, *RecipientRefusal, error) {
 	now := l.clock.Now()
 	_, end := midnight(now)
 	pk := counterOf(p, number, now)

@@ -25,8 +25,8 @@ const (
 	// 2114.
 	timeDigits = 8
 	epoch      = 1_735_689_600_000 // 2025-01-01, in Unix milliseconds
-	// stampLife is how long a slot is its writer's alone. The subtraction of a count that got no response comes at most two
-	// minutes after the count, where the settler's next run empties the queue; the rest is for clocks that differ.
+	// stampLife is how long a slot is its writer's alone. The subtraction of a count that got no response comes at most
+	// two minutes after the count, where the settler's next run empties the queue; the rest is for clocks that differ.
 	stampLife = 3 * time.Minute
 )
 
@@ -121,7 +121,8 @@ func full(item dynamo.Item) bool {
 //
 // write returns the written item or the stored one. Beside an error the stamp is that of a write which may have taken
 // effect; the error of a refusal by the write's own condition has the stored item.
-func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput) (item dynamo.Item, uncertain stamp, err error) {
+func (l *Limiter) write(ctx context.Context,
+	in *dynamodb.UpdateItemInput) (item dynamo.Item, uncertain stamp, err error) {
 	pk := dynamo.TextOf(in.Key["pk"])
 	w := l.acquire(pk)
 	defer func() { l.free(w, pk, uncertain != stamp{}) }()

@@ -30,7 +30,8 @@ import (
 )
 
 // proxied returns a limiter behind a proxy that decides each attempt of a count or a subtraction.
-func proxied(t *testing.T, decide func(r *faultproxy.Request, subtracts bool) faultproxy.Fault) (l *Limiter, url string) {
+func proxied(t *testing.T, decide func(r *faultproxy.Request,
+	subtracts bool) faultproxy.Fault) (l *Limiter, url string) {
 	t.Helper()
 	_, tables := enginetest.Client(t)
 	proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
@@ -231,7 +232,8 @@ func TestSlots(t *testing.T) {
 	}
 	slots := func(want int) []string {
 		t.Helper()
-		out, err := l.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &l.table, Key: key, ConsistentRead: aws.Bool(true)})
+		out, err := l.client.GetItem(t.Context(),
+			&dynamodb.GetItemInput{TableName: &l.table, Key: key, ConsistentRead: aws.Bool(true)})
 		tokens := slices.Sorted(maps.Values(slotsOf(out.Item)))
 		if err != nil || len(tokens) != want {
 			t.Fatalf("%v, %v; want %d slots", out.Item, err, want)
@@ -282,7 +284,8 @@ var crowd = struct {
 // faults leave to a machine that is too slow, may stay counted.
 func TestProcesses(t *testing.T) {
 	faults := []faultproxy.Fault{
-		faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.FailApplied, faultproxy.Throttles("UpdateItem")[0],
+		faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.FailApplied,
+		faultproxy.Throttles("UpdateItem")[0],
 	}
 	var mu sync.Mutex
 	attempts := map[string]uint32{}
@@ -321,7 +324,8 @@ func TestProcesses(t *testing.T) {
 		}
 		counted, subtracted = counted+n, subtracted+half
 	}
-	if n, err := l.Counted(t.Context(), crowd.limit, noon); int64(counted) != crowd.limit.Most || n != crowd.limit.Most || err != nil {
+	if n, err := l.Counted(t.Context(), crowd.limit, noon); int64(counted) != crowd.limit.Most || n != crowd.limit.Most ||
+		err != nil {
 		t.Errorf("%d requests counted, %d stored, %v; want %d", counted, n, err, crowd.limit.Most)
 	}
 	var unanswered int
@@ -343,8 +347,8 @@ func TestProcesses(t *testing.T) {
 }
 
 // work is a process of TestProcesses: requests at once, each of which counts until it knows whether it is counted. Once
-// the standard input ends, every second counted request is subtracted. work prints the numbers of both, and then how many
-// subtractions had no response.
+// the standard input ends, every second counted request is subtracted. work prints the numbers of both, and then how
+// many subtractions had no response.
 func work() {
 	l := at(New(enginetest.ClientOf(os.Getenv(workerURL)), os.Getenv(workerTable)), noon)
 	ctx := context.Background()

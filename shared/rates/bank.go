@@ -92,8 +92,9 @@ func (r Record) quotes() []Quote { return []Quote{r.Buy, r.Sell, r.Central} }
 // Bank is the central bank's records by currency.
 type Bank map[string]Record
 
-// Update returns the stored records with the valid values of a fetch. A value that is not valid, or older than the stored
-// value, does not replace the stored value; the errors name these refused values. The reference is the table in use, or nil.
+// Update returns the stored records with the valid values of a fetch. A value that is not valid, or older than the
+// stored value, does not replace the stored value; the errors name these refused values. The reference is the table in
+// use, or nil.
 func (b Bank) Update(fetched Bank, reference *Table, now time.Time, acceptMoves bool) (Bank, []error) {
 	var refused []error
 	updated := Bank{}
@@ -105,7 +106,8 @@ func (b Bank) Update(fetched Bank, reference *Table, now time.Time, acceptMoves 
 			offered.Sell.validate(stored.Sell, base, reference, now, acceptMoves),
 		)
 		if err == nil && (offered.Buy.Date != offered.Sell.Date || offered.Buy.Rate.Cmp(offered.Sell.Rate) > 0) {
-			err = fmt.Errorf("buying %s of %s, selling %s of %s", offered.Buy.Rate, offered.Buy.Date, offered.Sell.Rate, offered.Sell.Date)
+			err = fmt.Errorf("buying %s of %s, selling %s of %s", offered.Buy.Rate, offered.Buy.Date,
+				offered.Sell.Rate, offered.Sell.Date)
 		}
 		switch {
 		case offered.Buy.absent() && offered.Sell.absent():

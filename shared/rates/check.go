@@ -11,7 +11,8 @@ import (
 var required = []string{"USD", "EUR", "GBP", "JPY", lkr}
 
 // majors are the currencies whose move of over 50 % makes a table not valid.
-var majors = []string{"USD", "EUR", "GBP", "JPY", "CHF", "CAD", "AUD", "NZD", "CNY", "HKD", "SGD", "SEK", "NOK", "DKK", "INR", "AED", lkr}
+var majors = []string{"USD", "EUR", "GBP", "JPY", "CHF", "CAD", "AUD", "NZD", "CNY", "HKD", "SGD", "SEK", "NOK",
+	"DKK", "INR", "AED", lkr}
 
 // The bounds of a valid rate.
 var (
@@ -22,8 +23,9 @@ var (
 // ahead is how far a source's date may be in the future, because clocks and time zones differ.
 const ahead = 24 * time.Hour
 
-// Validate returns the reason why a fetched table is not valid, or nil. The stored table is the last valid one of the same
-// source, and the reference is the table in use; both may be nil. An operator may accept moves of over 50 % that are real.
+// Validate returns the reason why a fetched table is not valid, or nil. The stored table is the last valid one of the
+// same source, and the reference is the table in use; both may be nil. An operator may accept moves of over 50 % that
+// are real.
 func Validate(fetched, stored, reference *Table, now time.Time, acceptMoves bool) error {
 	for code, rate := range fetched.Rates {
 		if rate.Cmp(least) < 0 || rate.Cmp(most) > 0 {
@@ -44,7 +46,8 @@ func Validate(fetched, stored, reference *Table, now time.Time, acceptMoves bool
 	case fetched.Date.After(now.Add(ahead)):
 		return fmt.Errorf("the date %s is in the future", fetched.Date.Format(time.RFC3339))
 	case stored != nil && fetched.Date.Before(stored.Date):
-		return fmt.Errorf("the date %s is before the stored date %s", fetched.Date.Format(time.RFC3339), stored.Date.Format(time.RFC3339))
+		return fmt.Errorf("the date %s is before the stored date %s", fetched.Date.Format(time.RFC3339),
+			stored.Date.Format(time.RFC3339))
 	}
 	if reference == nil || acceptMoves {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// iso4217 lists the currency codes of ISO 4217 with the names of the standard, without the codes for testing (XTS) and for
-// no currency (XXX).
+// iso4217 lists the currency codes of ISO 4217 with the names of the standard, without the codes for testing (XTS) and
+// for no currency (XXX).
 //
 //go:embed iso4217.txt
 var iso4217 string

@@ -25,7 +25,8 @@ var numberPattern = pattern.New(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$`)
 
 var errNumber = errors.New("not a decimal number")
 
-// Parse parses a JSON number with up to 40 digits on either side of the point. Parse keeps the decimals: 1.50 stays 1.50.
+// Parse parses a JSON number with up to 40 digits on either side of the point. Parse keeps the decimals: 1.50 stays
+// 1.50.
 func Parse(text string) (Decimal, error) {
 	if len(text) > 2*maxDigits || !numberPattern().MatchString(text) {
 		return Decimal{}, errNumber

@@ -19,7 +19,8 @@ func dec(t testing.TB, text string) Decimal {
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
-		"0": "0", "1": "1", "-1.5": "-1.5", "191.8850": "191.8850", "007.50": "7.50", "1e3": "1000", "0e1": "0", "0.00": "0.00", "1.05E-5": "0.0000105",
+		"0": "0", "1": "1", "-1.5": "-1.5", "191.8850": "191.8850", "007.50": "7.50", "1e3": "1000", "0e1": "0",
+		"0.00": "0.00", "1.05E-5": "0.0000105",
 		// The bounds of Parse: 80 characters, 40 digits, 40 places either way.
 		strings.Repeat("0", 79) + "1": "1", strings.Repeat("9", 40): strings.Repeat("9", 40),
 		"1e40": "1" + strings.Repeat("0", 40), "1e-40": "0." + strings.Repeat("0", 39) + "1",
@@ -30,7 +31,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", " 1", "1 ", "+1", ".5", "1.", "1,5", "NaN", "Infinity", "-inf", "0x1", "1e", "1e999", "1e-99", "null", `"1"`, "1.5.5", "٣",
+		"", " 1", "1 ", "+1", ".5", "1.", "1,5", "NaN", "Infinity", "-inf", "0x1", "1e", "1e999", "1e-99", "null", `"1"`,
+		"1.5.5", "٣",
 		strings.Repeat("9", 41), "1" + strings.Repeat("0", 90), strings.Repeat("0", 80) + "1", "1e41", "1e-41",
 	} {
 		if got, err := Parse(text); err == nil {
@@ -57,7 +59,8 @@ func TestConvert(t *testing.T) {
 		{"100", "2.50", "250"},
 		{"999999999999999.99999999", "26345.75", "26345749999999999999.999737"},
 		// The largest product of two numbers that Parse takes.
-		{strings.Repeat("9", 40) + "e40", strings.Repeat("9", 40) + "e40", strings.Repeat("9", 39) + "8" + strings.Repeat("0", 39) + "1" + strings.Repeat("0", 80)},
+		{strings.Repeat("9", 40) + "e40", strings.Repeat("9", 40) + "e40",
+			strings.Repeat("9", 39) + "8" + strings.Repeat("0", 39) + "1" + strings.Repeat("0", 80)},
 	} {
 		got := Convert(dec(t, c.amount), dec(t, c.rate))
 		text, err := got.MarshalJSON()
@@ -121,7 +124,8 @@ func randomNumber(r *rand.Rand, before, behind int) string {
 	return text
 }
 
-// A conversion's result is the exact product rounded half to even to the finer of 6 decimals and 10 digits, on 10,000 random cases against math/big.
+// A conversion's result is the exact product rounded half to even to the finer of 6 decimals and 10 digits, on 10,000
+// random cases against math/big.
 func TestConvertIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 31))
 	for range 10_000 {
@@ -147,7 +151,8 @@ func TestConvertIsExact(t *testing.T) {
 	}
 }
 
-// Cross rates have 10 significant digits, rounded half to even: 10,000 random ones against math/big, and the widest one.
+// Cross rates have 10 significant digits, rounded half to even: 10,000 random ones against math/big, and the widest
+// one.
 func TestCrossRatesAreExact(t *testing.T) {
 	if got := dec(t, "1e40").over(dec(t, "1e-40")).String(); got != "1"+strings.Repeat("0", 80) {
 		t.Errorf("the widest cross rate is %s", got)

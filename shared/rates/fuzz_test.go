@@ -32,11 +32,13 @@ func FuzzItems(f *testing.F) {
 			return
 		}
 		want := &Set{
-			Table: Table{Source: "s", Base: "LKR", Date: now, Fetched: now, Rates: map[string]Decimal{"LKR": One(), "USD": rate}},
-			Bank:  Bank{"USD": {Buy: Quote{quote, Day("2026-01-02")}}},
+			Table: Table{Source: "s", Base: "LKR", Date: now, Fetched: now,
+				Rates: map[string]Decimal{"LKR": One(), "USD": rate}},
+			Bank: Bank{"USD": {Buy: Quote{quote, Day("2026-01-02")}}},
 		}
 		got, err := decodeSet(item{"rates": jsonText(want)})
-		if err != nil || got.Rates["USD"].String() != rate.String() || !got.Bank["USD"].Equal(want.Bank["USD"]) || !got.Date.Equal(now) || !reflect.DeepEqual(got.Codes(), want.Codes()) {
+		if err != nil || got.Rates["USD"].String() != rate.String() || !got.Bank["USD"].Equal(want.Bank["USD"]) ||
+			!got.Date.Equal(now) || !reflect.DeepEqual(got.Codes(), want.Codes()) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
 		if d := Day(day); d.Valid() && d.Back(7).Back(-7) != d {

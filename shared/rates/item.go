@@ -11,12 +11,12 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// item is an item of the table. Its attribute rates is the JSON of a Set or of a Table: DynamoDB's numbers would lose trailing
-// zeros, and a map costs more to read.
+// item is an item of the table. Its attribute rates is the JSON of a Set or of a Table: DynamoDB's numbers would lose
+// trailing zeros, and a map costs more to read.
 type item = dynamo.Item
 
-// jsonText returns an attribute with the JSON of rates or of records. Their codes are those of ISO 4217, and their numbers
-// and days are valid, so that JSON can always be written.
+// jsonText returns an attribute with the JSON of rates or of records. Their codes are those of ISO 4217, and their
+// numbers and days are valid, so that JSON can always be written.
 func jsonText(v any) types.AttributeValue {
 	text, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {

@@ -115,7 +115,8 @@ func (s *Store) Stored(ctx context.Context) (*Stored, error) {
 	return stored, err
 }
 
-// PutCurrent replaces the set in use. PutCurrent returns ErrChanged where the set was replaced after the read of stored.
+// PutCurrent replaces the set in use. PutCurrent returns ErrChanged where the set was replaced after the read of
+// stored.
 func (s *Store) PutCurrent(ctx context.Context, stored *Stored, set *Set) error {
 	i := item{"rates": jsonText(set), "version": dynamo.Number(stored.version + 1)}
 	in := dynamodb.PutItemInput{ConditionExpression: aws.String("attribute_not_exists(pk)")}
@@ -152,9 +153,9 @@ func (s *Store) PutSource(ctx context.Context, name string, source Source) error
 	})
 }
 
-// ClaimFetch stores that a fetch from a source begins. The fetch counts as failed until its result is stored, so that a run
-// that dies is followed by a pause. ClaimFetch returns the claimed state, and ErrChanged with that state where another run
-// has begun a fetch since before was read.
+// ClaimFetch stores that a fetch from a source begins. The fetch counts as failed until its result is stored, so that a
+// run that dies is followed by a pause. ClaimFetch returns the claimed state, and ErrChanged with that state where
+// another run has begun a fetch since before was read.
 func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at time.Time) (Source, error) {
 	claimed := before
 	claimed.Tried, claimed.Failures, claimed.FetchesToday = at, before.Failures+1, 1
@@ -195,7 +196,8 @@ func (s *Store) PutPin(ctx context.Context, pin *Pin) error {
 		return err
 	}
 	return s.put(ctx, storedKey, pinKey, item{
-		"source": dynamo.Text(pin.Source), "reason": dynamo.Text(pin.Reason), "actor": dynamo.Text(pin.Actor), "at": dynamo.Text(stamp(pin.At)),
+		"source": dynamo.Text(pin.Source), "reason": dynamo.Text(pin.Reason), "actor": dynamo.Text(pin.Actor),
+		"at": dynamo.Text(stamp(pin.At)),
 	}, dynamodb.PutItemInput{})
 }
 
@@ -215,7 +217,8 @@ func (s *Store) PutEvent(ctx context.Context, e Event, place int) error {
 	if e.Set != nil {
 		i["rates"] = jsonText(e.Set)
 	}
-	i["by"], i["outcome"], i["detail"], i["actor"] = dynamo.Text(e.Source), dynamo.Text(e.Outcome), dynamo.Text(e.Detail), dynamo.Text(e.Actor)
+	i["by"], i["outcome"], i["detail"], i["actor"] = dynamo.Text(e.Source), dynamo.Text(e.Outcome), dynamo.Text(e.Detail),
+		dynamo.Text(e.Actor)
 	i["expires"] = dynamo.Number(e.At.Add(historyLife).Unix())
 	return s.put(ctx, historyKey, eventTime(e.At)+"#"+strconv.Itoa(place), i, dynamodb.PutItemInput{})
 }
@@ -236,7 +239,8 @@ func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 		ExpressionAttributeValues: item{":pk": dynamo.Text(historyKey)}, Limit: aws.Int32(100),
 	}, most, func(i item) (err error) {
 		e := Event{
-			At: timeOfEvent(i), Source: dynamo.TextOf(i["by"]), Outcome: dynamo.TextOf(i["outcome"]), Detail: dynamo.TextOf(i["detail"]), Actor: dynamo.TextOf(i["actor"]),
+			At: timeOfEvent(i), Source: dynamo.TextOf(i["by"]), Outcome: dynamo.TextOf(i["outcome"]),
+			Detail: dynamo.TextOf(i["detail"]), Actor: dynamo.TextOf(i["actor"]),
 		}
 		if i["rates"] != nil {
 			e.Set, err = decodeSet(i)
@@ -247,14 +251,16 @@ func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 	return events, err
 }
 
-// UsedOn reads the newest set that was in use on a day in UTC or before the day. Where no such set is stored, UsedOn returns
-// nil and the first day that has a set, zero for none.
+// UsedOn reads the newest set that was in use on a day in UTC or before the day. Where no such set is stored, UsedOn
+// returns nil and the first day that has a set, zero for none.
 func (s *Store) UsedOn(ctx context.Context, day, now time.Time) (set *Set, first time.Time, err error) {
 	search := func(from, to time.Time, forward bool) (found item, err error) {
 		err = s.query(ctx, &dynamodb.QueryInput{
-			KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :from AND :to"), FilterExpression: aws.String("attribute_exists(rates)"),
-			ScanIndexForward: &forward, Limit: aws.Int32(4),
-			ExpressionAttributeValues: item{":pk": dynamo.Text(historyKey), ":from": dynamo.Text(eventTime(from)), ":to": dynamo.Text(eventTime(to))},
+			KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :from AND :to"),
+			FilterExpression:       aws.String("attribute_exists(rates)"),
+			ScanIndexForward:       &forward, Limit: aws.Int32(4),
+			ExpressionAttributeValues: item{":pk": dynamo.Text(historyKey), ":from": dynamo.Text(eventTime(from)),
+				":to": dynamo.Text(eventTime(to))},
 		}, 1, func(i item) error {
 			found = i
 			return nil
@@ -282,7 +288,8 @@ type ProjectRates struct {
 }
 
 // ProjectRates reads the rates of a project's own key, consistently or a moment old.
-func (s *Store) ProjectRates(ctx context.Context, projectID string, env project.Environment, consistent bool) (ProjectRates, error) {
+func (s *Store) ProjectRates(ctx context.Context, projectID string, env project.Environment,
+	consistent bool) (ProjectRates, error) {
 	i, err := s.get(ctx, projectKey+projectID, string(env), consistent)
 	if err != nil || i == nil {
 		return ProjectRates{}, err
@@ -295,9 +302,10 @@ func (s *Store) ProjectRates(ctx context.Context, projectID string, env project.
 }
 
 // Claim reports whether this claimant may fetch the rates of a project's own key now. Claim permits one of several
-// claimants, and none while the last attempt is younger than pause, or than again after a failure. The name of a claimant
-// is unique.
-func (s *Store) Claim(ctx context.Context, projectID string, env project.Environment, claimant string, now time.Time, pause, again time.Duration) (bool, error) {
+// claimants, and none while the last attempt is younger than pause, or than again after a failure. The name of a
+// claimant is unique.
+func (s *Store) Claim(ctx context.Context, projectID string, env project.Environment, claimant string, now time.Time,
+	pause, again time.Duration) (bool, error) {
 	condition := "attribute_not_exists(tried) OR tried <= :pause OR (failed >= tried AND failed <= :again)"
 	err := s.update(ctx, projectKey+projectID, string(env), "SET tried = :now, claimant = :me", &condition, item{
 		":now": dynamo.Text(stamp(now)), ":me": dynamo.Text(claimant),
@@ -310,7 +318,8 @@ func (s *Store) Claim(ctx context.Context, projectID string, env project.Environ
 }
 
 // PutProjectRates stores a set that was fetched with a project's own key under a claim.
-func (s *Store) PutProjectRates(ctx context.Context, projectID string, env project.Environment, set *Set, tried time.Time) error {
+func (s *Store) PutProjectRates(ctx context.Context, projectID string, env project.Environment, set *Set,
+	tried time.Time) error {
 	i := item{"rates": jsonText(set), "tried": dynamo.Text(stamp(tried))}
 	return s.put(ctx, projectKey+projectID, string(env), i, dynamodb.PutItemInput{})
 }
@@ -342,7 +351,8 @@ func (s *Store) update(ctx context.Context, pk, sk, expression string, condition
 }
 
 func (s *Store) get(ctx context.Context, pk, sk string, consistent bool) (item, error) {
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: key(pk, sk), ConsistentRead: &consistent})
+	out, err := s.client.GetItem(ctx,
+		&dynamodb.GetItemInput{TableName: &s.table, Key: key(pk, sk), ConsistentRead: &consistent})
 	if err != nil {
 		return nil, fmt.Errorf("read rates: %w", err)
 	}

@@ -36,13 +36,15 @@ func TestCurrentIsReplacedWhole(t *testing.T) {
 		if err := s.PutCurrent(t.Context(), stored, loser); !errors.Is(err, ErrChanged) {
 			t.Errorf("the second writer: %v", err)
 		}
-		if set, err := s.Current(t.Context()); err != nil || set.Source != winner.Source || set.Rates["LKR"].Cmp(winner.Rates["LKR"]) != 0 {
+		if set, err := s.Current(t.Context()); err != nil || set.Source != winner.Source ||
+			set.Rates["LKR"].Cmp(winner.Rates["LKR"]) != 0 {
 			t.Errorf("%+v, %v", set, err)
 		}
 	}
 }
 
-// TestSources: the last valid fetch of a source stays beside a failure, and an older fetch does not replace a newer one.
+// TestSources: the last valid fetch of a source stays beside a failure, and an older fetch does not replace a newer
+// one.
 func TestSources(t *testing.T) {
 	s, set := testStore(t), sample(t)
 	put := func(name string, date, fetched time.Time) error {
@@ -75,7 +77,8 @@ func TestSources(t *testing.T) {
 	stored, err := s.Stored(t.Context())
 	must.Succeed(t, err)
 	made := stored.Sources["made"]
-	if made.Table == nil || !made.Table.Date.Equal(noon) || !made.Fetched.Equal(noon.Add(time.Hour)) || made.Failure != "not valid" || !made.Tried.Equal(noon.Add(3*time.Hour)) {
+	if made.Table == nil || !made.Table.Date.Equal(noon) || !made.Fetched.Equal(noon.Add(time.Hour)) ||
+		made.Failure != "not valid" || !made.Tried.Equal(noon.Add(3*time.Hour)) {
 		t.Errorf("%+v", made)
 	}
 	if bank := stored.Sources[BankSource]; len(bank.Bank) != 6 || bank.Table != nil {
@@ -93,7 +96,8 @@ func TestSources(t *testing.T) {
 func TestHistory(t *testing.T) {
 	s, set := testStore(t), sample(t)
 	for n := range 5 {
-		e := Event{At: saturday.Add(time.Duration(n/2) * time.Hour), Source: "made", Outcome: "taken", Detail: fmt.Sprint(n), Actor: "schedule"}
+		e := Event{At: saturday.Add(time.Duration(n/2) * time.Hour), Source: "made", Outcome: "taken",
+			Detail: fmt.Sprint(n), Actor: "schedule"}
 		if n == 4 {
 			e.Set = set
 		}
@@ -104,7 +108,8 @@ func TestHistory(t *testing.T) {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
 	for i, e := range events {
-		if e.Detail != fmt.Sprint(4-i) || e.Source != "made" || e.Outcome != "taken" || e.Actor != "schedule" || (e.Set != nil) != (i == 0) {
+		if e.Detail != fmt.Sprint(4-i) || e.Source != "made" || e.Outcome != "taken" || e.Actor != "schedule" ||
+			(e.Set != nil) != (i == 0) {
 			t.Errorf("%d: %+v", i, e)
 		}
 	}
@@ -183,7 +188,8 @@ func TestClaim(t *testing.T) {
 	}
 	must.Succeed(t, s.PutProjectRates(t.Context(), id, env, set, at(72)))
 	got, err := s.ProjectRates(t.Context(), id, env, true)
-	if err != nil || got.Set == nil || got.Set.Rates["LKR"].String() != "304.718462" || !got.Tried.Equal(at(72)) || !got.Failed.IsZero() {
+	if err != nil || got.Set == nil || got.Set.Rates["LKR"].String() != "304.718462" || !got.Tried.Equal(at(72)) ||
+		!got.Failed.IsZero() {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if other, err := s.ProjectRates(t.Context(), id, project.Development, true); err != nil || other.Set != nil {

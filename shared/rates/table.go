@@ -1,5 +1,5 @@
-// Package rates holds exchange rates: exact decimals, tables of sources, the LKR values of the central bank, the validation
-// of fetched rates, and the store.
+// Package rates holds exchange rates: exact decimals, tables of sources, the LKR values of the central bank, the
+// validation of fetched rates, and the store.
 package rates
 
 import (
@@ -25,8 +25,8 @@ func (t *Table) Active(code string) bool {
 	return named && rated
 }
 
-// Rate returns the units of target for one unit of base: 1 for equal codes, the source's number for the table's base, else
-// a cross rate of 10 significant digits. Both codes must be active.
+// Rate returns the units of target for one unit of base: 1 for equal codes, the source's number for the table's base,
+// else a cross rate of 10 significant digits. Both codes must be active.
 func (t *Table) Rate(base, target string) Decimal {
 	switch base {
 	case target:
@@ -55,8 +55,8 @@ type Pair struct {
 	Source string
 }
 
-// Pair returns the rate of base to target, and false for a code that is not active. For a target code of the central bank,
-// Pair returns the bank's usable value or else the ordinary LKR rate (docs/decisions/currency.md#central-bank).
+// Pair returns the rate of base to target, and false for a code that is not active. For a target code of the central
+// bank, Pair returns the bank's usable value or else the ordinary LKR rate (docs/decisions/currency.md#central-bank).
 func (s *Set) Pair(base, target string, now time.Time) (Pair, bool) {
 	if !s.Active(base) {
 		return Pair{}, false

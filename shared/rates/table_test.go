@@ -16,7 +16,8 @@ var saturday = time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC)
 
 func sample(t testing.TB) *Set {
 	t.Helper()
-	set := &Set{Table: Table{Source: "made", Base: "USD", Date: saturday.Add(-time.Hour), Fetched: saturday, Rates: map[string]Decimal{}}, Bank: Bank{}}
+	set := &Set{Table: Table{Source: "made", Base: "USD", Date: saturday.Add(-time.Hour), Fetched: saturday,
+		Rates: map[string]Decimal{}}, Bank: Bank{}}
 	for code, rate := range map[string]string{
 		"USD": "1", "EUR": "0.864128", "GBP": "0.761934", "JPY": "154.8315", "CNY": "7.11385", "AUD": "1.527319",
 		"LKR": "304.718462", "CHF": "0.805432", "IDR": "16698", "XAU": "0.000247935401", "BTC": "0.0000105",
@@ -46,10 +47,12 @@ func TestPair(t *testing.T) {
 		{"IDR", "USD"}: {"0.00005988741167", "made"},
 		{"XAU", "IDR"}: {"67348188.01", "made"},
 		// Another base, and LKR itself.
-		{"CHF", "LKR-SELL"}: {"378.3292221", "made"}, {"CHF", "LKR-BUY"}: {"378.3292221", "made"}, {"CHF", "LKR-CENTRAL"}: {"378.3292221", "made"},
+		{"CHF", "LKR-SELL"}: {"378.3292221", "made"}, {"CHF", "LKR-BUY"}: {"378.3292221", "made"}, {"CHF",
+			"LKR-CENTRAL"}: {"378.3292221", "made"},
 		{"LKR", "LKR-SELL"}: {"1", "made"},
 		// Unknown, inactive, not of ISO 4217, and the bank's codes as base.
-		{"USD", "BTC"}: {}, {"BTC", "USD"}: {}, {"USD", "SEK"}: {}, {"SEK", "LKR-SELL"}: {}, {"XYZ", "USD"}: {}, {"LKR-SELL", "USD"}: {},
+		{"USD", "BTC"}: {}, {"BTC", "USD"}: {}, {"USD", "SEK"}: {}, {"SEK", "LKR-SELL"}: {}, {"XYZ",
+			"USD"}: {}, {"LKR-SELL", "USD"}: {},
 	}
 	for i, base := range BankBases() {
 		tenth := string(rune('0' + i))
@@ -112,7 +115,8 @@ func TestFallback(t *testing.T) {
 	set.Bank = nil
 	for _, base := range BankBases() {
 		want, _ := set.Pair(base, "LKR", saturday)
-		if got, ok := set.Pair(base, "LKR-BUY", saturday); !ok || got.Rate.String() != want.Rate.String() || got.Source != want.Source {
+		if got, ok := set.Pair(base, "LKR-BUY", saturday); !ok || got.Rate.String() != want.Rate.String() ||
+			got.Source != want.Source {
 			t.Errorf("%s: %v, want %v", base, got, want)
 		}
 	}
@@ -139,8 +143,10 @@ func TestList(t *testing.T) {
 		want   string
 	}{
 		{func() {}, saturday, strings.Replace(plain, "LKR", "LKR LKR-BUY LKR-CENTRAL LKR-SELL", 1)},
-		{func() { maps.DeleteFunc(set.Bank, func(code string, _ Record) bool { return code != "AUD" }) }, saturday, strings.Replace(plain, "LKR", "LKR LKR-BUY LKR-CENTRAL LKR-SELL", 1)},
-		{func() { set.Bank["AUD"] = Record{Central: set.Bank["AUD"].Central} }, saturday, strings.Replace(plain, "LKR", "LKR LKR-CENTRAL", 1)},
+		{func() { maps.DeleteFunc(set.Bank, func(code string, _ Record) bool { return code != "AUD" }) }, saturday,
+			strings.Replace(plain, "LKR", "LKR LKR-BUY LKR-CENTRAL LKR-SELL", 1)},
+		{func() { set.Bank["AUD"] = Record{Central: set.Bank["AUD"].Central} }, saturday,
+			strings.Replace(plain, "LKR", "LKR LKR-CENTRAL", 1)},
 		{func() {}, saturday.AddDate(0, 0, 7), plain},
 		{func() { set.Bank = nil }, saturday, plain},
 	} {
@@ -169,7 +175,8 @@ func TestNames(t *testing.T) {
 func TestJSONKeepsDigits(t *testing.T) {
 	set := sample(t)
 	text, err := json.Marshal(set.Bank["USD"], json.Deterministic(true))
-	if err != nil || string(text) != `{"buy":{"rate":300.1250,"date":"2026-11-20"},"sell":{"rate":310.2500,"date":"2026-11-20"},"central":{"rate":300.5000,"date":"2026-11-20"}}` {
+	if err != nil || string(text) != `{"buy":{"rate":300.1250,"date":"2026-11-20"},"sell":{"rate":310.2500,`+
+		`"date":"2026-11-20"},"central":{"rate":300.5000,"date":"2026-11-20"}}` {
 		t.Errorf("%s, %v", text, err)
 	}
 	back, err := decodeSet(item{"rates": jsonText(set)})
@@ -179,7 +186,8 @@ func TestJSONKeepsDigits(t *testing.T) {
 			t.Errorf("%s: %s became %s", code, rate, back.Rates[code])
 		}
 	}
-	if !maps.EqualFunc(back.Bank, set.Bank, Record.Equal) || back.Source != set.Source || back.Base != set.Base || !back.Date.Equal(set.Date) {
+	if !maps.EqualFunc(back.Bank, set.Bank, Record.Equal) || back.Source != set.Source || back.Base != set.Base ||
+		!back.Date.Equal(set.Date) {
 		t.Errorf("%+v", back)
 	}
 }
@@ -192,7 +200,8 @@ func TestDay(t *testing.T) {
 		want, err := time.Parse(time.RFC3339, string(day)+"T00:00:00+05:30")
 		must.Succeed(t, err)
 		start := day.Start()
-		if !start.Equal(want) || day.Working() != working || DayOf(start) != day || DayOf(start.Add(-time.Second)) != day.Back(1) {
+		if !start.Equal(want) || day.Working() != working || DayOf(start) != day ||
+			DayOf(start.Add(-time.Second)) != day.Back(1) {
 			t.Errorf("%s begins at %s, working %v", day, start, day.Working())
 		}
 	}

@@ -27,7 +27,8 @@ type Config struct {
 // Validate returns the reasons why the configuration is not valid.
 func (c Config) Validate() error {
 	return errors.Join(
-		settings.InRange("SECRET_CACHE_SECONDS", c.CacheSeconds, 0, 3600), settings.InRange("SECRET_STALE_SECONDS", c.StaleSeconds, 0, 86_400),
+		settings.InRange("SECRET_CACHE_SECONDS", c.CacheSeconds, 0, 3600), settings.InRange("SECRET_STALE_SECONDS",
+			c.StaleSeconds, 0, 86_400),
 	)
 }
 
@@ -68,9 +69,11 @@ func New(client *secretsmanager.Client, stage string, cfg Config, log *telemetry
 	}
 }
 
-// Fields returns the secret fields of a vendor account, and empty values for an absent account. Fields looks for an absent
-// account again after absentFor, because an operator may add the account while another environment's account is cached.
-func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (Values, error) {
+// Fields returns the secret fields of a vendor account, and empty values for an absent account. Fields looks for an
+// absent account again after absentFor, because an operator may add the account while another environment's account is
+// cached.
+func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment,
+	vendor string) (Values, error) {
 	name := Name(c.stage, kind, owner)
 	e, err := c.lock(ctx, name)
 	if err != nil {
@@ -89,9 +92,9 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 	return Values(e.value[env][vendor]), nil
 }
 
-// renew reads a secret whose life has ended. Where Secrets Manager does not respond and the account is known, renew leaves the
-// stale value in place for a bounded time, counts the metric StaleSecrets, and reads no sooner again than after retryAfter
-// (docs/decisions/operating.md#vendor-secrets).
+// renew reads a secret whose life has ended. Where Secrets Manager does not respond and the account is known, renew
+// leaves the stale value in place for a bounded time, counts the metric StaleSecrets, and reads no sooner again than
+// after retryAfter (docs/decisions/operating.md#vendor-secrets).
 func (c *Cache) renew(ctx context.Context, name string, e *entry, known bool) error {
 	if !known || !c.clock.Fresh(e.readAt, c.ttl+c.stale) {
 		return c.read(ctx, name, e)
@@ -110,15 +113,17 @@ func (c *Cache) renew(ctx context.Context, name string, e *entry, known bool) er
 	}
 	e.failedAt = now
 	c.log.Emit(ctx, telemetry.Event{
-		Level: slog.LevelWarn, Message: "secret is stale", Metrics: []telemetry.Metric{{Name: "StaleSecrets", Unit: telemetry.Count, Value: 1}},
+		Level: slog.LevelWarn, Message: "secret is stale",
+		Metrics:    []telemetry.Metric{{Name: "StaleSecrets", Unit: telemetry.Count, Value: 1}},
 		Attributes: []slog.Attr{slog.String("secret", name), slog.String("error", err.Error())},
 	})
 	return nil
 }
 
-// Refresh returns the current fields after a vendor has refused fields. Refresh reports whether the fields have changed, as
-// after a rotation, so that the caller can repeat the call. Refresh reads a secret at most once a minute.
-func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string, refused map[string]string) (fields Values, changed bool, err error) {
+// Refresh returns the current fields after a vendor has refused fields. Refresh reports whether the fields have
+// changed, as after a rotation, so that the caller can repeat the call. Refresh reads a secret at most once a minute.
+func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string,
+	refused map[string]string) (fields Values, changed bool, err error) {
 	name := Name(c.stage, kind, owner)
 	e, err := c.lock(ctx, name)
 	if err != nil {

@@ -18,12 +18,14 @@ type fakeSecretsManager struct{ value string }
 
 func (a *fakeSecretsManager) Do(r *http.Request) (*http.Response, error) {
 	body, err := json.Marshal(map[string]string{"Name": "n", "SecretString": a.value})
-	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body))), Request: r}, err
+	return &http.Response{StatusCode: 200, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(string(body))), Request: r}, err
 }
 
 // No error and no printed text contains a piece of a secret.
 func FuzzValue(f *testing.F) {
-	for _, value := range []string{`{"development":{"v":{"api_key":"k3y-of-the-vendor"}}}`, `{"v":1}`, `[]`, ``, `null`, `{"development":{"v":{"k":"a"},"v":{"k":"b"}}}`, "{\"development\":{\"v\":{\"\xff\":\"\xff\"}}}", `k3y-of-the-vendor`} {
+	for _, value := range []string{`{"development":{"v":{"api_key":"k3y-of-the-vendor"}}}`, `{"v":1}`, `[]`, ``, `null`,
+		`{"development":{"v":{"k":"a"},"v":{"k":"b"}}}`, "{\"development\":{\"v\":{\"\xff\":\"\xff\"}}}", `k3y-of-the-vendor`} {
 		f.Add(value)
 	}
 	fake := &fakeSecretsManager{}
@@ -47,7 +49,8 @@ func FuzzValue(f *testing.F) {
 			encoded, bad := json.Marshal(values)
 			printed := fmt.Sprintf("%v %+v %#v %s %q %d", values, values, values, values, values, values) + string(encoded)
 			for name, secret := range values {
-				if len(secret) > 8 && !strings.Contains(strings.Join(values.Names(), " "), secret) && strings.Contains(printed, secret) || bad != nil {
+				if len(secret) > 8 && !strings.Contains(strings.Join(values.Names(), " "), secret) &&
+					strings.Contains(printed, secret) || bad != nil {
 					t.Errorf("%s is printed: %s, %v", name, printed, bad)
 				}
 			}

@@ -1,5 +1,6 @@
-// Package secret stores the accounts at vendors in AWS Secrets Manager: one secret for each stage, kind of integration and
-// owner (docs/decisions/operating.md#vendor-secrets). The value is a JSON object {environment: {vendor: {field: value}}}.
+// Package secret stores the accounts at vendors in AWS Secrets Manager: one secret for each stage, kind of integration
+// and owner (docs/decisions/operating.md#vendor-secrets). The value is a JSON object {environment: {vendor: {field:
+// value}}}.
 package secret
 
 import (
@@ -54,7 +55,8 @@ var errFormat = errors.New("the value is not a JSON object {environment: {vendor
 
 // read reads a version of a secret, nil for the current one. read returns an empty value for a secret that does not
 // exist or is scheduled for deletion.
-func read(ctx context.Context, client *secretsmanager.Client, name string, version *string) (value accounts, found state, err error) {
+func read(ctx context.Context, client *secretsmanager.Client, name string,
+	version *string) (value accounts, found state, err error) {
 	out, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name, VersionId: version})
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return nil, absent, nil

@@ -64,7 +64,8 @@ func newFixture(t *testing.T) *fixture {
 		return nil
 	}))
 	b.Writer = NewWriter(b.client, "test")
-	b.Cache = New(counted, "test", Config{CacheSeconds: 300, StaleSeconds: 3600}, telemetry.New(&b.log, telemetry.Config{}))
+	b.Cache = New(counted, "test", Config{CacheSeconds: 300, StaleSeconds: 3600},
+		telemetry.New(&b.log, telemetry.Config{}))
 	b.Cache.clock = cache.ClockOf(b.clock.Now)
 	return b
 }
@@ -73,12 +74,14 @@ func newFixture(t *testing.T) *fixture {
 func initialize(before func(in any) error) func(*secretsmanager.Options) {
 	return func(o *secretsmanager.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("before", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-				if err := before(in.Parameters); err != nil {
-					return middleware.InitializeOutput{}, middleware.Metadata{}, err
-				}
-				return next.HandleInitialize(ctx, in)
-			}), middleware.Before)
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("before",
+				func(ctx context.Context, in middleware.InitializeInput,
+					next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+					if err := before(in.Parameters); err != nil {
+						return middleware.InitializeOutput{}, middleware.Metadata{}, err
+					}
+					return next.HandleInitialize(ctx, in)
+				}), middleware.Before)
 		})
 	}
 }
@@ -152,8 +155,9 @@ func TestFields(t *testing.T) {
 	b.expect(t, "after the clock was set back", "acme", "vonage", twilio, 1)
 }
 
-// TestStale checks that a known account outlives its time while Secrets Manager does not respond, for a bounded time, with few
-// reads and a metric, and that a secret which Secrets Manager refuses or returns without the account ends at once.
+// TestStale checks that a known account outlives its time while Secrets Manager does not respond, for a bounded time,
+// with few reads and a metric, and that a secret which Secrets Manager refuses or returns without the account ends at
+// once.
 func TestStale(t *testing.T) {
 	b := newFixture(t)
 	fields, rotated := map[string]string{"api_key": "k"}, map[string]string{"api_key": "new"}
@@ -176,7 +180,8 @@ func TestStale(t *testing.T) {
 	fails("a secret that was never read", "new", "v")
 	b.clock.Move(retryAfter)
 	b.expect(t, "later", "acme", "v", fields, 1)
-	if log := b.log.String(); strings.Count(log, `"StaleSecrets":1`) != 2 || strings.Count(log, `"error":"read secret svc/test/sms/acme/accounts`) != 2 {
+	if log := b.log.String(); strings.Count(log, `"StaleSecrets":1`) != 2 ||
+		strings.Count(log, `"error":"read secret svc/test/sms/acme/accounts`) != 2 {
 		t.Errorf("log %s", log)
 	}
 	for what, refusal := range map[string]error{
@@ -290,7 +295,8 @@ func TestWriter(t *testing.T) {
 	write(nil, Change{dev, "x", one, two}, Change{prod, "x", nil, one})
 	check("a removed field", dev, "x", two)
 	b.expect(t, "both environments by one read", "acme", "x", two, 1)
-	if got, err := b.Cache.Fields(t.Context(), project.SMS, "acme", prod, "x"); err != nil || !maps.Equal(got, one) || b.reads.Load() != 1 {
+	if got, err := b.Cache.Fields(t.Context(), project.SMS, "acme", prod, "x"); err != nil || !maps.Equal(got, one) ||
+		b.reads.Load() != 1 {
 		t.Errorf("both environments by one read: %v, %v, %d reads", got, err, b.reads.Load())
 	}
 	write(nil, Change{dev, "x", two, nil})
@@ -321,8 +327,9 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestWritersTogether: of 32 writers, whose first writes all follow the same version, none loses a field, whatever the state
-// of the secret. Of writers with random tokens all but one lose theirs (docs/decisions/operating.md#secret-writers).
+// TestWritersTogether: of 32 writers, whose first writes all follow the same version, none loses a field, whatever the
+// state of the secret. Of writers with random tokens all but one lose theirs
+// (docs/decisions/operating.md#secret-writers).
 func TestWritersTogether(t *testing.T) {
 	const writers = 32
 	ctx, name := t.Context(), aws.String(Name("test", project.SMS, "acme"))
@@ -336,7 +343,8 @@ func TestWritersTogether(t *testing.T) {
 		b.put(t, "acme", "old", map[string]string{"old": "2"})
 		second, _, nextErr := Next(ctx, b.client, *name)
 		_, moveErr := b.client.UpdateSecretVersionStage(ctx, &secretsmanager.UpdateSecretVersionStageInput{
-			SecretId: name, VersionStage: aws.String("AWSCURRENT"), MoveToVersionId: first.VersionId, RemoveFromVersionId: second.VersionId,
+			SecretId: name, VersionStage: aws.String("AWSCURRENT"), MoveToVersionId: first.VersionId,
+			RemoveFromVersionId: second.VersionId,
 		})
 		return errors.Join(err, nextErr, moveErr)
 	}
@@ -353,7 +361,8 @@ func TestWritersTogether(t *testing.T) {
 		{"a secret", nothing, nothing, false, "1", writers},
 		{"rolled back by hand", rollBack, nothing, false, "1", writers},
 		{"scheduled for deletion", deleteSecret, nothing, false, "", writers},
-		{"deleted beside the writes", nothing, deleteSecret, false, "any", writers}, // a write can follow another's restoration
+		// a write can follow another's restoration
+		{"deleted beside the writes", nothing, deleteSecret, false, "any", writers},
 		{"random tokens", nothing, nothing, true, "1", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -395,11 +404,12 @@ func TestWritersTogether(t *testing.T) {
 	}
 }
 
-// TestWriterRefused: Put repeats a refused write a bounded number of times. The accounts of a deleted secret do not return
-// with a write that succeeds, and the error names them where the write fails after the secret was restored.
+// TestWriterRefused: Put repeats a refused write a bounded number of times. The accounts of a deleted secret do not
+// return with a write that succeeds, and the error names them where the write fails after the secret was restored.
 func TestWriterRefused(t *testing.T) {
 	name, value, ctx := Name("test", project.SMS, "acme"), aws.String(`{"development":{"old":{"a":"1"}}}`), t.Context()
-	overtaken, invalid, denied := &types.ResourceExistsException{}, &types.InvalidRequestException{}, &smithy.GenericAPIError{Code: "Denied"}
+	overtaken, invalid, denied := &types.ResourceExistsException{}, &types.InvalidRequestException{},
+		&smithy.GenericAPIError{Code: "Denied"}
 	for _, c := range []struct {
 		value        *string // nil: the secret has none
 		deleted      bool
@@ -421,7 +431,8 @@ func TestWriterRefused(t *testing.T) {
 			_, err = b.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name})
 		}
 		writer := NewWriter(secretsmanager.New(b.client.Options(), initialize(func(in any) error {
-			if calls += strings.Count(fmt.Sprintf("%T", in), c.call); strings.Contains(fmt.Sprintf("%T", in), c.call) && calls <= c.times {
+			if calls += strings.Count(fmt.Sprintf("%T", in), c.call); strings.Contains(fmt.Sprintf("%T", in), c.call) &&
+				calls <= c.times {
 				return c.refusal
 			}
 			return nil
@@ -450,12 +461,15 @@ func TestNothingShows(t *testing.T) {
 		texts = append(texts, fmt.Sprintf(verb, v), fmt.Sprintf(verb, struct{ V Values }{v}))
 	}
 	for _, text := range texts {
-		if strings.Contains(text, value) || strings.Contains(text, fmt.Sprintf("%x", value)) || !strings.Contains(text, "api_key") {
+		if strings.Contains(text, value) || strings.Contains(text, fmt.Sprintf("%x", value)) ||
+			!strings.Contains(text, "api_key") {
 			t.Errorf("shows %q", text)
 		}
 	}
 
-	for n, damaged := range []string{value, `["` + value + `"]`, `{"development":"` + value + `"}`, `{"v":{"api_key":"` + value + `"}}`, `{"development":{"v":{"api_key":7}}}`, `{"development":{"v":{"api_key":"` + value} {
+	for n, damaged := range []string{value, `["` + value + `"]`, `{"development":"` + value + `"}`,
+		`{"v":{"api_key":"` + value + `"}}`, `{"development":{"v":{"api_key":7}}}`, `{"development":{"v":{"api_key":"` +
+			value} {
 		owner := fmt.Sprint("damaged", n)
 		in := &secretsmanager.CreateSecretInput{Name: aws.String(Name("test", project.SMS, owner)), SecretString: &damaged}
 		if _, err := b.client.CreateSecret(t.Context(), in); err != nil {

@@ -71,8 +71,10 @@ func (c Change) merge(stored accounts) error {
 	return nil
 }
 
-// Fields reads the secret fields of a vendor account without a cache. Fields returns empty values for an absent account.
-func (w *Writer) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (Values, error) {
+// Fields reads the secret fields of a vendor account without a cache. Fields returns empty values for an absent
+// account.
+func (w *Writer) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment,
+	vendor string) (Values, error) {
 	value, _, err := read(ctx, w.client, Name(w.stage, kind, owner), nil)
 	return Values(value[env][vendor]), err
 }
@@ -83,8 +85,8 @@ func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string) (
 	return found == deleted, err
 }
 
-// Delete schedules the secret of an owner for deletion, where there is one: nothing reads the secret any more, and Secrets
-// Manager deletes it after 30 days (its default). Delete returns the name of a secret that is scheduled.
+// Delete schedules the secret of an owner for deletion, where there is one: nothing reads the secret any more, and
+// Secrets Manager deletes it after 30 days (its default). Delete returns the name of a secret that is scheduled.
 func (w *Writer) Delete(ctx context.Context, kind project.Kind, owner string) (name string, err error) {
 	name = Name(w.stage, kind, owner)
 	_, found, err := read(ctx, w.client, name, nil)
@@ -190,10 +192,10 @@ func (w *Writer) write(ctx context.Context, name string, found state, token, val
 	return err
 }
 
-// Next returns the current version of a secret and the token of a write that follows that version. All writers that read
-// a version have the same token, which becomes the ID of the next version, and Secrets Manager accepts a token with one
-// value only ("PutSecretValue", API reference; docs/decisions/operating.md#secret-writers). Where an operator has moved
-// AWSCURRENT back to a version with a successor, the token follows the newest successor.
+// Next returns the current version of a secret and the token of a write that follows that version. All writers that
+// read a version have the same token, which becomes the ID of the next version, and Secrets Manager accepts a token
+// with one value only ("PutSecretValue", API reference; docs/decisions/operating.md#secret-writers). Where an operator
+// has moved AWSCURRENT back to a version with a successor, the token follows the newest successor.
 func Next(
 	ctx context.Context, client *secretsmanager.Client, name string,
 ) (current types.SecretVersionsListEntry, token string, err error) {

@@ -25,21 +25,24 @@ func TestDimensions(t *testing.T) {
 			"Requests ": {{"outcome"}}, "Credits ": {{}, {"operation"}}, "UnsettledReservations ": {{}},
 		}},
 		{"an unknown detail is basic", "", three, []Metric{requests}, map[string][][]string{"Requests ": {{"outcome"}}}},
-		{"metrics with the same sets", "basic", three, []Metric{requests, unsettled, {Name: "Refusals", By: []string{"outcome"}}},
+		{"metrics with the same sets", "basic", three,
+			[]Metric{requests, unsettled, {Name: "Refusals", By: []string{"outcome"}}},
 			map[string][][]string{"Requests Refusals ": {{"outcome"}}, "UnsettledReservations ": {{}}}},
 		{"full", "full", three, []Metric{requests, credits, unsettled}, map[string][][]string{
 			"Requests ":              {{"outcome"}, {"operation"}, {"operation", "outcome"}, {"operation", "outcome", "vendor"}},
 			"Credits ":               {{}, {"operation"}, {"operation", "outcome"}, {"operation", "outcome", "vendor"}},
 			"UnsettledReservations ": {{}},
 		}},
-		{"full, without a vendor", "full", []Dimension{three[0], three[1], {"vendor", ""}}, []Metric{credits}, map[string][][]string{
-			"Credits ": {{}, {"operation"}, {"operation", "outcome"}},
-		}},
+		{"full, without a vendor", "full", []Dimension{three[0], three[1], {"vendor", ""}},
+			[]Metric{credits}, map[string][][]string{
+				"Credits ": {{}, {"operation"}, {"operation", "outcome"}},
+			}},
 		{"by version alone", "full", three, []Metric{internal}, map[string][][]string{"InternalErrors ": {{"version"}}}},
 		{"without the dimension", "basic", three[:1], []Metric{requests}, map[string][][]string{"Requests ": {{}}}},
 	} {
 		var out bytes.Buffer
-		New(&out, Config{Stage: "test", Detail: c.detail, Function: "svc-sms", Version: "7"}).Emit(t.Context(), Event{Dimensions: c.dimensions, Metrics: c.metrics})
+		New(&out, Config{Stage: "test", Detail: c.detail, Function: "svc-sms", Version: "7"}).Emit(t.Context(),
+			Event{Dimensions: c.dimensions, Metrics: c.metrics})
 		var line struct {
 			Version string
 			AWS     struct{ CloudWatchMetrics []directive } `json:"_aws"`
@@ -47,7 +50,8 @@ func TestDimensions(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 			t.Fatalf("%s: %v", out.Bytes(), err)
 		}
-		if counted := strings.Contains(c.name, "version"); (line.Version == "svc-sms:7") != counted || (line.Version == "") == counted {
+		if counted := strings.Contains(c.name, "version"); (line.Version == "svc-sms:7") != counted ||
+			(line.Version == "") == counted {
 			t.Errorf("%s: version %q", c.name, line.Version)
 		}
 		got := map[string][][]string{}

@@ -59,11 +59,12 @@ type Metric struct {
 // ByStage in Metric.By counts a value for the whole stage.
 const ByStage = ""
 
-// ByVersion in Metric.By is a dimension that the Logger adds, with the value FUNCTION:VERSION. The alarms of deployments
-// watch it (docs/decisions/operating.md#canary).
+// ByVersion in Metric.By is a dimension that the Logger adds, with the value FUNCTION:VERSION. The alarms of
+// deployments watch it (docs/decisions/operating.md#canary).
 const ByVersion = "version"
 
-// Failures returns the metric of a response's status that the alarms of the gateway subtract from the gateway's own count.
+// Failures returns the metric of a response's status that the alarms of the gateway subtract from the gateway's own
+// count.
 func Failures(status int) []Metric {
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -134,8 +135,8 @@ func New(w io.Writer, cfg Config) *Logger {
 	return &Logger{slog.NewJSONHandler(w, options), level, namespace, cfg}
 }
 
-// Emit writes the event. Below the configured level Emit writes only the metrics, as a line of the highest level, because
-// Lambda drops lines below the configured level (AWS Lambda Developer Guide, Log-level filtering).
+// Emit writes the event. Below the configured level Emit writes only the metrics, as a line of the highest level,
+// because Lambda drops lines below the configured level (AWS Lambda Developer Guide, Log-level filtering).
 func (l *Logger) Emit(ctx context.Context, e Event) {
 	entry := e.Level >= l.level
 	if !entry && len(e.Metrics) == 0 {
@@ -150,7 +151,8 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 		record.AddAttrs(slog.String(d.Name, d.Value))
 	}
 	if len(e.Metrics) > 0 {
-		record.AddAttrs(slog.Group("_aws", slog.Int64("Timestamp", now.UnixMilli()), slog.Any("CloudWatchMetrics", l.embedded(e))))
+		record.AddAttrs(slog.Group("_aws", slog.Int64("Timestamp", now.UnixMilli()),
+			slog.Any("CloudWatchMetrics", l.embedded(e))))
 		for _, m := range e.Metrics {
 			record.AddAttrs(slog.Float64(m.Name, m.Value))
 			if slices.Contains(m.By, ByVersion) {
@@ -210,7 +212,8 @@ func (l *Logger) embedded(e Event) []directive {
 			continue
 		}
 		sets := l.sets(m, present)
-		i := slices.IndexFunc(directives, func(d directive) bool { return slices.EqualFunc(d.Dimensions, sets, slices.Equal) })
+		i := slices.IndexFunc(directives,
+			func(d directive) bool { return slices.EqualFunc(d.Dimensions, sets, slices.Equal) })
 		if i < 0 {
 			i, directives = len(directives), append(directives, directive{Namespace: l.namespace, Dimensions: sets})
 		}

@@ -44,7 +44,8 @@ func TestEmit(t *testing.T) {
 				if !entry {
 					want = "FATAL"
 				}
-				if line.Level != want || slices.Index(levels, line.Level) < configured || line.Timestamp == "" || line.Operation != "sms" {
+				if line.Level != want || slices.Index(levels, line.Level) < configured || line.Timestamp == "" ||
+					line.Operation != "sms" {
 					t.Errorf("%s at %s: %s", level, name, out.Bytes())
 				}
 				if (line.Message == "request") != entry || (line.Payload == "p") != entry {
@@ -60,7 +61,8 @@ func TestEmit(t *testing.T) {
 
 // docs/decisions/operating.md#log-lines: a metric of 0 costs nothing, and each status is a metric of the gateway.
 func TestMetricsThatCost(t *testing.T) {
-	for status, want := range map[int]string{304: "", 400: "ClientErrors", 499: "ClientErrors", 500: "ServerErrors", 503: "ServerErrors"} {
+	for status, want := range map[int]string{304: "", 400: "ClientErrors", 499: "ClientErrors",
+		500: "ServerErrors", 503: "ServerErrors"} {
 		var out bytes.Buffer
 		metrics := append([]telemetry.Metric{{Name: "Low", SkipZero: true}, {Name: "Runs"}}, telemetry.Failures(status)...)
 		telemetry.New(&out, telemetry.Config{}).Emit(t.Context(), telemetry.Event{Metrics: metrics})
@@ -81,7 +83,8 @@ func TestSource(t *testing.T) {
 	}
 	hashed := regexp.MustCompile(`^[0-9a-f]{6}$`)
 	for _, c := range []struct{ address, plain string }{
-		{"192.0.2.1", "192.0.2.1"}, {"::ffff:192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::1"}, {"", ""}, {"no address", ""},
+		{"192.0.2.1", "192.0.2.1"}, {"::ffff:192.0.2.1", "192.0.2.1"}, {"2001:db8::1", "2001:db8::1"}, {"",
+			""}, {"no address", ""},
 	} {
 		if got := logger("dev", "plain").Source(c.address); got.Key != "source_ip" || got.Value.String() != c.plain {
 			t.Errorf("%q, plain: %v", c.address, got)

@@ -55,11 +55,13 @@ var ErrIncomplete = errors.New("incomplete integration")
 
 // Secrets reads the secret fields of a vendor. The functions use a cache, and svc uses the writer.
 type Secrets interface {
-	Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (secret.Values, error)
+	Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment,
+		vendor string) (secret.Values, error)
 }
 
 // Resolve returns the account of an integration. The error for an incomplete integration wraps ErrIncomplete.
-func (c *Client) Resolve(ctx context.Context, projectID string, in project.Integration, spec *Spec, secrets Secrets) (Account, error) {
+func (c *Client) Resolve(ctx context.Context, projectID string, in project.Integration, spec *Spec,
+	secrets Secrets) (Account, error) {
 	account := Account{Project: projectID, Integration: in, Settings: in.Settings, Owner: secret.Owner(in.Mode, projectID)}
 	account.Endpoint = strings.TrimRight(cmp.Or(in.Settings[EndpointSetting], spec.Endpoint), "/")
 	if account.Endpoint != "" {
@@ -109,7 +111,8 @@ func (c *Client) validateEndpoint(endpoint string) error {
 }
 
 // Accounts returns the accounts of the complete integrations in their order, and ErrIncomplete where there is none.
-func (c *Client) Accounts(ctx context.Context, projectID string, integrations []project.Integration, find func(vendor string) *Spec, secrets Secrets) ([]Account, error) {
+func (c *Client) Accounts(ctx context.Context, projectID string, integrations []project.Integration,
+	find func(vendor string) *Spec, secrets Secrets) ([]Account, error) {
 	var accounts []Account
 	var incomplete []error
 	for _, in := range integrations {

@@ -26,8 +26,8 @@ var (
 
 var errPanicked = errors.New("panic")
 
-// Breakers hold one circuit for each integration, so that a project's failures open no circuit of another project. For sends
-// the projects share the circuit of a Managed account, because they share the account's pace.
+// Breakers hold one circuit for each integration, so that a project's failures open no circuit of another project. For
+// sends the projects share the circuit of a Managed account, because they share the account's pace.
 type Breakers struct {
 	fails func(error) bool
 	owner func(Account) string // of a circuit
@@ -50,7 +50,8 @@ type circuit struct {
 // change closes the circuit, or opens the circuit until a time.
 func (c *circuit) change(until time.Time) { *c = circuit{epoch: c.epoch + 1, until: until} }
 
-// NewBreakers returns closed circuits for sends. A circuit opens when connections fail; a response of any kind closes it.
+// NewBreakers returns closed circuits for sends. A circuit opens when connections fail; a response of any kind closes
+// it.
 func NewBreakers() *Breakers {
 	b := NewBreakersOn(func(err error) bool { return ClassOf(err) == NotSent })
 	b.owner = func(a Account) string { return a.Owner }
@@ -63,16 +64,16 @@ func NewBreakersOn(fails func(error) bool) *Breakers {
 	return &Breakers{fails: fails, owner: project, circuits: cache.New[string, *circuit](maxCircuits)}
 }
 
-// Closed reports whether the account's circuit is closed. A caller with many calls makes one call first while the circuit is
-// not closed, because a half-open circuit permits only one call.
+// Closed reports whether the account's circuit is closed. A caller with many calls makes one call first while the
+// circuit is not closed, because a half-open circuit permits only one call.
 func (b *Breakers) Closed(account Account) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.circuit(account).until.IsZero()
 }
 
-// Pause returns the pause before the next call of an account after the error of a call: the rest of the circuit's pause, and
-// after a refusal for pace at least that of the refusal, which may have come too late for the circuit.
+// Pause returns the pause before the next call of an account after the error of a call: the rest of the circuit's
+// pause, and after a refusal for pace at least that of the refusal, which may have come too late for the circuit.
 func (b *Breakers) Pause(account Account, err error) (pause time.Duration) {
 	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Class == TooFast {
 		pause = max(refusal.Pause, shortPause)

@@ -12,8 +12,8 @@ import (
 	"svcapi/test/clocktest"
 )
 
-// A circuit opens after consecutive failures and stays open for a while. Then the circuit is half-open: it permits one call
-// at a time, and a success closes it.
+// A circuit opens after consecutive failures and stays open for a while. Then the circuit is half-open: it permits one
+// call at a time, and a success closes it.
 func TestBreakers(t *testing.T) {
 	const open, almost = openFor + time.Nanosecond, openFor - time.Nanosecond
 	type step struct {
@@ -28,10 +28,12 @@ func TestBreakers(t *testing.T) {
 		steps []step // after those of failed
 	}{
 		{"left alone", []step{{0, "", false, false}, {almost, "", false, false}}},
-		{"up again", []step{{open, "", true, false}, {0, NotSent, true, true}, {0, NotSent, true, true}, {0, "", true, true}}},
+		{"up again", []step{{open, "", true, false}, {0, NotSent, true, true},
+			{0, NotSent, true, true}, {0, "", true, true}}},
 		{"a response closes", []step{{open, Rejected, true, false}, {0, "", true, true}}},
 		{"an uncertain outcome closes", []step{{open, NoResponse, true, false}, {0, "", true, true}}},
-		{"still down", []step{{open, NotSent, true, false}, {almost, "", false, false}, {open, "", true, false}, {0, "", true, true}}},
+		{"still down", []step{{open, NotSent, true, false}, {almost, "", false, false},
+			{open, "", true, false}, {0, "", true, true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -54,7 +56,8 @@ func TestBreakers(t *testing.T) {
 					}
 				}
 				other, moved, region := account, account, account
-				other.Owner, moved.Endpoint, region.Settings = "q", "https://other.example", map[string]string{"region": "eu-west-1"}
+				other.Owner, moved.Endpoint, region.Settings = "q", "https://other.example",
+					map[string]string{"region": "eu-west-1"}
 				for _, a := range []Account{other, moved, region} {
 					if !b.Closed(a) {
 						t.Errorf("the circuit of %s at %q %v has another one's failures", a.Owner, a.Endpoint, a.Settings)
@@ -72,7 +75,8 @@ func TestPace(t *testing.T) {
 		began := time.Now()
 		for i, step := range []struct {
 			named, want time.Duration // the pause; 0: the call succeeds
-		}{{0, time.Second}, {0, 2 * time.Second}, {0, 4 * time.Second}, {7 * time.Second, 7 * time.Second}, {0, 16 * time.Second}, {0, 16 * time.Second}, {}, {0, time.Second}, {time.Hour, openFor}} {
+		}{{0, time.Second}, {0, 2 * time.Second}, {0, 4 * time.Second}, {7 * time.Second, 7 * time.Second}, {0,
+			16 * time.Second}, {0, 16 * time.Second}, {}, {0, time.Second}, {time.Hour, openFor}} {
 			var failed error
 			if step.want > 0 {
 				failed = &Error{Class: TooFast, Vendor: "v", Pause: step.named}
@@ -80,7 +84,8 @@ func TestPace(t *testing.T) {
 			var calls sync.WaitGroup
 			for range 2 { // of a burst the first refusal alone counts
 				calls.Go(func() {
-					_, err := Call(t.Context(), b, nil, account, func(Account) (int, error) { time.Sleep(time.Millisecond); return 0, failed })
+					_, err := Call(t.Context(), b, nil, account,
+						func(Account) (int, error) { time.Sleep(time.Millisecond); return 0, failed })
 					if !errors.Is(err, failed) {
 						t.Errorf("step %d after %v: %v", i, time.Since(began), err)
 					}
@@ -88,7 +93,8 @@ func TestPace(t *testing.T) {
 			}
 			calls.Wait()
 			_, err := Call(t.Context(), b, nil, account, func(Account) (int, error) { return 0, failed })
-			if left := b.Pause(account, nil); left != step.want || errors.Is(err, ErrPaused) != (step.want > 0) || step.want > 0 && ClassOf(err) != NotSent {
+			if left := b.Pause(account, nil); left != step.want || errors.Is(err, ErrPaused) != (step.want > 0) ||
+				step.want > 0 && ClassOf(err) != NotSent {
 				t.Errorf("step %d: paused for %v, %v", i, left, err)
 			}
 			time.Sleep(step.want)
@@ -171,7 +177,8 @@ func TestBreakersFreeze(t *testing.T) {
 func TestBreakersLate(t *testing.T) {
 	b, account := NewBreakers(), Account{Project: "p"}
 	fail := func(Account) (int, error) { return 0, &Error{Class: NotSent} }
-	_, _ = Call(t.Context(), b, nil, account, func(Account) (int, error) { // a success that ends after the circuit has opened
+	// a success that ends after the circuit has opened
+	_, _ = Call(t.Context(), b, nil, account, func(Account) (int, error) {
 		for range tripAfter {
 			_, _ = Call(t.Context(), b, nil, account, fail)
 		}

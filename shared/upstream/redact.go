@@ -19,8 +19,8 @@ const (
 	mask     = "***"
 )
 
-// Redact replaces the secrets in a text by ***: plain, escaped for a query, a path or JSON (also nested), and in Base64,
-// alone or within a longer text. Overlapping secrets leave no rest.
+// Redact replaces the secrets in a text by ***: plain, escaped for a query, a path or JSON (also nested), and in
+// Base64, alone or within a longer text. Overlapping secrets leave no rest.
 func Redact(text string, secrets []string) string {
 	var needles []needle
 	for _, s := range secrets {
@@ -191,7 +191,8 @@ func ofJSON(text []byte) ([]byte, int) {
 		return text[1:2], 2
 	}
 	escape := string(text[:min(pair, len(text))])
-	if plain, err := jsontext.AppendUnquote(nil, `"`+escape+`"`); err == nil && len(escape) == pair && utf8.RuneCount(plain) == 1 {
+	if plain, err := jsontext.AppendUnquote(nil, `"`+escape+`"`); err == nil && len(escape) == pair &&
+		utf8.RuneCount(plain) == 1 {
 		return plain, pair
 	}
 	char, multibyte, rest, err := strconv.UnquoteChar(escape, text[1])

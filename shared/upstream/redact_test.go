@@ -81,7 +81,8 @@ func TestRedact(t *testing.T) {
 		{"short, in a longer one", []string{"27", "k27key"}, "key k27key of 27", "key *** of ***"},
 		{"short, in Base64", []string{"27"}, "id Mjc= in xMjcx", "id ***= in xMjcx"},
 		{"short, escaped", []string{"a/"}, `a%2F a\/ a\u002f`, "*** *** ***"},
-		{"basic credentials", []string{"AC12", "t0ken/x"}, "Basic " + base64.StdEncoding.EncodeToString([]byte("AC12:t0ken/x")) + ".", "Basic ***."},
+		{"basic credentials", []string{"AC12", "t0ken/x"},
+			"Basic " + base64.StdEncoding.EncodeToString([]byte("AC12:t0ken/x")) + ".", "Basic ***."},
 		{"an escape before it", []string{"Abcd!"}, "5%Abcd%21 and 5%2Abcd!", "5%*** and 5%2***"},
 		{"broken escapes", []string{"s3cret-key"}, `%s3cret-key%2 \us3cret-key\u00 \x`, `%***%2 \u***\u00 \x`},
 		{"surrogates", []string{"key-😀-key"}, `key-\ud83d\ude00-key, \ud83d`, `***, \ud83d`},
@@ -100,7 +101,8 @@ func TestRedact(t *testing.T) {
 // whatever the order in which an account gives them.
 func TestRedactOverlapping(t *testing.T) {
 	values := secret.Values{
-		"user_id": "27", "sender": "key/27", "api_key": `k3y/27+"<end> key/27`, "token": `27+"<end> key/27 and more`, "empty": "",
+		"user_id": "27", "sender": "key/27", "api_key": `k3y/27+"<end> key/27`, "token": `27+"<end> key/27 and more`,
+		"empty": "",
 	}
 	account := Account{Secrets: values}
 	for name, spell := range spellings {
@@ -125,7 +127,8 @@ func TestRedactAnywhere(t *testing.T) {
 	for before := range 6 {
 		for behind := range 6 {
 			whole := strings.Repeat("b", before) + key + strings.Repeat("e", behind)
-			for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
+			for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding,
+				base64.RawURLEncoding} {
 				got := Redact(encoding.EncodeToString([]byte(whole)), []string{key})
 				left := strings.Replace(got, mask, "", 1)
 				if len(strings.TrimRight(left, "=")) > (before+behind)*8/6 || !strings.Contains(got, mask) {

@@ -1,4 +1,5 @@
-// Package upstream calls vendors: one HTTP client with deadlines, limits and redaction, and one classification of failures.
+// Package upstream calls vendors: one HTTP client with deadlines, limits and redaction, and one classification of
+// failures.
 package upstream
 
 import (
@@ -178,8 +179,8 @@ func (s *Sender) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// Last reports whether the library made a request, and returns the error of the last request. A library may replace that
-// error when the context has ended; only the Sender's error proves whether a byte was sent.
+// Last reports whether the library made a request, and returns the error of the last request. A library may replace
+// that error when the context has ended; only the Sender's error proves whether a byte was sent.
 func (s *Sender) Last() (made bool, err error) {
 	if last := s.last.Load(); last != nil {
 		return true, *last

@@ -74,21 +74,25 @@ func TestDoClassifies(t *testing.T) {
 		{"refused connection", closedPort(t), NotSent},
 		{"no such name", "http://no-such-name.invalid", NotSent},
 		{"TLS failure", tls.URL, NotSent},
-		{"TLS to a plain port", strings.Replace(raw(t, respond("HTTP/1.1 400 Bad Request\r\n\r\n")), "http:", "https:", 1), NotSent},
+		{"TLS to a plain port", strings.Replace(raw(t, respond("HTTP/1.1 400 Bad Request\r\n\r\n")), "http:", "https:", 1),
+			NotSent},
 		{"closed after the request", raw(t, readRequest), NoResponse},
 		{"no response", raw(t, func(c net.Conn) { readRequest(c); _, _ = io.Copy(io.Discard, c) }), NoResponse},
 		{"truncated response", raw(t, respond("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")), Unusable},
 		{"no HTTP", raw(t, respond("hello\r\n\r\n")), NoResponse},
-		{"response too large", raw(t, respond("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n"+strings.Repeat("x", 2_000_000))), Unusable},
+		{"response too large", raw(t, respond("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n"+
+			strings.Repeat("x", 2_000_000))), Unusable},
 		{"response", raw(t, respond("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")), ""},
-		{"a redirect is a response", raw(t, respond("HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")), ""},
+		{"a redirect is a response", raw(t,
+			respond("HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")), ""},
 		{"HTTP 500 is a response", raw(t, respond("HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\nok")), ""},
 	}
 	for _, c := range cases {
 		for _, send := range []bool{true, false} {
 			t.Run(c.name, func(t *testing.T) {
 				client := New(Config{TimeoutSeconds: 1, Local: true})
-				_, err := client.Do(t.Context(), "vendor", &Request{Method: "POST", URL: c.url + "/?key=" + key, Body: []byte("x"), Redact: []string{key}, Send: send})
+				_, err := client.Do(t.Context(), "vendor",
+					&Request{Method: "POST", URL: c.url + "/?key=" + key, Body: []byte("x"), Redact: []string{key}, Send: send})
 				if c.want == "" {
 					must.Succeed(t, err)
 					return
@@ -137,7 +141,8 @@ func TestSendIsNeverRepeated(t *testing.T) {
 	})
 	client := New(Config{TimeoutSeconds: 1, Local: true})
 	request := func() error {
-		_, err := client.Do(t.Context(), "vendor", &Request{Method: "GET", URL: url, Send: true, Header: http.Header{"Idempotency-Key": {"1"}}})
+		_, err := client.Do(t.Context(), "vendor",
+			&Request{Method: "GET", URL: url, Send: true, Header: http.Header{"Idempotency-Key": {"1"}}})
 		return err
 	}
 	must.Succeed(t, request())
@@ -174,7 +179,8 @@ func (f fields) Fields(context.Context, project.Kind, string, project.Environmen
 func TestResolve(t *testing.T) {
 	spec := &Spec{
 		Name: "v", Endpoint: "https://vendor.example/",
-		Settings: []Field{{Name: "sender_id", Required: true}}, Secrets: []Field{{Name: "key", Required: true}, {Name: "region"}},
+		Settings: []Field{{Name: "sender_id", Required: true}}, Secrets: []Field{{Name: "key", Required: true},
+			{Name: "region"}},
 	}
 	full := map[string]string{"sender_id": "me"}
 	cases := []struct {
@@ -187,12 +193,18 @@ func TestResolve(t *testing.T) {
 		{"complete", full, fields{"key": "k"}, false, ""},
 		{"without its secret", full, nil, false, "[key]"},
 		{"without a setting", nil, fields{"key": "k"}, false, "[sender_id]"},
-		{"https endpoint", map[string]string{"sender_id": "me", "endpoint": "https://other.example"}, fields{"key": "k"}, false, ""},
-		{"http endpoint", map[string]string{"sender_id": "me", "endpoint": "http://other.example"}, fields{"key": "k"}, false, "not https"},
-		{"http endpoint on the local stack", map[string]string{"sender_id": "me", "endpoint": "http://127.0.0.1:1"}, fields{"key": "k"}, true, ""},
-		{"endpoint with a user", map[string]string{"sender_id": "me", "endpoint": "https://u:p@other.example"}, fields{"key": "k"}, false, "not a plain URL"},
-		{"endpoint with a query", map[string]string{"sender_id": "me", "endpoint": "https://other.example?x=1"}, fields{"key": "k"}, false, "not a plain URL"},
-		{"endpoint of another scheme", map[string]string{"sender_id": "me", "endpoint": "file:///etc/passwd"}, fields{"key": "k"}, true, "not a plain URL"},
+		{"https endpoint", map[string]string{"sender_id": "me", "endpoint": "https://other.example"},
+			fields{"key": "k"}, false, ""},
+		{"http endpoint", map[string]string{"sender_id": "me", "endpoint": "http://other.example"},
+			fields{"key": "k"}, false, "not https"},
+		{"http endpoint on the local stack", map[string]string{"sender_id": "me", "endpoint": "http://127.0.0.1:1"},
+			fields{"key": "k"}, true, ""},
+		{"endpoint with a user", map[string]string{"sender_id": "me", "endpoint": "https://u:p@other.example"},
+			fields{"key": "k"}, false, "not a plain URL"},
+		{"endpoint with a query", map[string]string{"sender_id": "me", "endpoint": "https://other.example?x=1"},
+			fields{"key": "k"}, false, "not a plain URL"},
+		{"endpoint of another scheme", map[string]string{"sender_id": "me", "endpoint": "file:///etc/passwd"},
+			fields{"key": "k"}, true, "not a plain URL"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

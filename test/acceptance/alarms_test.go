@@ -83,13 +83,15 @@ func canaryAlarm(t *testing.T, f template.Function, version string) (a alarm) {
 	if err := yaml.Unmarshal([]byte(readFile(t, inRoot(t, "template.yaml"))), &declared); err != nil {
 		t.Fatal(err)
 	}
-	properties, err := json.Marshal(declared.Resources[strings.TrimSuffix(f.LogicalID, "Function")+"CanaryAlarm"].Properties)
+	properties, err := json.Marshal(declared.Resources[strings.TrimSuffix(f.LogicalID, "Function")+
+		"CanaryAlarm"].Properties)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A reference of its own is the name alone, because YAML drops its tag.
 	resolved := strings.NewReplacer("${Stage}", fixture.stack.Parameters["Stage"], "${"+f.LogicalID+"}", f.Name,
-		"${"+f.LogicalID+".Version.Version}", version, `"`+f.LogicalID+`.Version.Version"`, `"`+version+`"`, `"`+f.LogicalID+`"`, `"`+f.Name+`"`)
+		"${"+f.LogicalID+".Version.Version}", version, `"`+f.LogicalID+`.Version.Version"`, `"`+version+`"`, `"`+f.LogicalID+
+			`"`, `"`+f.Name+`"`)
 	if err := json.Unmarshal([]byte(resolved.Replace(string(properties))), &a); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +117,8 @@ func (a alarm) fires(t *testing.T, m metrics) bool {
 			t.Fatalf("%s: %+v is not known here", a.AlarmName, metric)
 		}
 	}
-	if a.EvaluationPeriods != 1 || a.ComparisonOperator != "GreaterThanOrEqualToThreshold" || a.TreatMissingData != "notBreaching" {
+	if a.EvaluationPeriods != 1 || a.ComparisonOperator != "GreaterThanOrEqualToThreshold" ||
+		a.TreatMissingData != "notBreaching" {
 		t.Fatalf("%+v is not known here", a)
 	}
 	return known > 0 && sum >= a.Threshold
@@ -132,7 +135,8 @@ func deployed(t *testing.T, f template.Function, binary, version string, m metri
 		t.Fatal(err)
 	}
 	defer host.Close()
-	key := metricKey("AWS/Lambda", "Errors", map[string]string{"FunctionName": f.Name, "Resource": f.Name + ":live", "ExecutedVersion": version})
+	key := metricKey("AWS/Lambda", "Errors",
+		map[string]string{"FunctionName": f.Name, "Resource": f.Name + ":live", "ExecutedVersion": version})
 	for _, payload := range payloads {
 		result, err := host.Invoke(t.Context(), f.LogicalID, payload)
 		if err == nil {
@@ -149,7 +153,8 @@ func deployed(t *testing.T, f template.Function, binary, version string, m metri
 }
 
 // compiled returns the cases of events/cases.json, a function that makes an event of one, and the compiled functions.
-func compiled(t *testing.T) (all map[string]events.Case, event func(string) (string, []byte), binaries map[string]string) {
+func compiled(t *testing.T) (all map[string]events.Case, event func(string) (string, []byte),
+	binaries map[string]string) {
 	t.Helper()
 	all, err := events.Read(inRoot(t, "events"))
 	if err == nil {

@@ -40,7 +40,8 @@ func (c benchmarked) measure(b *testing.B) {
 // BenchmarkLookups measures whole requests, one after the other, of a function that is warm.
 func BenchmarkLookups(b *testing.B) {
 	for _, c := range []benchmarked{
-		{"email free", "byok", burner, email("someone@mailinator.com")}, {"email paid", "managed", burner, email("someone@mailinator.com")},
+		{"email free", "byok", burner, email("someone@mailinator.com")}, {"email paid", "managed", burner,
+			email("someone@mailinator.com")},
 		{"vpn not routable", "byok", vpn, ip("10.0.0.1")}, {"vpn through the vendor", "byok", vpn, ip("45.83.0.1")},
 		{"location kept", "byok", location, ip("112.134.0.1")},
 	} {

@@ -113,7 +113,8 @@ func newTab(t *testing.T, browser *rod.Browser, width, height int) *tab {
 			t.Fatal(err)
 		}
 	}
-	if err := page.SetViewport(&proto.EmulationSetDeviceMetricsOverride{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600}); err != nil {
+	if err := page.SetViewport(&proto.EmulationSetDeviceMetricsOverride{Width: width, Height: height, DeviceScaleFactor: 1,
+		Mobile: width < 600}); err != nil {
 		t.Fatal(err)
 	}
 	v.look(t, "light")

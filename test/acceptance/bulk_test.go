@@ -68,7 +68,8 @@ func TestLongBulk(t *testing.T) {
 	if unique := len(slices.Compact(slices.Clone(got))); len(got) != counts["accepted"] || unique != len(got) {
 		t.Errorf("the vendor got %d messages, %d of them different; the response has %v", len(got), unique, counts)
 	}
-	if counts["accepted"]+counts["not_attempted"] != len(to) || a.Data.MessageCount != counts["accepted"] || counts["accepted"] < 1000 {
+	if counts["accepted"]+counts["not_attempted"] != len(to) || a.Data.MessageCount != counts["accepted"] ||
+		counts["accepted"] < 1000 {
 		t.Errorf("%v, message_count %d", counts, a.Data.MessageCount)
 	}
 	if (counts["not_attempted"] > 0) != (provider.Status == "partial") {
@@ -84,7 +85,8 @@ func TestCheckCost(t *testing.T) {
 	local(t)
 	t.Parallel()
 	s := newSandbox(t)
-	p := plan{integrations: []integration{{vendor: "quicksend", mode: project.BYOK, endpoint: s.URL + "/quicksend"}}}.make(t)
+	p := plan{integrations: []integration{{vendor: "quicksend", mode: project.BYOK,
+		endpoint: s.URL + "/quicksend"}}}.make(t)
 	svc[any](t, "", "integration", "set", p.id, "sms", "quicksend", "--setting", "native_check_cost=true")
 	a := request{path: send, as: p.dev, body: object(map[string]any{
 		"send_method": "bulk_same", "recipients": numberBlock(3), "message": strings.Repeat("අ", 68), "check_cost": true,

@@ -228,7 +228,8 @@ func explained(failure map[string]any) bool {
 	case "validation_failed":
 		for _, value := range details {
 			messages, _ := value.([]any)
-			if len(messages) == 0 || slices.ContainsFunc(messages, func(m any) bool { text, ok := m.(string); return !ok || text == "" }) {
+			if len(messages) == 0 || slices.ContainsFunc(messages,
+				func(m any) bool { text, ok := m.(string); return !ok || text == "" }) {
 				return false
 			}
 		}
@@ -274,7 +275,8 @@ func (s *system) fits(r request) error {
 	if err := decoder.Decode(&body); err != nil {
 		return err
 	}
-	return item.Post.RequestBody.Value.Content["application/json"].Schema.Value.VisitJSON(withoutNull(body), openapi3.VisitAsRequest())
+	return item.Post.RequestBody.Value.Content["application/json"].Schema.Value.VisitJSON(withoutNull(body),
+		openapi3.VisitAsRequest())
 }
 
 func withoutNull(value any) any {

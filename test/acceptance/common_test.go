@@ -52,10 +52,12 @@ func TestRateLimit(t *testing.T) {
 		{p.dev, "[]", 422, "2", "1"}, {p.dev, "{}", 422, "2", "0"}, {p.dev, "{}", 429, "2", "0"},
 	} {
 		a := request{path: balance, body: c.body, as: c.as}.do(t)
-		if a != nil && (a.status != c.want || a.header.Get("X-RateLimit-Limit") != c.limit || a.header.Get("X-RateLimit-Remaining") != c.remaining) {
+		if a != nil && (a.status != c.want || a.header.Get("X-RateLimit-Limit") != c.limit ||
+			a.header.Get("X-RateLimit-Remaining") != c.remaining) {
 			t.Errorf("request %d: %d %s, %v, want %+v", i, a.status, a.body, a.header, c)
 		}
-		if reset := a.header.Get("X-RateLimit-Reset"); (reset == "") != (c.limit == "") || c.want == 429 && reset != a.header.Get("Retry-After") {
+		if reset := a.header.Get("X-RateLimit-Reset"); (reset == "") != (c.limit == "") ||
+			c.want == 429 && reset != a.header.Get("Retry-After") {
 			t.Errorf("request %d: %v", i, a.header)
 		}
 	}
@@ -99,7 +101,8 @@ func TestUnauthorized(t *testing.T) {
 		}
 	}
 	// openapi.yaml#Environment, docs/decisions/requests.md#environments: in any case, and development is the default.
-	for env, as := range map[string]credential{"": p.dev, "DEV": p.dev, "Development": p.dev, "prod": p.prod, "PRODUCTION": p.prod} {
+	for env, as := range map[string]credential{"": p.dev, "DEV": p.dev, "Development": p.dev, "prod": p.prod,
+		"PRODUCTION": p.prod} {
 		if a := ask(as, env); a != nil && a.status != 422 {
 			t.Errorf("%q: %d %s", env, a.status, a.body)
 		}
@@ -112,12 +115,14 @@ func TestRoutes(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)
 	for _, path := range []string{
-		"", "/", "/sms", "/sms/send/", "//sms/send", "/SMS/send", "/sms%2Fsend", "/sms/%73end", "/sms/send%00", "/sms/./send", "/../../etc/passwd",
+		"", "/", "/sms", "/sms/send/", "//sms/send", "/SMS/send", "/sms%2Fsend", "/sms/%73end", "/sms/send%00", "/sms/./send",
+		"/../../etc/passwd",
 		currencies + "/latest/", currencies + "/pair//USD", currencies + "/pair/USD/LKR/1/2", currencies + "/codes/USD",
 	} {
 		for _, as := range []credential{p.dev, {}} {
 			a := request{path: path, body: "{}", as: as}.do(t)
-			if a != nil && (!a.is(404, "http_error") || a.header.Get("Cache-Control") != "no-store" || a.header.Get("Strict-Transport-Security") == "") {
+			if a != nil && (!a.is(404, "http_error") || a.header.Get("Cache-Control") != "no-store" ||
+				a.header.Get("Strict-Transport-Security") == "") {
 				t.Errorf("%s: %d %v %s, want 404 http_error", path, a.status, a.header, a.body)
 			}
 		}

@@ -27,7 +27,8 @@ func TestOwnRates(t *testing.T) {
 	if a != nil && (!a.is(200, "") || !strings.Contains(string(a.body), `"rate":304.718462,`)) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if shown := svc[struct{ Source string }](t, "", "rates", "show", "--project", p.id); shown.Source != "openexchangerates" {
+	if shown := svc[struct{ Source string }](t, "", "rates", "show", "--project",
+		p.id); shown.Source != "openexchangerates" {
 		t.Errorf("%+v", shown)
 	}
 }

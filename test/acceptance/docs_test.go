@@ -51,7 +51,8 @@ func TestDocs(t *testing.T) {
 	for _, path := range paths {
 		plain := getPage(t, path, map[string]string{"Accept-Encoding": "identity"}) // else Go asks for gzip and unpacks it
 		packed := getPage(t, path, map[string]string{"Accept-Encoding": "br, gzip;q=0.8"})
-		if plain.status != 200 || packed.status != 200 || plain.header.Get("Content-Encoding") != "" || packed.header.Get("Content-Encoding") != "gzip" {
+		if plain.status != 200 || packed.status != 200 || plain.header.Get("Content-Encoding") != "" ||
+			packed.header.Get("Content-Encoding") != "gzip" {
 			t.Errorf("%s: %d %v, %d %v", path, plain.status, plain.header, packed.status, packed.header)
 			continue
 		}
@@ -83,7 +84,8 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s again: %d with %d bytes", path, again.status, len(again.body))
 		}
 		policy := plain.header.Get("Content-Security-Policy")
-		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") ||
+		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") ||
+			strings.Contains(policy, "http") ||
 			plain.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v", path, plain.header)
 		}

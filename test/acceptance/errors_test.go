@@ -25,8 +25,10 @@ func operations(t *testing.T, to, image string) []operation {
 	t.Helper()
 	document := object(map[string]any{"html": "<img src='" + image + "'>"})
 	all := []operation{
-		{"POST", send, single(to, "m"), true}, {"POST", balance, "{}", false}, {"GET", status + "A", "", false}, {"POST", burner, email("a@example.com"), true},
-		{"POST", vpn, ip("112.134.0.1"), true}, {"POST", location, ip("112.134.0.1"), true}, {"POST", barcodes, `{"data":"12345"}`, true},
+		{"POST", send, single(to, "m"), true}, {"POST", balance, "{}", false}, {"GET", status + "A", "", false}, {"POST",
+			burner, email("a@example.com"), true},
+		{"POST", vpn, ip("112.134.0.1"), true}, {"POST", location, ip("112.134.0.1"), true}, {"POST", barcodes,
+			`{"data":"12345"}`, true},
 		{"POST", qrcodes, `{"data":"12345"}`, true}, {"POST", pdfs, document, true}, {"POST", streamed, document, true},
 		{"GET", currencies + "/latest/USD", "", false}, {"GET", currencies + "/pair/USD/LKR", "", false},
 		{"GET", currencies + "/pair/USD/LKR/1", "", false}, {"GET", currencies + "/codes", "", false},
@@ -47,7 +49,8 @@ func operations(t *testing.T, to, image string) []operation {
 func TestErrorsOfEveryOperation(t *testing.T) {
 	t.Parallel()
 	bare := plainProject(t)
-	poor := plan{prod: true, integrations: everything(project.Managed)}.make(t).drawing(t, project.Managed).printing(t, project.Managed)
+	poor := plan{prod: true, integrations: everything(project.Managed)}.make(t).drawing(t,
+		project.Managed).printing(t, project.Managed)
 	paused, exhausted := plan{}.make(t), plan{limit: 1}.make(t)
 	svc[any](t, "", "project", "pause", paused.id)
 	if a := (request{path: balance, as: exhausted.dev}).do(t); a == nil || a.status != 422 {
@@ -69,7 +72,8 @@ func TestErrorsOfEveryOperation(t *testing.T) {
 		}{
 			{"method before size", false, request{method: other, body: large}, 405, "http_error"},
 			{"size before credentials", get, request{body: large}, 413, "http_error"},
-			{"credentials before pause", false, request{body: o.body, as: credential{paused.dev.ID, "wrong"}}, 401, "unauthorized"},
+			{"credentials before pause", false,
+				request{body: o.body, as: credential{paused.dev.ID, "wrong"}}, 401, "unauthorized"},
 			{"environment before body", false, request{body: "[]", as: poor.prod}, 401, "unauthorized"},
 			{"pause before body", false, request{body: "[]", as: paused.dev}, 503, "project_paused"},
 			{"limit before body", false, request{body: "[]", as: exhausted.dev}, 429, "rate_limit_exceeded"},
@@ -124,7 +128,8 @@ func TestErrors(t *testing.T) {
 	place := byok("ip-api", integration{kind: project.Location, endpoint: demo.ClosedURL})
 	risk := byok("vpnapi", integration{kind: project.Security, endpoint: demo.ClosedURL})
 	to := numberBlock(5)
-	for i, outcome := range []sandbox.Outcome{sandbox.Rejected, sandbox.CredentialsRefused, sandbox.Unparseable, sandbox.Closed, sandbox.Rejected} {
+	for i, outcome := range []sandbox.Outcome{sandbox.Rejected, sandbox.CredentialsRefused, sandbox.Unparseable,
+		sandbox.Closed, sandbox.Rejected} {
 		addRules(t, sandbox.Rule{To: to[i], Outcome: outcome})
 	}
 	p := plainProject(t)
@@ -133,7 +138,8 @@ func TestErrors(t *testing.T) {
 	svc[any](t, `{"app_id":"wrong"}`, "integration", "set", wrongKey.id, "currency", "openexchangerates", "--secrets", "-")
 	disabled := plan{}.make(t).exchange(t, project.Managed)
 	svc[any](t, "", "integration", "disable", disabled.id, "currency", "openexchangerates")
-	trial := plan{trial: []string{"0771234567"}, integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t)
+	trial := plan{trial: []string{"0771234567"},
+		integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t)
 	managed, incomplete := demoProject("managed"), demoProject("incomplete")
 	long := strings.Repeat("m", 460)
 	key := keyed(twilio, "errors", single(to[3], "m"))
@@ -158,9 +164,12 @@ func TestErrors(t *testing.T) {
 		{"large body", request{path: send, body: large}, "413 http_error body_too_large", ""},
 		{"not confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: origin},
 			"428 send_confirmation_required", ""},
-		{"check_cost of a single send", request{path: send, body: `{"send_method":"single","to":"0771234567","message":"m","check_cost":true}`, as: p.dev, header: playground},
+		{"check_cost of a single send",
+			request{path: send, body: `{"send_method":"single","to":"0771234567","message":"m","check_cost":true}`,
+				as: p.dev, header: playground},
 			"428 send_confirmation_required", ""},
-		{"confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: with(origin, "X-Confirm-Send", "TRUE")},
+		{"confirmed", request{path: send, body: single(number(), "m"), as: p.dev,
+			header: with(origin, "X-Confirm-Send", "TRUE")},
 			"422 provider_selection_failed", ""},
 		{"bulk on Managed", at(send, bulkSame(to[:1], "m"), managed), "403 forbidden bulk_needs_manual", ""},
 		{"another number on trial", at(send, single(to[0], "m"), trial), "403 forbidden trial_destination", ""},
@@ -188,8 +197,10 @@ func TestErrors(t *testing.T) {
 			"422 provider_selection_failed", ""},
 		{"barcode", at(barcodes, `{"data":"4006381333932","type":"EAN13"}`, built),
 			"400 http_error render_rejected", "EAN13: the check digit must be 1; found 2."},
-		{"QR code that does not fit", at(qrcodes, `{"data":"`+strings.Repeat("x", 2953)+`","size":184,"error_correction":"L"}`, built),
-			"400 http_error render_rejected", "QR code: 177 modules and margins of 4 do not fit 184 pixels; size must be at least 185."},
+		{"QR code that does not fit", at(qrcodes,
+			`{"data":"`+strings.Repeat("x", 2953)+`","size":184,"error_correction":"L"}`, built),
+			"400 http_error render_rejected", "QR code: 177 modules and margins of 4 do not fit 184 pixels; size must be at " +
+				"least 185."},
 		{"PDF image", at(pdfs, `{"html":"<img src=https://nothing.invalid/x.png>"}`, built),
 			"400 http_error render_rejected", ""},
 		{"PDF limit", at(pdfs, `{"html":"`+strings.Repeat("<b>", 300)+`"}`, built),
@@ -217,26 +228,28 @@ func TestErrors(t *testing.T) {
 		}
 		if c.name == "location" { // a failure of the vendor in the metrics (docs/decisions/look-ups.md#lookup-chain)
 			lines := logLines(t, fixture.stack.LogDir, a.RequestID)["location.log"]
-			if len(lines) != 1 || !strings.Contains(lines[0], `"outcome":"vendor_failed"`) || !strings.Contains(lines[0], `"vendor":"ip-api"`) {
+			if len(lines) != 1 || !strings.Contains(lines[0], `"outcome":"vendor_failed"`) ||
+				!strings.Contains(lines[0], `"vendor":"ip-api"`) {
 				t.Errorf("%s: %s", c.name, lines)
 			}
 		}
 		d := a.Error.Details
-		got := strings.Join(strings.Fields(fmt.Sprint(a.status, " ", a.Error.Code, " ", d.Reason, " ", d.Vendor, " ", d.VendorCode)), " ")
+		got := strings.Join(strings.Fields(fmt.Sprint(a.status, " ", a.Error.Code, " ", d.Reason, " ", d.Vendor,
+			" ", d.VendorCode)), " ")
 		if got != c.want || a.Success || !strings.Contains(a.Error.Message, c.message) {
 			t.Errorf("%s: %d %s, want %s: %s", c.name, a.status, a.body, c.want, c.message)
 		}
 	}
 }
 
-// TestMistakes: the response to a client's mistake says what to do: the message, error.details or a header names it, also
-// for the standard clients of Python and JavaScript
-// (docs/decisions/requests.md#warnings, docs/decisions/requests.md#credentials,
-// docs/decisions/requests.md#misspelt-fields).
+// TestMistakes: the response to a client's mistake says what to do: the message, error.details or a header names it,
+// also for the standard clients of Python and JavaScript (docs/decisions/requests.md#warnings,
+// docs/decisions/requests.md#credentials, docs/decisions/requests.md#misspelt-fields).
 func TestMistakes(t *testing.T) {
 	local(t)
 	t.Parallel()
-	managed, broke, bare, incomplete := demoProject("managed"), demoProject("broke"), demoProject("bare"), demoProject("incomplete")
+	managed, broke, bare, incomplete := demoProject("managed"), demoProject("broke"), demoProject("bare"),
+		demoProject("incomplete")
 	to := numberBlock(2)
 	header := func(name, value string) map[string]string { return map[string]string{name: value} }
 	at := func(path, body string, as *tenant) request { return request{path: path, body: body, as: as.dev} }
@@ -245,25 +258,41 @@ func TestMistakes(t *testing.T) {
 		r    request
 		want string // status, and a part of the response's body or headers
 	}{
-		"no key":              {request{path: barcodes, as: credential{"", managed.dev.Secret}}, "401 The header X-API-KEY is missing."},
-		"no secret":           {request{path: barcodes, as: credential{managed.dev.ID, ""}}, "401 The header X-API-SECRET is missing."},
-		"bearer":              {request{path: barcodes, header: header("Authorization", "Bearer x")}, "401 The header Authorization is not used: send X-API-KEY and X-API-SECRET."},
-		"environment":         {request{path: barcodes, as: managed.dev, header: header("X-ENV", "staging")}, "401 The header X-ENV must be development, dev, production or prod."},
-		"a list in to":        {at(send, `{"send_method":"single","to":["0771234567"],"message":"m"}`, managed), `422 {"to":["must be one number; for several numbers, use the method bulk_same with recipients"]}`},
-		"numbers in to":       {at(send, single("0771234567, 0777654321", "m"), managed), `422 {"to":["must be one number; for several numbers, use the method bulk_same with recipients"]}`},
-		"foreign number":      {at(send, single("+14155550123", "m"), managed), `422 {"to":["must be a Sri Lankan mobile number, 07XXXXXXXX or +947XXXXXXXX"]}`},
-		"messages":            {at(send, `{"send_method":"bulk_different","messages":[{}]}`, managed), `422 "messages":["unknown field; did you mean \"msg_list\"?"]`},
-		"nested message":      {at(send, `{"send_method":"bulk_different","msg_list":[{"to":"0771234567","message":"m"}]}`, managed), `422 "msg_list.0.message":["unknown field; did you mean \"msg\"?"]`},
-		"too long":            {at(send, single(to[0], strings.Repeat("m", 460)), managed), "422 The message has 460 characters of at most 459"},
-		"no integration":      {at(barcodes, `{"data":"x"}`, bare), "422 The project has no active barcode integration in development."},
-		"no provider":         {at(location, `{"ip":"20.0.0.9","provider":"nobody"}`, managed), "422 The project has no active location integration with the provider nobody in development."},
-		"incomplete":          {at(vpn, ip("20.0.0.9"), incomplete), "422 integration in development cannot be used: ipgeolocation"},
-		"slash":               {at(send+"/", "{}", managed), "404 no path ends with a slash"},
-		"no document":         {request{method: "GET", path: "/../../openapi.yaml"}, "404 the document is /docs/openapi.yaml"},
-		"no credits":          {at(barcodes, `{"data":"x"}`, broke), `402 "details":{"balance":0,"price":100}`},
-		"trial":               {at(send, single(to[0], "m"), demoProject("trial")), `403 "reason":"trial_destination"`},
-		"unknown features":    {at(barcodes, `{"data":"x","sender_id":"S","schedule_at":"now"}`, managed), `200 unknown-fields;n=2;names="schedule_at sender_id"`},
-		"a feature in a send": {at(send, `{"send_method":"single","to":"`+to[1]+`","message":"m","sender_id":"S"}`, managed), `200 unknown-fields;n=1;names="sender_id"`},
+		"no key": {request{path: barcodes, as: credential{"", managed.dev.Secret}},
+			"401 The header X-API-KEY is missing."},
+		"no secret": {request{path: barcodes, as: credential{managed.dev.ID, ""}},
+			"401 The header X-API-SECRET is missing."},
+		"bearer": {request{path: barcodes, header: header("Authorization", "Bearer x")},
+			"401 The header Authorization is not used: send X-API-KEY and X-API-SECRET."},
+		"environment": {request{path: barcodes, as: managed.dev, header: header("X-ENV", "staging")},
+			"401 The header X-ENV must be development, dev, production or prod."},
+		"a list in to": {at(send, `{"send_method":"single","to":["0771234567"],"message":"m"}`, managed),
+			`422 {"to":["must be one number; for several numbers, use the method bulk_same with recipients"]}`},
+		"numbers in to": {at(send, single("0771234567, 0777654321", "m"), managed),
+			`422 {"to":["must be one number; for several numbers, use the method bulk_same with recipients"]}`},
+		"foreign number": {at(send, single("+14155550123", "m"), managed),
+			`422 {"to":["must be a Sri Lankan mobile number, 07XXXXXXXX or +947XXXXXXXX"]}`},
+		"messages": {at(send, `{"send_method":"bulk_different","messages":[{}]}`, managed),
+			`422 "messages":["unknown field; did you mean \"msg_list\"?"]`},
+		"nested message": {at(send, `{"send_method":"bulk_different","msg_list":[{"to":"0771234567","message":"m"}]}`,
+			managed), `422 "msg_list.0.message":["unknown field; did you mean \"msg\"?"]`},
+		"too long": {at(send, single(to[0], strings.Repeat("m", 460)), managed),
+			"422 The message has 460 characters of at most 459"},
+		"no integration": {at(barcodes, `{"data":"x"}`, bare),
+			"422 The project has no active barcode integration in development."},
+		"no provider": {at(location, `{"ip":"20.0.0.9","provider":"nobody"}`, managed),
+			"422 The project has no active location integration with the provider nobody in development."},
+		"incomplete": {at(vpn, ip("20.0.0.9"), incomplete),
+			"422 integration in development cannot be used: ipgeolocation"},
+		"slash": {at(send+"/", "{}", managed), "404 no path ends with a slash"},
+		"no document": {request{method: "GET", path: "/../../openapi.yaml"},
+			"404 the document is /docs/openapi.yaml"},
+		"no credits": {at(barcodes, `{"data":"x"}`, broke), `402 "details":{"balance":0,"price":100}`},
+		"trial":      {at(send, single(to[0], "m"), demoProject("trial")), `403 "reason":"trial_destination"`},
+		"unknown features": {at(barcodes, `{"data":"x","sender_id":"S","schedule_at":"now"}`, managed),
+			`200 unknown-fields;n=2;names="schedule_at sender_id"`},
+		"a feature in a send": {at(send, `{"send_method":"single","to":"`+to[1]+`","message":"m","sender_id":"S"}`, managed),
+			`200 unknown-fields;n=1;names="sender_id"`},
 	} {
 		a := c.r.send(t)
 		if a == nil {
@@ -282,7 +311,8 @@ func TestMistakes(t *testing.T) {
 			"status": a.status, "error": refused.Error, "warnings": a.header.Get("X-SVC-Warnings"),
 		})
 		status, part, _ := strings.Cut(c.want, " ")
-		if text := fmt.Sprint(string(a.body), a.header["X-Svc-Warnings"]); fmt.Sprint(a.status) != status || !strings.Contains(text, part) {
+		if text := fmt.Sprint(string(a.body), a.header["X-Svc-Warnings"]); fmt.Sprint(a.status) != status ||
+			!strings.Contains(text, part) {
 			t.Errorf("%s: %d %s, want %s", name, a.status, text, c.want)
 		}
 	}

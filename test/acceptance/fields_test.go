@@ -30,7 +30,8 @@ func bounds(s *openapi3.Schema, required bool) (wrong, right []any) {
 		}
 		if s.MaxLength != nil {
 			wrong = append(wrong, strings.Repeat("é", int(*s.MaxLength)+1))
-			if longest := strings.Repeat("x", int(*s.MaxLength)); s.Pattern == "" || regexp.MustCompile(s.Pattern).MatchString(longest) {
+			if longest := strings.Repeat("x", int(*s.MaxLength)); s.Pattern == "" ||
+				regexp.MustCompile(s.Pattern).MatchString(longest) {
 				right = append(right, longest)
 			}
 		}
@@ -99,7 +100,8 @@ func walk(t *testing.T, r request, s *openapi3.Schema, at []string) {
 	try := func(s *openapi3.Schema, path []string, required bool) {
 		wrong, right := bounds(s, required)
 		send := r
-		other := map[string]string{"page_width": "page_height", "page_height": "page_width"}[path[len(path)-1]] // both or none
+		// both or none
+		other := map[string]string{"page_width": "page_height", "page_height": "page_width"}[path[len(path)-1]]
 		body := r.body
 		if other != "" {
 			body = changed(t, body, []string{other}, 500)
@@ -138,9 +140,11 @@ func TestFieldsOfTheContract(t *testing.T) {
 	t.Parallel()
 	const html = `{"html":"PHA+eA=="}` // also Base64
 	bodies := map[string][]string{
-		send: {single("0771234567", "m"), bulkSame([]string{"0771234567"}, "m"), bulkDifferent([]string{"0771234567"}, []string{"m"})}, balance: {"{}"},
-		burner: {email("a@example.com")}, vpn: {ip("1.2.3.4")}, location: {ip("1.2.3.4")}, barcodes: {`{"data":"1"}`}, qrcodes: {`{"data":"1"}`},
-		pdfs: {html}, streamed: {html},
+		send: {single("0771234567", "m"), bulkSame([]string{"0771234567"}, "m"),
+			bulkDifferent([]string{"0771234567"}, []string{"m"})}, balance: {"{}"},
+		burner: {email("a@example.com")}, vpn: {ip("1.2.3.4")}, location: {ip("1.2.3.4")}, barcodes: {`{"data":"1"}`},
+		qrcodes: {`{"data":"1"}`},
+		pdfs:    {html}, streamed: {html},
 	}
 	for path, item := range fixture.spec.Paths.Map() {
 		if item.Post == nil {
@@ -169,24 +173,30 @@ func TestFields(t *testing.T) {
 	oneBad[7654] = "0671234567"
 	const largest = 524_288
 	encoded := func(n int) string {
-		return object(map[string]any{"is_base64": true, "html": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", n)))})
+		return object(map[string]any{"is_base64": true,
+			"html": base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", n)))})
 	}
 	for _, c := range []struct{ path, body, fields, message string }{ // fields: the sorted names, or the last one of 20
 		{send, ``, "send_method", "is required"},
 		{send, `{"send_method":"single","recipients":7}`, "message to", "is required"},
-		{send, `{"send_method":"single","to":"0771234567","message":"m","recipients":7,"msg_list":"x","check_cost":"no"}`, "", ""},
+		{send, `{"send_method":"single","to":"0771234567","message":"m","recipients":7,"msg_list":"x","check_cost":"no"}`, "",
+			""},
 		{send, single("077 123 4567", "m"), "to", "must be 07XXXXXXXX or +947XXXXXXXX; did you mean +94771234567?"},
 		{send, bulkSame(many, "m"), "", ""},
 		{send, bulkSame(oneBad, "m"), "recipients.7654", ""},
 		{send, bulkSame(allBad, "m"), "recipients.9", ""},
-		{send, `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","checkcost":true}`, "checkcost", `unknown field; did you mean "check_cost"?`},
-		{send, "{\n  \"to\": \"0771234567\",\n}", "body", "must be well-formed JSON; line 3, column 1 cannot be read: trailing comma"},
+		{send, `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","checkcost":true}`, "checkcost",
+			`unknown field; did you mean "check_cost"?`},
+		{send, "{\n  \"to\": \"0771234567\",\n}", "body",
+			"must be well-formed JSON; line 3, column 1 cannot be read: trailing comma"},
 		{balance, `[]`, "body", ""}, {balance, ` {"x":{"a":[null]}}`, "", ""},
 		{burner, email("a@example"), "email", ""}, {burner, email("a@bücher.example"), "", ""},
 		{vpn, ip("1.2.3.256"), "ip", ""}, {location, `{"ip":"x","provider":""}`, "ip provider", ""},
 		{barcodes, `{"data":"x","width_factor":3.9999,"height":80.0}`, "", ""},
-		{qrcodes, `{"data":"` + strings.Repeat("é", 1477) + `"}`, "data", "must be at most 2,953 bytes, 4,296 capital letters or 7,089 digits"},
-		{qrcodes, `{"data":"` + strings.Repeat("1", 7090) + `"}`, "data", "must be at most 2,953 bytes, 4,296 capital letters or 7,089 digits"},
+		{qrcodes, `{"data":"` + strings.Repeat("é", 1477) + `"}`, "data",
+			"must be at most 2,953 bytes, 4,296 capital letters or 7,089 digits"},
+		{qrcodes, `{"data":"` + strings.Repeat("1", 7090) + `"}`, "data",
+			"must be at most 2,953 bytes, 4,296 capital letters or 7,089 digits"},
 		{qrcodes, `{"data":"x","dpi":71}`, "dpi", "must be between 72 and 1200"},
 		{barcodes, `{"data":"x","dpi":300.5}`, "dpi", "must be an integer"},
 		{pdfs, encoded(largest), "", ""}, {pdfs, encoded(largest + 1), "html", "must be at most 524288 bytes"},
@@ -195,9 +205,12 @@ func TestFields(t *testing.T) {
 		{pdfs, `{"html":"x","page_ranges":"3-1"}`, "page_ranges", ""},
 		{pdfs, `{"html":"x","page_height":10}`, "page_width", "is required, as the other side of the page is given"},
 		{pdfs, `{"html":"x","page_width":10,"page_height":10}`, "", ""},
-		{pdfs, `{"html":"x","page_width":10,"page_height":20,"margins":{"left":5,"right":5}}`, "page_width", "must be more than the margins on both of its sides"},
-		{pdfs, `{"html":"x","page_width":80,"page_height":80,"page_size":"A4","orientation":"portrait"}`, "orientation page_size", ""},
-		{pdfs, `{"html":"x","password":"ශ"}`, "password", "must be 4 to 127 bytes"}, {pdfs, `{"html":"x","password":"ශශ"}`, "", ""},
+		{pdfs, `{"html":"x","page_width":10,"page_height":20,"margins":{"left":5,"right":5}}`, "page_width",
+			"must be more than the margins on both of its sides"},
+		{pdfs, `{"html":"x","page_width":80,"page_height":80,"page_size":"A4","orientation":"portrait"}`,
+			"orientation page_size", ""},
+		{pdfs, `{"html":"x","password":"ශ"}`, "password", "must be 4 to 127 bytes"}, {pdfs,
+			`{"html":"x","password":"ශශ"}`, "", ""},
 		{pdfs, `{"html":"x","password":"` + strings.Repeat("x", 128) + `"}`, "password", "must be 4 to 127 bytes"},
 	} {
 		a := request{path: c.path, body: c.body, as: plainProject(t).dev}.do(t)
@@ -227,8 +240,10 @@ func TestFields(t *testing.T) {
 		t.Errorf("balance: %d %s", a.status, a.body)
 	}
 	// "Accept and Content-Type never refuse a request" (docs/decisions/requests.md#json-bodies).
-	for _, h := range []map[string]string{{"Content-Type": "text/plain"}, {"Content-Type": ""}, {"Accept": "image/png"}, {"Content-Type": "application/json; charset=utf-16"}} {
-		if a := (request{path: balance, body: "{}", as: plainProject(t).dev, header: h}).do(t); a != nil && !a.is(422, "provider_selection_failed") {
+	for _, h := range []map[string]string{{"Content-Type": "text/plain"}, {"Content-Type": ""}, {"Accept": "image/png"},
+		{"Content-Type": "application/json; charset=utf-16"}} {
+		if a := (request{path: balance, body: "{}", as: plainProject(t).dev, header: h}).do(t); a != nil &&
+			!a.is(422, "provider_selection_failed") {
 			t.Errorf("%v: %d %s", h, a.status, a.body)
 		}
 	}

@@ -27,7 +27,8 @@ const hostileAtOnce = 6
 // everything connects a project to one vendor of each kind.
 func everything(mode project.Mode) []integration {
 	return []integration{
-		{vendor: "quicksend", mode: mode}, {kind: project.Security, vendor: "vpnapi", mode: mode}, {kind: project.Location, vendor: "ip-api", mode: mode},
+		{vendor: "quicksend", mode: mode}, {kind: project.Security, vendor: "vpnapi", mode: mode}, {kind: project.Location,
+			vendor: "ip-api", mode: mode},
 		{kind: project.Currency, vendor: "openexchangerates", mode: mode},
 	}
 }
@@ -44,7 +45,8 @@ func TestHostileRequests(t *testing.T) {
 		seeds = seeds[1:]
 	}
 	const granted = int64(1_000_000_000_000)
-	managed := plan{credits: granted, integrations: everything(project.Managed)}.make(t).drawing(t, project.Managed).printing(t, project.Managed)
+	managed := plan{credits: granted, integrations: everything(project.Managed)}.make(t).drawing(t,
+		project.Managed).printing(t, project.Managed)
 	byok := plan{integrations: everything(project.BYOK)}.make(t).drawing(t, project.BYOK)
 	var mu sync.Mutex
 	statusOf, statuses := map[string]int{}, map[int]int{} // by request ID; the responses of each
@@ -90,7 +92,8 @@ func number64(t *testing.T, variable string, otherwise int) int {
 }
 
 // inside matches internals that a response never contains.
-var inside = regexp.MustCompile(`goroutine \d|runtime error|panic:|\.go:\d+|/(tmp|root|home|var|usr|proc)/|127\.0\.0\.1|localhost|dynamodb|secretsmanager|svcs_|AKIA|ResourceNotFound|github\.com`)
+var inside = regexp.MustCompile(`goroutine \d|runtime ` +
+	`error|panic:|\.go:\d+|/(tmp|root|home|var|usr|proc)/|127\.0\.0\.1|localhost|dynamodb|secretsmanager|svcs_|AKIA|ResourceNotFound|github\.com`)
 
 // checkHostile checks one response.
 func checkHostile(t *testing.T, r request, a *response) {
@@ -103,11 +106,14 @@ func checkHostile(t *testing.T, r request, a *response) {
 		t.Errorf("%s: %s %.100q: %d %.300s", r.about, r.method, r.path, a.status, a.body)
 	case found != "" && !strings.Contains(r.body, found) && !strings.HasPrefix(media, "image/"):
 		t.Errorf("%s: %s %.100q: the response contains internals: %q in %.300s", r.about, r.method, r.path, found, a.body)
-	case r.method == http.MethodHead || strings.EqualFold(r.method, "post") && r.method != "POST": // the adapter reads post as POST
-	case malformed != nil && a.status == 400 && bytes.Contains(a.body, []byte(`"request_not_served"`)): // docs/decisions/requests.md#routes
+	case r.method == http.MethodHead ||
+		strings.EqualFold(r.method, "post") && r.method != "POST": // the adapter reads post as POST
+	case malformed != nil && a.status == 400 &&
+		bytes.Contains(a.body, []byte(`"request_not_served"`)): // docs/decisions/requests.md#routes
 	case strings.HasPrefix(media, "application/json"):
 		a.check(t, r)
-	case a.status != 200 || len(a.body) == 0 || a.header.Get("Content-Length") != strconv.Itoa(len(a.body)) && !strings.Contains(r.path, "/pdf/stream"):
+	case a.status != 200 || len(a.body) == 0 ||
+		a.header.Get("Content-Length") != strconv.Itoa(len(a.body)) && !strings.Contains(r.path, "/pdf/stream"):
 		t.Errorf("%s: %s %.100q: %d %v, %d bytes", r.about, r.method, r.path, a.status, a.header, len(a.body))
 	}
 }

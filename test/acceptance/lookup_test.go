@@ -27,7 +27,8 @@ func ip(address string) string { return object(map[string]any{"ip": address}) }
 // lookups are what a sandbox received for addresses.
 func lookups(s *sandbox.Server, addresses ...string) []sandbox.Call {
 	return slices.DeleteFunc(s.Calls(), func(c sandbox.Call) bool {
-		return c.Operation != "lookup" || !slices.ContainsFunc(addresses, func(a string) bool { return slices.Contains(c.To, a) })
+		return c.Operation != "lookup" ||
+			!slices.ContainsFunc(addresses, func(a string) bool { return slices.Contains(c.To, a) })
 	})
 }
 
@@ -36,20 +37,25 @@ func TestDatabaseFiles(t *testing.T) {
 	local(t)
 	t.Parallel()
 	p := plan{integrations: []integration{
-		{kind: project.Security, vendor: onDisk, mode: project.BYOK}, {kind: project.Location, vendor: onDisk, mode: project.BYOK},
+		{kind: project.Security, vendor: onDisk, mode: project.BYOK}, {kind: project.Location,
+			vendor: onDisk, mode: project.BYOK},
 	}}.make(t)
 	for _, c := range []struct {
 		path, address string
 		status        int
 		part          string
 	}{
-		{vpn, "45.83.0.1", 200, `"is_vpn":true,"is_proxy":false,"is_tor":false,"is_relay":false,"is_hosting":false,"country_code":null`},
-		{vpn, "112.134.0.1", 200, `"country_code":"LK","city":"Colombo","asn":"AS9329","network_name":"Sri Lanka Telecom","provider_name":"maxmind-mmdb"`},
+		{vpn, "45.83.0.1", 200, `"is_vpn":true,"is_proxy":false,"is_tor":false,"is_relay":false,"is_hosting":false,` +
+			`"country_code":null`},
+		{vpn, "112.134.0.1", 200, `"country_code":"LK","city":"Colombo","asn":"AS9329","network_name":"Sri Lanka Telecom",` +
+			`"provider_name":"maxmind-mmdb"`},
 		{vpn, "46.0.0.1", 503, `service_unavailable`},
-		{location, "112.134.0.1", 200, `"isp":"Sri Lanka Telecom","latitude":6.9271,"longitude":79.8612,"timezone":"Asia/Colombo"`},
+		{location, "112.134.0.1", 200,
+			`"isp":"Sri Lanka Telecom","latitude":6.9271,"longitude":79.8612,"timezone":"Asia/Colombo"`},
 		{location, "46.0.0.1", 200, `"country":null,`},
 	} {
-		if a := (request{path: c.path, body: ip(c.address), as: p.dev}).do(t); a != nil && (a.status != c.status || !strings.Contains(string(a.body), c.part)) {
+		if a := (request{path: c.path, body: ip(c.address), as: p.dev}).do(t); a != nil &&
+			(a.status != c.status || !strings.Contains(string(a.body), c.part)) {
 			t.Errorf("%s %s: %d %s, want %s", c.path, c.address, a.status, a.body, c.part)
 		}
 	}
@@ -69,27 +75,32 @@ func (a *response) has(t *testing.T, about string, parts ...string) {
 // judgement comes first, and is the project's alone.
 func TestBurnerEmailShield(t *testing.T) {
 	t.Parallel()
-	p := plan{credits: 1_000_000, integrations: []integration{{kind: project.Security, vendor: "ipinfo", mode: project.Managed, bare: true}}}.make(t)
+	p := plan{credits: 1_000_000, integrations: []integration{{kind: project.Security, vendor: "ipinfo",
+		mode: project.Managed, bare: true}}}.make(t)
 	svc[any](t, "", "burner", "add", p.id, "own.example", "yopmail.com", "gone.example")
 	svc[any](t, "imported.example\n", "burner", "import", p.id, "-")
 	svc[any](t, "", "burner", "remove", p.id, "gone.example")
 	svc[any](t, "", "burner", "allow", "guerrillamail.com", "fine.own.example", "denied.own.example", "--project", p.id)
 	svc[any](t, "", "burner", "deny", "denied.own.example", "--project", p.id)
-	other := plan{integrations: []integration{{kind: project.Security, vendor: "ipinfo", mode: project.BYOK, bare: true}}}.make(t)
+	other := plan{integrations: []integration{{kind: project.Security, vendor: "ipinfo",
+		mode: project.BYOK, bare: true}}}.make(t)
 	for _, c := range []struct {
 		as                    *tenant
 		email, domain, source string
 	}{
 		{p, "a@x.y.own.example", "x.y.own.example", "custom"}, {p, "a@imported.example", "imported.example", "custom"},
 		{p, "a@gone.example", "gone.example", "none"}, {p, "a@yopmail.com", "yopmail.com", "custom"},
-		{p, "A.b+c@Sub.Mailinator.COM", "sub.mailinator.com", "global"}, {p, "a@BÜCHER.example", "xn--bcher-kva.example", "none"},
-		{p, "a@x.guerrillamail.com", "x.guerrillamail.com", "none"}, {other, "a@guerrillamail.com", "guerrillamail.com", "global"},
+		{p, "A.b+c@Sub.Mailinator.COM", "sub.mailinator.com", "global"}, {p, "a@BÜCHER.example",
+			"xn--bcher-kva.example", "none"},
+		{p, "a@x.guerrillamail.com", "x.guerrillamail.com", "none"}, {other, "a@guerrillamail.com",
+			"guerrillamail.com", "global"},
 		{p, "a@fine.own.example", "fine.own.example", "none"}, {p, "a@denied.own.example", "denied.own.example", "custom"},
 		{p, "用户@例え.jp", "xn--r8jz45g.jp", "none"},
 		{other, "a@own.example", "own.example", "none"}, {other, "a@yopmail.com", "yopmail.com", "global"},
 	} {
 		if a := (request{path: burner, body: email(c.email), as: c.as.dev}).do(t); a != nil {
-			a.has(t, c.email, fmt.Sprintf(`"email":%q,"domain":%q,"is_valid_syntax":true,"is_disposable":%t,"source":%q`, c.email, c.domain, c.source != "none", c.source))
+			a.has(t, c.email, fmt.Sprintf(`"email":%q,"domain":%q,"is_valid_syntax":true,"is_disposable":%t,"source":%q`,
+				c.email, c.domain, c.source != "none", c.source))
 		}
 	}
 	if fixture.stack == nil {
@@ -113,15 +124,19 @@ func TestLookupVendors(t *testing.T) {
 		part            string // of the response; %s: the vendor
 		unknown         int    // status where the vendor knows nothing
 	}{
-		{vpn, credit.VPNShield, project.Security, []string{"ipgeolocation", "ipinfo", "proxycheck", "vpnapi", "maxmind", "ip-api", "ipqualityscore", "ip2location"},
-			`"is_proxy":true,%s"country_code":"US","city":"Ashburn","asn":"AS14618","network_name":"Amazon.com, Inc.","provider_name":"%s"`, 503},
+		{vpn, credit.VPNShield, project.Security,
+			[]string{"ipgeolocation", "ipinfo", "proxycheck", "vpnapi", "maxmind", "ip-api", "ipqualityscore", "ip2location"},
+			`"is_proxy":true,%s"country_code":"US","city":"Ashburn","asn":"AS14618","network_name":"Amazon.com, Inc.",` +
+				`"provider_name":"%s"`, 503},
 		{location, credit.Location, project.Location, []string{"ip-api", "ipinfo", "ipinfo-lite", "ipgeolocation", "maxmind"},
 			`"country":"United States","country_code":"US"`, 200},
 	} {
 		for _, vendor := range c.vendors {
-			p := plan{credits: credits, integrations: []integration{{kind: c.kind, vendor: vendor, mode: project.Managed}}}.make(t)
+			p := plan{credits: credits, integrations: []integration{{kind: c.kind, vendor: vendor,
+				mode: project.Managed}}}.make(t)
 			left := int64(credits)
-			for address, status := range map[string]int{"45.83.0.2": 200, "45.83.0.7": c.unknown, "45.83.0.11": lookupFailure[c.path]} {
+			for address, status := range map[string]int{"45.83.0.2": 200, "45.83.0.7": c.unknown,
+				"45.83.0.11": lookupFailure[c.path]} {
 				a := request{path: c.path, body: ip(address), as: p.dev}.do(t)
 				if a == nil {
 					continue
@@ -154,9 +169,11 @@ func TestLocationProvider(t *testing.T) {
 	local(t)
 	t.Parallel()
 	p := plan{integrations: []integration{
-		{kind: project.Location, vendor: "ip-api", mode: project.BYOK, priority: 1}, {kind: project.Location, vendor: "ipgeolocation", mode: project.BYOK, priority: 2},
+		{kind: project.Location, vendor: "ip-api", mode: project.BYOK, priority: 1}, {kind: project.Location,
+			vendor: "ipgeolocation", mode: project.BYOK, priority: 2},
 	}}.make(t)
-	for provider, asked := range map[string]string{`null`: "ip-api", `"ipgeolocation"`: "ipgeolocation", `"IP-API"`: "", `"maxmind"`: ""} {
+	for provider, asked := range map[string]string{`null`: "ip-api", `"ipgeolocation"`: "ipgeolocation",
+		`"IP-API"`: "", `"maxmind"`: ""} {
 		address := "112.134.77." + fmt.Sprint(len(provider)) // no other test asks for it
 		a := request{path: location, body: `{"ip":"` + address + `","provider":` + provider + `}`, as: p.dev}.do(t)
 		if a == nil {

@@ -73,7 +73,8 @@ func run(m *testing.M) (code int) {
 		return failed(err)
 	}
 	defer os.RemoveAll(dir)
-	fixture = &system{dir: dir, payloads: leaks.NewPayloads(svcapi.OpenAPI), browser: browser{held: semaphore.NewWeighted(2)}}
+	fixture = &system{dir: dir, payloads: leaks.NewPayloads(svcapi.OpenAPI),
+		browser: browser{held: semaphore.NewWeighted(2)}}
 	if err := fixture.start(context.Background()); err != nil {
 		return failed(err)
 	}
@@ -84,7 +85,8 @@ func run(m *testing.M) (code int) {
 			code = max(code, failed(err))
 		}
 		slices.Sort(fixture.notRun)
-		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack, or leave to send:\n  %s\n", strings.Join(fixture.notRun, "\n  "))
+		fmt.Printf("not run, as they need the sandbox, the logs or the tables of a local stack, or leave to send:\n  %s\n",
+			strings.Join(fixture.notRun, "\n  "))
 		return code
 	}
 	if flag.Lookup("test.run").Value.String() == "" { // only a run of all tests shows which permissions are unused
@@ -136,7 +138,8 @@ func (s *system) start(ctx context.Context) error {
 		LogDir:  filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
 		Concurrency: 32, Environment: environment,
 		Parameters: map[string]string{
-			"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases, "LogPayloads": "masked",
+			"ProjectCacheSeconds": "1", "PlaygroundOrigin": playgroundOrigin, "MmdbDirectory": databases,
+			"LogPayloads": "masked",
 		},
 	})
 	if err != nil {

@@ -15,7 +15,8 @@ func keyed(p *tenant, key, body string) request {
 
 // replayed reports whether a response repeats another: same status and data, a request ID of its own, marked.
 func (a *response) replayed(first *response) bool {
-	return a.status == first.status && a.without() == first.without() && a.RequestID != first.RequestID && a.header.Get("Idempotency-Replayed") == "true"
+	return a.status == first.status && a.without() == first.without() && a.RequestID != first.RequestID &&
+		a.header.Get("Idempotency-Replayed") == "true"
 }
 
 // docs/decisions/extensions.md#idempotency-repeats: while the first request runs the others get 409, and of many at
@@ -47,7 +48,8 @@ func TestOnceAtATime(t *testing.T) {
 		t.Errorf("in production: %d %s, want a send of its own", a.status, a.body)
 	}
 	other := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t)
-	if a := keyed(other, "once", single(to, "m")).do(t); a != nil && (!a.is(200, "") || a.header.Get("Idempotency-Replayed") != "") {
+	if a := keyed(other, "once", single(to, "m")).do(t); a != nil &&
+		(!a.is(200, "") || a.header.Get("Idempotency-Replayed") != "") {
 		t.Errorf("in another project: %d %s, want a send of its own", a.status, a.body)
 	}
 	if n := len(sent(to)); n != 3 {

@@ -186,12 +186,13 @@ func phases(calls []call) int {
 
 var writes = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}
 
-// TestPhasesAndWrites counts the phases and writes of warm requests before and after the response: each limit adds a write
-// and no phase, and a refusal from memory costs one write (docs/decisions/requests.md#phases).
+// TestPhasesAndWrites counts the phases and writes of warm requests before and after the response: each limit adds a
+// write and no phase, and a refusal from memory costs one write (docs/decisions/requests.md#phases).
 func TestPhasesAndWrites(t *testing.T) {
 	n := oneProcessStack(t)
 	const costCheck = `{"send_method":"bulk_same","recipients":["0771234567"],"message":"m","check_cost":true}`
-	limited := map[string]*tenant{"limited-byok": n.limited(t, project.BYOK), "limited-managed": n.limited(t, project.Managed)}
+	limited := map[string]*tenant{"limited-byok": n.limited(t, project.BYOK),
+		"limited-managed": n.limited(t, project.Managed)}
 	for _, c := range []struct {
 		name           string
 		project        string
@@ -208,18 +209,24 @@ func TestPhasesAndWrites(t *testing.T) {
 		{"paid: count beside reserve, capture; remove", "managed", barcodes, `{"data":"1"}`, "", 200, 2, 3, 1, ""},
 		{"refused for its body: count", "managed", send, "{}", "", 422, 1, 1, 0, ""},
 		{"without credits: count beside reserve", "broke", send, single(number(), "m"), "", 402, 1, 2, 0, ""},
-		{"failed: count beside reserve, mark, forbid capture, return credits", "managed", send, single("0770000001", "m"), "", 502, 4, 5, 0, ""},
-		{"paid SMS: count beside reserve, mark, capture; remove", "managed", send, single(number(), "m"), "", 200, 3, 4, 1, ""},
+		{"failed: count beside reserve, mark, forbid capture, return credits", "managed", send,
+			single("0770000001", "m"), "", 502, 4, 5, 0, ""},
+		{"paid SMS: count beside reserve, mark, capture; remove", "managed", send,
+			single(number(), "m"), "", 200, 3, 4, 1, ""},
 		{"paid, from a lease: count, capture", "managed", barcodes, `{"data":"1"}`, "", 200, 2, 2, 0, ""},
 		{"paid SMS, from a lease: count, mark, capture", "managed", send, single(number(), "m"), "", 200, 3, 3, 0, ""},
-		{"failed, from a lease: count, mark, forbid capture", "managed", send, single("0770000001", "m"), "", 502, 3, 3, 0, ""},
-		{"Managed balance, while leases are open: count beside read, and a query for each", "managed", balance, "{}", "", 200, 2, 1, 0, "GetItem Query Query"},
+		{"failed, from a lease: count, mark, forbid capture", "managed", send,
+			single("0770000001", "m"), "", 502, 3, 3, 0, ""},
+		{"Managed balance, while leases are open: count beside read, and a query for each", "managed", balance, "{}", "", 200,
+			2, 1, 0, "GetItem Query Query"},
 		{"free with a key: claim beside count; outcome", "byok", send, single(number(), "m"), "free", 200, 2, 3, 0, ""},
-		{"paid with a key, from a lease: claim beside count, mark, outcome beside capture", "managed", send, single(number(), "m"), "paid", 200, 3, 5, 0, ""},
+		{"paid with a key, from a lease: claim beside count, mark, outcome beside capture", "managed", send,
+			single(number(), "m"), "paid", 200, 3, 5, 0, ""},
 		{"cold: the project's query before", "race", balance, "{}", "", 200, 2, 1, 0, "GetItem Query"},
 		{"limits, free SMS: recipient and units, too", "limited-byok", send, single(number(), "m"), "", 200, 1, 3, 0, ""},
 		{"limits, paid: credits of the day, too", "limited-managed", barcodes, `{"data":"1"}`, "", 200, 2, 4, 1, ""},
-		{"limits, paid SMS: recipient and credits, too", "limited-managed", send, single(number(), "m"), "", 200, 3, 6, 1, ""},
+		{"limits, paid SMS: recipient and credits, too", "limited-managed", send,
+			single(number(), "m"), "", 200, 3, 6, 1, ""},
 		{"limits, cost check: count", "limited-byok", send, costCheck, "", 200, 1, 1, 0, ""},
 		{"limits, refused from memory: count", "limited-byok", send, single(number(), "m"), "", 429, 1, 1, 0, ""},
 	} {
@@ -269,8 +276,10 @@ func TestPhasesAndWrites(t *testing.T) {
 			}
 		}
 		slices.Sort(read)
-		if got := phases(before); a.status != c.status || got > c.phases || wrote != c.writes || strings.Join(read, " ") != c.reads {
-			t.Errorf("%s: %d, %d phases, %d writes, reads %v: %v; want %d, %d phases, %d writes, reads %q", c.name, a.status, got, wrote, read, before, c.status, c.phases, c.writes, c.reads)
+		if got := phases(before); a.status != c.status || got > c.phases || wrote != c.writes ||
+			strings.Join(read, " ") != c.reads {
+			t.Errorf("%s: %d, %d phases, %d writes, reads %v: %v; want %d, %d phases, %d writes, reads %q", c.name, a.status,
+				got, wrote, read, before, c.status, c.phases, c.writes, c.reads)
 		}
 		if len(after) != c.after || phases(after) > 1 || c.after == 1 && after[0].operation != "UpdateItem" {
 			t.Errorf("%s: after the response %v, want %d writes", c.name, after, c.after)
@@ -297,15 +306,19 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 		t.Fatal(err)
 	}
 	vault := secret.NewWriter(secretsmanager.New(secretsmanager.Options{
-		Region: template.Region, BaseEndpoint: &n.stack.SecretsURL, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+		Region: template.Region, BaseEndpoint: &n.stack.SecretsURL,
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	}), oneProcessStage)
 	for _, i := range model.Active(project.SMS, project.Development) {
-		if err = vault.Put(t.Context(), project.SMS, name, secret.Change{Environment: project.Development, Vendor: i.Vendor, After: sandbox.Accounts[i.Vendor]}); err != nil {
+		if err = vault.Put(t.Context(), project.SMS, name,
+			secret.Change{Environment: project.Development, Vendor: i.Vendor, After: sandbox.Accounts[i.Vendor]}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err = n.ledger.CreateWallet(t.Context(), name); err == nil {
-		err = n.ledger.Grant(t.Context(), credit.Movement{Project: name, ID: credit.NewKey(time.Now(), name), Credits: 1_000_000, Reason: "test", Actor: "test"})
+		err = n.ledger.Grant(t.Context(),
+			credit.Movement{Project: name, ID: credit.NewKey(time.Now(), name), Credits: 1_000_000,
+				Reason: "test", Actor: "test"})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,8 @@ func TestPageCredentials(t *testing.T) {
 	if got := state(); got != demoProject("byok").dev.ID {
 		t.Errorf("after Enter: %q", got)
 	}
-	if open := v.eval(t, `async () => { await new Promise((done) => setTimeout(done, 300)); return String(document.getElementById("credentials").open) }`); open != "false" {
+	if open := v.eval(t, `async () => { await new Promise((done) => setTimeout(done, 300)); return `+
+		`String(document.getElementById("credentials").open) }`); open != "false" {
 		t.Error("Enter opens the dialog again")
 	}
 	p := v.operation(t, "getSmsBalance")
@@ -51,7 +52,8 @@ func TestPageCredentials(t *testing.T) {
 }
 
 // below is how many pixels an element's top is below the page's bar.
-const below = `(id) => Math.round(document.getElementById(id).getBoundingClientRect().top - document.querySelector(".bar").getBoundingClientRect().bottom)`
+const below = `(id) => Math.round(document.getElementById(id).getBoundingClientRect().top - ` +
+	`document.querySelector(".bar").getBoundingClientRect().bottom)`
 
 // A link into the page shows what it names, directly below the bar: from outside, from the list of contents, from the
 // search, with and without reduced motion.
@@ -63,7 +65,8 @@ func TestPageLinks(t *testing.T) {
 		for _, motion := range []string{"reduce", "no-preference"} {
 			t.Run(size.name+" "+motion, func(t *testing.T) {
 				v := newTab(t, browser, size.width, size.height)
-				media := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{{Name: "prefers-reduced-motion", Value: motion}}}
+				media := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{{Name: "prefers-reduced-motion",
+					Value: motion}}}
 				if err := media.Call(v); err != nil {
 					t.Fatal(err)
 				}
@@ -71,7 +74,8 @@ func TestPageLinks(t *testing.T) {
 					t.Helper()
 					v.until(t, id+" "+how, `(id) => { const y = (`+below+`)(id); return y >= 0 && y <= 40 }`, id)
 				}
-				for _, id := range []string{"/SMS/sendSms", "errors", "/QR%20Code/generateQrCode", "sendSms.bulk_same.recipients", "/Currency/getPairRate"} {
+				for _, id := range []string{"/SMS/sendSms", "errors", "/QR%20Code/generateQrCode", "sendSms.bulk_same.recipients",
+					"/Currency/getPairRate"} {
 					if err := v.Navigate("about:blank"); err != nil {
 						t.Fatal(err)
 					}
@@ -79,7 +83,8 @@ func TestPageLinks(t *testing.T) {
 					at(id, "after loading the page")
 				}
 				for _, link := range []struct{ selector, id string }{
-					{"nav [href='#money']", "money"}, {"nav [data-operation=generatePdf]", "/Utilities/generatePdf"}, {"nav [data-operation=sendSms]", "/SMS/sendSms"},
+					{"nav [href='#money']", "money"}, {"nav [data-operation=generatePdf]",
+						"/Utilities/generatePdf"}, {"nav [data-operation=sendSms]", "/SMS/sendSms"},
 				} {
 					for _, again := range []string{"once", "again after scrolling"} {
 						if size.width < 600 {
@@ -89,13 +94,15 @@ func TestPageLinks(t *testing.T) {
 						v.click(t, link.selector)
 						at(link.id, again)
 						if got := v.eval(t, `() => document.querySelector("nav [aria-current]").getAttribute("href")`); size.width > 600 && got != "#"+link.id {
-							v.until(t, "the mark in the contents", `(want) => document.querySelector("nav [aria-current]").getAttribute("href") === want`, "#"+link.id)
+							v.until(t, "the mark in the contents",
+								`(want) => document.querySelector("nav [aria-current]").getAttribute("href") === want`, "#"+link.id)
 						}
 						v.eval(t, `() => { scrollBy(0, 900); return "" }`)
 					}
 				}
 				v.eval(t, `() => { document.getElementById("/Currency/listCurrencyCodes").scrollIntoView(); return "" }`)
-				v.until(t, "the contents to follow", `() => document.querySelector("nav [aria-current]")?.dataset.operation === "listCurrencyCodes"`)
+				v.until(t, "the contents to follow",
+					`() => document.querySelector("nav [aria-current]")?.dataset.operation === "listCurrencyCodes"`)
 				if size.width > 600 {
 					v.until(t, "the mark to be visible", `() => {
 						const link = document.querySelector("nav [aria-current]").getBoundingClientRect(), nav = document.querySelector("nav").getBoundingClientRect()
@@ -119,7 +126,8 @@ func TestPageSearch(t *testing.T) {
 		"invalid_currency_code 400": "getLatestRates.400",
 	} {
 		v.fill(t, "#search", words)
-		found := v.eval(t, `() => JSON.stringify([...document.querySelectorAll("#results a")].map((a) => a.getAttribute("href")))`)
+		found := v.eval(t, `() => JSON.stringify([...document.querySelectorAll("#results a")].map((a) => `+
+			`a.getAttribute("href")))`)
 		if !strings.Contains(found, `"#`+want+`"`) {
 			t.Errorf("%q finds %s, want %s", words, found, want)
 		}
@@ -144,7 +152,8 @@ func TestPageSearch(t *testing.T) {
 	}
 	v.until(t, "the focus after Ctrl-K", `() => document.activeElement.id === "search"`)
 	v.fill(t, "#search", "xyzzy")
-	if got := v.eval(t, `() => document.getElementById("found").textContent + document.querySelectorAll("#results a").length`); got != "0 results0" {
+	if got := v.eval(t, `() => document.getElementById("found").textContent + document.querySelectorAll("#results `+
+		`a").length`); got != "0 results0" {
 		t.Error(got)
 	}
 	v.fill(t, "#search", "margins.top")
@@ -168,7 +177,8 @@ func TestPageLayout(t *testing.T) {
 			for what, script := range map[string]string{
 				"fields": `() => ["sendSms.bulk_same.recipients", "generateBarcode.width_factor", "convertPairRate.amount"]
 					.filter((id) => !(document.getElementById(id)?.offsetHeight > 0)).join()`,
-				"rule": `() => document.getElementById("generateBarcode.width_factor").textContent.replace(/\s+/g, " ").includes("1 to 4") ? "" : document.getElementById("generateBarcode.width_factor").textContent`,
+				"rule": `() => document.getElementById("generateBarcode.width_factor").textContent.replace(/\s+/g, " ` +
+					`").includes("1 to 4") ? "" : document.getElementById("generateBarcode.width_factor").textContent`,
 				"places": fmt.Sprintf(`() => [...document.querySelectorAll(".operation")].filter((o) => {
 					const [head, about, play, request, response, samples, outcome] = [".head", ".about", ".playground", ".request", ".response", ".samples", ".outcome"]
 						.map((s) => o.querySelector(s).getBoundingClientRect())
@@ -187,12 +197,20 @@ func TestPageLayout(t *testing.T) {
 					const lines = pre.textContent.trimEnd().split("\n").length, height = parseFloat(getComputedStyle(pre.firstChild).lineHeight) || parseFloat(getComputedStyle(pre).lineHeight)
 					return pre.offsetHeight > 0 && pre.scrollHeight < lines * height * 0.9
 				}).map((pre) => pre.textContent).join()`,
-				"first sentences": `() => [...document.querySelectorAll(".about > p:first-child")].filter((p) => /^(The same request|The document is untrusted|Success means)/.test(p.textContent)).map((p) => p.textContent).join()`,
-				"rules":           `() => [...document.querySelectorAll(".pattern")].filter((p) => p.nextSibling?.textContent.trim()).map((p) => p.textContent).join()`,
-				"reasons":         `() => document.getElementById("sendSms.422")?.cells[1].textContent.includes("message_too_long") && document.querySelector(".reasons td") ? "" : "no reasons"`,
-				"links":           `() => ["#retries", "docs/changelog.txt"].filter((href) => !document.querySelector("nav [href='" + href + "']")).join()`,
-				"shared errors":   `() => [...document.querySelectorAll("#reference tr[id] td:nth-child(2)")].filter((c) => /^\s*(unauthorized|rate_limit_exceeded|internal_error)\s*$/.test(c.textContent)).map((c) => c.parentElement.id).join()`,
-				"copy buttons":    `() => [...document.querySelectorAll("main pre")].filter((pre) => ![...pre.closest(".sample, .samples").querySelectorAll("button")].some((b) => b.textContent === "Copy")).map((pre) => pre.textContent).join()`,
+				"first sentences": `() => [...document.querySelectorAll(".about > p:first-child")].filter((p) => /^(The same ` +
+					`request|The document is untrusted|Success means)/.test(p.textContent)).map((p) => p.textContent).join()`,
+				"rules": `() => [...document.querySelectorAll(".pattern")].filter((p) => ` +
+					`p.nextSibling?.textContent.trim()).map((p) => p.textContent).join()`,
+				"reasons": `() => document.getElementById("sendSms.422")?.cells[1].textContent.includes("message_too_long") && ` +
+					`document.querySelector(".reasons td") ? "" : "no reasons"`,
+				"links": `() => ["#retries", "docs/changelog.txt"].filter((href) => !document.querySelector("nav ` +
+					`[href='" + href + "']")).join()`,
+				"shared errors": `() => [...document.querySelectorAll("#reference tr[id] td:nth-child(2)")].filter((c) => ` +
+					`/^\s*(unauthorized|rate_limit_exceeded|internal_error)\s*$/.test(c.textContent)).map((c) => ` +
+					`c.parentElement.id).join()`,
+				"copy buttons": `() => [...document.querySelectorAll("main pre")].filter((pre) => ![...pre.closest(".sample, ` +
+					`.samples").querySelectorAll("button")].some((b) => b.textContent === "Copy")).map((pre) => ` +
+					`pre.textContent).join()`,
 				"cut codes": `() => {
 					const cut = []
 					for (const code of document.querySelectorAll("td code, p code")) for (const part of code.childNodes) {
@@ -232,11 +250,13 @@ func TestPageSamples(t *testing.T) {
 	t.Parallel()
 	v := newTab(t, newBrowser(t), 1440, 900)
 	openDocs(t, v, "")
-	const selected = `() => [...new Set([...document.querySelectorAll(".samples [role=tab][aria-selected=true]")].map((tab) => tab.textContent))].join()`
+	const selected = `() => [...new Set([...document.querySelectorAll(".samples ` +
+		`[role=tab][aria-selected=true]")].map((tab) => tab.textContent))].join()`
 	if got := v.eval(t, selected); got != "curl" {
 		t.Errorf("the page begins with %q", got)
 	}
-	v.eval(t, `() => { [...document.querySelectorAll(".samples [role=tab]")].find((tab) => tab.textContent === "Python").click(); return "" }`)
+	v.eval(t, `() => { [...document.querySelectorAll(".samples [role=tab]")].find((tab) => tab.textContent === `+
+		`"Python").click(); return "" }`)
 	if got := v.eval(t, selected); got != "Python" {
 		t.Errorf("the samples are in %q", got)
 	}
@@ -245,7 +265,8 @@ func TestPageSamples(t *testing.T) {
 		t.Errorf("after loading again the samples are in %q", got)
 	}
 	v.enter(t, credential{"svc_mine_development", "svcs_my-secret"})
-	if got := v.eval(t, `() => [...document.querySelectorAll(".samples code")].filter((c) => !/svc_mine_development[^]*svcs_my-secret/.test(c.textContent)).length`); got != "0" {
+	if got := v.eval(t, `() => [...document.querySelectorAll(".samples code")].filter((c) => `+
+		`!/svc_mine_development[^]*svcs_my-secret/.test(c.textContent)).length`); got != "0" {
 		t.Errorf("%s samples without the credentials", got)
 	}
 	v.check(t)

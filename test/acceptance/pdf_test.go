@@ -68,7 +68,8 @@ func (s *system) serveImages() (map[string]string, error) {
 	s.images.StartTLS()
 	authority := filepath.Join(s.dir, "images.pem")
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.images.Certificate().Raw})
-	return map[string]string{"SVC_TEST_PUBLIC_NETS": "127.0.0.1/32", "SVC_TEST_CA": authority}, os.WriteFile(authority, certificate, 0o644)
+	return map[string]string{"SVC_TEST_PUBLIC_NETS": "127.0.0.1/32", "SVC_TEST_CA": authority},
+		os.WriteFile(authority, certificate, 0o644)
 }
 
 // heavyPhoto is a small photo with comments of four megabytes, which depend on the name. A PDF holds a photo with all
@@ -112,9 +113,12 @@ func TestPDFStream(t *testing.T) {
 	if a == nil {
 		return
 	}
-	if _, length := a.header["Content-Length"]; a.status != 200 || length || a.header.Get("Content-Type") != "application/pdf" ||
-		a.header.Get("Content-Disposition") != `inline; filename="svc-document.pdf"` || a.header.Get("Cache-Control") != "no-store" ||
-		a.header.Get("X-SVC-Request-ID") == "" || a.header.Get("X-RateLimit-Limit") == "" || !bytes.Equal(undated(a.body), undated(whole)) {
+	if _, length := a.header["Content-Length"]; a.status != 200 || length ||
+		a.header.Get("Content-Type") != "application/pdf" ||
+		a.header.Get("Content-Disposition") != `inline; filename="svc-document.pdf"` ||
+		a.header.Get("Cache-Control") != "no-store" ||
+		a.header.Get("X-SVC-Request-ID") == "" || a.header.Get("X-RateLimit-Limit") == "" ||
+		!bytes.Equal(undated(a.body), undated(whole)) {
 		t.Errorf("%d %v, %d bytes, want %d", a.status, a.header, len(a.body), len(whole))
 	}
 	fields["response_type"] = "base64"
@@ -132,13 +136,16 @@ func TestPDFStreamLarge(t *testing.T) {
 	p := plan{credits: 3*price + 1}.make(t).printing(t, project.Managed)
 	body := object(map[string]any{"html": twentyMB()})
 	if a := (request{path: pdfs, body: body, as: p.dev}).do(t); a != nil && (!a.is(400, "http_error") ||
-		!strings.Contains(string(a.body), "at most 4700000 are allowed. POST /api/v1/utilities/pdf/stream returns PDFs of up to 33554432 bytes.")) {
+		!strings.Contains(string(a.body),
+			"at most 4700000 are allowed. POST /api/v1/utilities/pdf/stream returns PDFs of up to 33554432 bytes.")) {
 		t.Errorf("%d %.300s", a.status, a.body)
 	}
-	if a := (request{path: streamed, body: body, as: p.dev}).send(t); a != nil && (a.status != 200 || len(a.body) < size || len(pdftest.Sheets(t, a.body)) == 0) {
+	if a := (request{path: streamed, body: body, as: p.dev}).send(t); a != nil &&
+		(a.status != 200 || len(a.body) < size || len(pdftest.Sheets(t, a.body)) == 0) {
 		t.Errorf("%d, %d bytes: %.200s", a.status, len(a.body), a.body)
 	}
-	if pdf := encoded(t, streamed, map[string]any{"html": twentyMB(), "response_type": "base64"}, p.dev); len(pdf) < size || len(pdftest.Sheets(t, pdf)) == 0 {
+	if pdf := encoded(t, streamed, map[string]any{"html": twentyMB(), "response_type": "base64"},
+		p.dev); len(pdf) < size || len(pdftest.Sheets(t, pdf)) == 0 {
 		t.Errorf("%d bytes in Base64", len(pdf))
 	}
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -190,7 +197,8 @@ func printed(t *testing.T, fields map[string]any, as credential) []byte {
 	}
 	h := a.header
 	id, err := uuid.Parse(h.Get("X-SVC-Request-ID"))
-	if a.status != 200 || err != nil || id.String() != h.Get("X-SVC-Request-ID") || h.Get("Content-Type") != "application/pdf" ||
+	if a.status != 200 || err != nil || id.String() != h.Get("X-SVC-Request-ID") ||
+		h.Get("Content-Type") != "application/pdf" ||
 		h.Get("Content-Length") != strconv.Itoa(len(a.body)) || h.Get("Cache-Control") != "no-store" ||
 		h.Get("Content-Disposition") != `inline; filename="svc-document.pdf"` || !bytes.HasPrefix(a.body, []byte("%PDF-1.")) {
 		t.Errorf("%.200v: %d %v %.200s", fields, a.status, h, a.body)
@@ -205,7 +213,8 @@ func printed(t *testing.T, fields map[string]any, as credential) []byte {
 func TestPDF(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
-	const block = "<!DOCTYPE html><style>@page{size:A5;margin:1mm!important}</style><body style='margin:0'><div style='height:600mm;background:#000'>"
+	const block = "<!DOCTYPE html><style>@page{size:A5;margin:1mm!important}</style><body style='margin:0'><div " +
+		"style='height:600mm;background:#000'>"
 	even := pdftest.Margins{15, 15, 15, 15}
 	for _, c := range []struct {
 		fields        map[string]any
@@ -215,10 +224,14 @@ func TestPDF(t *testing.T) {
 		{map[string]any{}, 210, 297, even},
 		{map[string]any{"page_size": "Letter", "orientation": "portrait"}, 215.9, 279.4, even},
 		{map[string]any{"page_size": "Legal", "orientation": "landscape"}, 355.6, 215.9, even},
-		{map[string]any{"page_size": nil, "orientation": nil, "margins": nil, "response_type": nil, "privacy_mode": nil, "is_base64": nil}, 210, 297, even},
-		{map[string]any{"margins": map[string]any{"top": 0, "right": 12.5, "left": 100, "bottom": nil, "unknown": 1}}, 210, 297, pdftest.Margins{0, 12.5, 15, 100}},
-		{map[string]any{"is_base64": true, "html": base64.StdEncoding.EncodeToString([]byte(block)), "response_type": "binary"}, 210, 297, even},
-		{map[string]any{"is_base64": true, "html": " " + strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(block)), "=") + "\r\n"}, 210, 297, even},
+		{map[string]any{"page_size": nil, "orientation": nil, "margins": nil, "response_type": nil, "privacy_mode": nil,
+			"is_base64": nil}, 210, 297, even},
+		{map[string]any{"margins": map[string]any{"top": 0, "right": 12.5, "left": 100, "bottom": nil, "unknown": 1}}, 210,
+			297, pdftest.Margins{0, 12.5, 15, 100}},
+		{map[string]any{"is_base64": true, "html": base64.StdEncoding.EncodeToString([]byte(block)),
+			"response_type": "binary"}, 210, 297, even},
+		{map[string]any{"is_base64": true,
+			"html": " " + strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(block)), "=") + "\r\n"}, 210, 297, even},
 	} {
 		if c.fields["html"] == nil {
 			c.fields["html"] = block
@@ -237,7 +250,8 @@ func TestPDF(t *testing.T) {
 		}
 	}
 	want := "Invoice 1042 ශ්\u200dරී ලංකාව தமிழ் எழுத்து"
-	if got := pdftest.Text(t, printed(t, map[string]any{"html": want + "<script>document.write('x')</script>"}, p.dev)); got != want {
+	if got := pdftest.Text(t, printed(t,
+		map[string]any{"html": want + "<script>document.write('x')</script>"}, p.dev)); got != want {
 		t.Errorf("the text is %q", got)
 	}
 }
@@ -253,14 +267,16 @@ func TestPDFWarnings(t *testing.T) {
 	const blocked = "<p id=a>አ<img src=http://a.example/a>"
 	a := send(pdfs, map[string]any{"html": blocked, "strict": true})
 	const says = "missing-glyphs (#a on page 1), resources-blocked;n=1 (img on page 1)."
-	if a != nil && (!a.is(400, "http_error") || !strings.HasSuffix(a.Error.Message, says) || !strings.Contains(string(a.body), `"render_rejected"`)) {
+	if a != nil && (!a.is(400, "http_error") || !strings.HasSuffix(a.Error.Message, says) ||
+		!strings.Contains(string(a.body), `"render_rejected"`)) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if a = send(pdfs, map[string]any{"html": "<p>✓", "strict": true}); a != nil && a.status != 200 { // the first charge
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	p = plan{}.make(t).printing(t, project.BYOK)
-	for html, want := range map[string]string{blocked: "missing-glyphs, resources-blocked;n=1", "<title>አ</title><p>✓ Rs. 1,250": ""} {
+	for html, want := range map[string]string{blocked: "missing-glyphs, resources-blocked;n=1",
+		"<title>አ</title><p>✓ Rs. 1,250": ""} {
 		for _, path := range []string{pdfs, streamed} {
 			for _, kind := range []string{"binary", "base64"} {
 				a := send(path, map[string]any{"html": html, "response_type": kind})
@@ -278,7 +294,8 @@ func TestPDFRendererDies(t *testing.T) {
 	const price = 2000
 	n := oneProcessStack(t)
 	for kills, status := range []int{200, 200, 500} {
-		if err := errors.Join(n.stack.AwaitIdle(t.Context(), "PdfRenderFunction"), n.stack.AwaitIdle(t.Context(), "PdfFunction")); err != nil {
+		if err := errors.Join(n.stack.AwaitIdle(t.Context(), "PdfRenderFunction"),
+			n.stack.AwaitIdle(t.Context(), "PdfFunction")); err != nil {
 			t.Fatal(err)
 		}
 		before, err := n.ledger.Wallet(t.Context(), demo.ID("managed"))
@@ -324,7 +341,8 @@ func TestPDFRendererDies(t *testing.T) {
 		charged := map[int]int64{200: price}[status]
 		if a.status != status || status == 500 && !strings.Contains(string(a.body), `"code":"internal_error"`) ||
 			before.Balance-after.Balance != charged || status == 500 && after.Reserved != 0 {
-			t.Errorf("%d dead renderers: %d %.200s, %d credits, %d reserved", kills, a.status, a.body, before.Balance-after.Balance, after.Reserved)
+			t.Errorf("%d dead renderers: %d %.200s, %d credits, %d reserved", kills, a.status, a.body,
+				before.Balance-after.Balance, after.Reserved)
 		}
 	}
 }
@@ -336,17 +354,20 @@ func TestPDFExtensionFields(t *testing.T) {
 	p := plan{}.make(t).printing(t, project.BYOK)
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	pdf := printed(t, map[string]any{
-		"is_base64": true, "html": encode("<title>Report</title><p>first<p style='break-before:page'>second<p style='break-before:page'>third"),
+		"is_base64": true, "html": encode("<title>Report</title><p>first<p style='break-before:page'>second<p " +
+			"style='break-before:page'>third"),
 		"header_html": encode("<b class=title style='font-size:9px'></b>"),
 		"footer_html": encode("<i style='font-size:9px'><span class=pageNumber></span>/<span class=totalPages></span></i>"),
-		"page_ranges": "3,1", "scale": 0.5, "tagged": true, "outline": true, "page_width": 200, "page_height": 200.5, "strict": true,
+		"page_ranges": "3,1", "scale": 0.5, "tagged": true, "outline": true, "page_width": 200, "page_height": 200.5,
+		"strict":   true,
 		"metadata": map[string]any{"title": "Annual report", "author": "Acme", "subject": "Figures", "keywords": "a, b"},
 	}, p.dev)
 	if pdf == nil {
 		return
 	}
 	text := pdftest.Text(t, pdf)
-	for want, shown := range map[string]bool{"Annual report": true, "first": true, "second": false, "third": true, "1/": true, "3/": true} {
+	for want, shown := range map[string]bool{"Annual report": true, "first": true, "second": false, "third": true,
+		"1/": true, "3/": true} {
 		if strings.Contains(text, want) != shown {
 			t.Errorf("%q is in %q: %v", want, text, !shown)
 		}
@@ -354,7 +375,8 @@ func TestPDFExtensionFields(t *testing.T) {
 	if sheets := pdftest.Sheets(t, pdf); len(sheets) != 2 {
 		t.Errorf("%d pages", len(sheets))
 	}
-	for name, want := range map[string]string{"Title": "Annual report", "Author": "Acme", "Subject": "Figures", "Keywords": "a, b", "Tagged": "yes"} {
+	for name, want := range map[string]string{"Title": "Annual report", "Author": "Acme", "Subject": "Figures",
+		"Keywords": "a, b", "Tagged": "yes"} {
 		if got := pdftest.Info(t, pdf, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
@@ -404,7 +426,8 @@ func encoded(t *testing.T, path string, fields map[string]any, as credential) []
 			Data      []byte
 		}
 	}
-	if err := json.Unmarshal(a.body, &result); err != nil || !a.is(200, "") || result.Data.Format != "base64" || result.Data.MediaType != "application/pdf" {
+	if err := json.Unmarshal(a.body, &result); err != nil || !a.is(200, "") || result.Data.Format != "base64" ||
+		result.Data.MediaType != "application/pdf" {
 		t.Errorf("%d %.200s: %v", a.status, a.body, err)
 	}
 	return result.Data.Data
@@ -414,11 +437,14 @@ func encoded(t *testing.T, path string, fields map[string]any, as credential) []
 func TestPDFBase64(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
-	if pdf := encoded(t, pdfs, map[string]any{"html": "<p>Base64", "response_type": "base64"}, p.dev); pdftest.Text(t, pdf) != "Base64" {
+	if pdf := encoded(t, pdfs, map[string]any{"html": "<p>Base64", "response_type": "base64"},
+		p.dev); pdftest.Text(t, pdf) != "Base64" {
 		t.Errorf("%.300s", pdf)
 	}
-	locked := encoded(t, pdfs, map[string]any{"html": "<p>Locked", "password": "sesame-1042", "response_type": "base64"}, p.dev)
-	if !bytes.HasPrefix(locked, []byte("%PDF-2.0")) || !bytes.Contains(locked, []byte("/AESV3")) { // docs/decisions/pdf.md#pdf-password
+	locked := encoded(t, pdfs, map[string]any{"html": "<p>Locked", "password": "sesame-1042", "response_type": "base64"},
+		p.dev)
+	// docs/decisions/pdf.md#pdf-password
+	if !bytes.HasPrefix(locked, []byte("%PDF-2.0")) || !bytes.Contains(locked, []byte("/AESV3")) {
 		t.Errorf("%.300s", locked)
 	}
 }

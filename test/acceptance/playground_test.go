@@ -91,7 +91,8 @@ func TestPlayground(t *testing.T) {
 			}
 			v.until(t, "the picture", `selector => document.querySelector(selector + " .response img")?.naturalWidth > 50`, p)
 			facts := v.eval(t, `selector => document.querySelector(selector + " .response dl").textContent`, p)
-			if !strings.Contains(facts, " ms") || !strings.Contains(facts, "Request ID") || !strings.Contains(facts, "100 on a Managed integration") {
+			if !strings.Contains(facts, " ms") || !strings.Contains(facts, "Request ID") ||
+				!strings.Contains(facts, "100 on a Managed integration") {
 				t.Errorf("%s: %s", id, facts)
 			}
 		}
@@ -105,10 +106,12 @@ func TestPlayground(t *testing.T) {
 		}
 		v.until(t, "the PDF", `selector => !!document.querySelector(selector + " .response a.download")`, p)
 		shown := v.eval(t, `selector => document.querySelector(selector + " .response").textContent`, p)
-		if !strings.Contains(shown, `"media_type": "application/pdf"`) || !strings.Contains(shown, `"JVBERi`) || !strings.Contains(shown, "scripts-ignored") {
+		if !strings.Contains(shown, `"media_type": "application/pdf"`) || !strings.Contains(shown, `"JVBERi`) ||
+			!strings.Contains(shown, "scripts-ignored") {
 			t.Errorf("shown: %s", shown)
 		}
-		if inline := v.eval(t, `selector => String(navigator.pdfViewerEnabled === !!document.querySelector(selector + " .response iframe[src^=blob]"))`, p); inline != "true" {
+		if inline := v.eval(t, `selector => String(navigator.pdfViewerEnabled === !!document.querySelector(selector + " `+
+			`.response iframe[src^=blob]"))`, p); inline != "true" {
 			t.Error("a browser that can show the PDF in the page does not")
 		}
 		if kind := v.download(t, p+" .response a.download"); !strings.HasPrefix(kind, "%PDF-") {
@@ -134,7 +137,8 @@ func TestPlayground(t *testing.T) {
 		v.press(t, p)
 		v.until(t, "the question", `() => document.getElementById("confirmation").open`)
 		question := v.eval(t, `() => document.getElementById("confirmation").textContent`)
-		if !strings.Contains(question, "1: "+to) || !strings.Contains(question, "The sandbox of this machine") || !strings.Contains(question, "10,000 credits") {
+		if !strings.Contains(question, "1: "+to) || !strings.Contains(question, "The sandbox of this machine") ||
+			!strings.Contains(question, "10,000 credits") {
 			t.Errorf("the question: %s", question)
 		}
 		v.click(t, "#confirmation [data-cancel]")
@@ -147,7 +151,8 @@ func TestPlayground(t *testing.T) {
 		if got := v.settled(t, p); got != "200 OK" || len(sent(to)) != 1 {
 			t.Errorf("confirmed: %s, the vendor got %v", got, sent(to))
 		}
-		if facts := v.eval(t, `selector => document.querySelector(selector + " .response dl").textContent`, p); !strings.Contains(facts, "Credits10,000") {
+		if facts := v.eval(t, `selector => document.querySelector(selector + " .response dl").textContent`,
+			p); !strings.Contains(facts, "Credits10,000") {
 			t.Errorf("the facts: %s", facts)
 		}
 		// A body that is no send of anything is not asked about and not confirmed.
@@ -174,7 +179,8 @@ func TestPlayground(t *testing.T) {
 	t.Run("production credentials", func(t *testing.T) {
 		v.enter(t, demoProject("managed").prod)
 		p := v.operation(t, "getSmsBalance")
-		if got := v.send(t, p); !strings.HasPrefix(got, "401 Unauthorized. The credentials are missing, invalid or inactive") ||
+		if got := v.send(t, p); !strings.HasPrefix(got,
+			"401 Unauthorized. The credentials are missing, invalid or inactive") ||
 			!strings.HasSuffix(got, " Only development credentials work here.") {
 			t.Error(got)
 		}
@@ -205,7 +211,9 @@ func TestPlaygroundShowsRefusals(t *testing.T) {
 	playground := v.operation(t, "generateBarcode")
 	got := v.send(t, playground)
 	shown := v.eval(t, `selector => document.querySelector(selector + " dl").textContent`, playground)
-	if !strings.HasPrefix(got, "402") || !strings.Contains(shown, "the project's daily limit of 50 credits, which ends at ") || !strings.Contains(shown, "details.limit50") {
+	if !strings.HasPrefix(got, "402") ||
+		!strings.Contains(shown, "the project's daily limit of 50 credits, which ends at ") ||
+		!strings.Contains(shown, "details.limit50") {
 		t.Errorf("%s: %s", got, shown)
 	}
 }
@@ -222,8 +230,10 @@ func TestPlaygroundCountsUnits(t *testing.T) {
 			texts = append(texts, strings.Repeat(c, n), strings.Repeat("a", n)+c)
 		}
 	}
-	script := strings.TrimSuffix(v.eval(t, `() => document.querySelector("script[type=module]").src`), "page.js") + "units.js"
-	result, err := v.Eval(`async (url, texts) => { const { units } = await import(url); return texts.map(units) }`, script, texts)
+	script := strings.TrimSuffix(v.eval(t, `() => document.querySelector("script[type=module]").src`), "page.js") +
+		"units.js"
+	result, err := v.Eval(`async (url, texts) => { const { units } = await import(url); return texts.map(units) }`, script,
+		texts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +260,8 @@ func TestPageIsAccessible(t *testing.T) {
 		width, height int
 		scheme        string
 	}{
-		{"light", 1440, 900, "light"}, {"dark", 1440, 900, "dark"}, {"tablet", 1024, 768, "light"}, {"dark tablet", 1024, 768, "dark"},
+		{"light", 1440, 900, "light"}, {"dark", 1440, 900, "dark"}, {"tablet", 1024, 768,
+			"light"}, {"dark tablet", 1024, 768, "dark"},
 		{"phone", 390, 844, "light"}, {"dark phone", 390, 844, "dark"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -307,7 +318,8 @@ func TestPageByKeyboard(t *testing.T) {
 		}
 	}
 	focused := func() string {
-		return v.eval(t, `() => document.activeElement.id || document.activeElement.className || document.activeElement.textContent`)
+		return v.eval(t, `() => document.activeElement.id || document.activeElement.className || `+
+			`document.activeElement.textContent`)
 	}
 	press(input.Tab)
 	if got := focused(); got != "skip" {
@@ -320,8 +332,10 @@ func TestPageByKeyboard(t *testing.T) {
 	v.until(t, "the operation", `() => !!document.querySelector(".operation[id$=getSmsBalance] .playground .send")`)
 	v.eval(t, `() => { document.querySelector(".operation[id$=getSmsBalance] .samples [role=tab]").focus(); return "" }`)
 	press(input.ArrowRight, input.ArrowRight)
-	code := v.eval(t, `() => document.activeElement.textContent + document.querySelector(".operation[id$=getSmsBalance] .samples [role=tabpanel]").textContent`)
-	if !strings.HasPrefix(code, "Python") || !strings.Contains(code, "import requests") || !strings.Contains(code, fixture.baseURL) {
+	code := v.eval(t, `() => document.activeElement.textContent + document.querySelector(".operation[id$=getSmsBalance] `+
+		`.samples [role=tabpanel]").textContent`)
+	if !strings.HasPrefix(code, "Python") || !strings.Contains(code, "import requests") ||
+		!strings.Contains(code, fixture.baseURL) {
 		t.Errorf("two steps to the right: %s", code)
 	}
 	v.click(t, "#open-credentials") // those of the demo project
@@ -330,7 +344,8 @@ func TestPageByKeyboard(t *testing.T) {
 	press(input.Enter)
 	v.until(t, "the credentials", `() => document.getElementById("credentials").open`)
 	press(input.Escape)
-	v.until(t, "the sentence", `() => document.querySelector(".operation[id$=getSmsBalance] .status").textContent === "Enter development credentials to send a request."`)
+	v.until(t, "the sentence", `() => document.querySelector(".operation[id$=getSmsBalance] .status").textContent === `+
+		`"Enter development credentials to send a request."`)
 	v.until(t, "the focus to come back", `() => document.activeElement.classList.contains("send")`)
 	v.check(t)
 }

@@ -42,7 +42,8 @@ func logLines(t *testing.T, dir, text string) map[string][]string {
 func TestPrivacy(t *testing.T) {
 	local(t)
 	t.Parallel()
-	p := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t).drawing(t, project.BYOK).printing(t, project.BYOK)
+	p := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t).drawing(t,
+		project.BYOK).printing(t, project.BYOK)
 	const rejected, vendorSays = "0770000001", "unsubscribed"
 	header := map[string]string{"X-Privacy-Mode": "TRUE"}
 	missing := "<img src='" + fixture.images.URL + "/TEXT.gif'>"
@@ -87,7 +88,8 @@ func TestPrivacy(t *testing.T) {
 		files := logLines(t, fixture.stack.LogDir, a.RequestID)
 		delete(files, "gateway.log")
 		lines := slices.Concat(slices.Collect(maps.Values(files))...)
-		if shaped := slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, `"payload":"`) }); shaped != c.logged {
+		if shaped := slices.ContainsFunc(lines,
+			func(line string) bool { return strings.Contains(line, `"payload":"`) }); shaped != c.logged {
 			t.Errorf("%s: the shape of the payload is logged: %v: %q", c.body, shaped, lines)
 		}
 		if c.path != send {
@@ -99,11 +101,12 @@ func TestPrivacy(t *testing.T) {
 	}
 }
 
-// leaks searches a stack's logs for secrets and payloads, after all tests, and notes the secrets for the search through the logs of
-// the whole run.
+// leaks searches a stack's logs for secrets and payloads, after all tests, and notes the secrets for the search through
+// the logs of the whole run.
 func (s *system) leaks(dir string) (found []string, err error) {
 	if kept := os.Getenv(workdir.LogsVariable); kept != "" {
-		if err := os.WriteFile(filepath.Join(kept, leaks.KnownFile), []byte(strings.Join(s.secrets, "\n")+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(kept, leaks.KnownFile),
+			[]byte(strings.Join(s.secrets, "\n")+"\n"), 0o600); err != nil {
 			return nil, err
 		}
 	}

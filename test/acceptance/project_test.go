@@ -60,7 +60,8 @@ func (p plan) make(t *testing.T) *tenant {
 	if p.limit > 0 {
 		limit = strconv.Itoa(p.limit)
 	}
-	args := []string{"project", "create", "Acceptance: " + t.Name(), "--id", made.id, "--requests", limit, "--window", "24h"}
+	args := []string{"project", "create", "Acceptance: " + t.Name(), "--id", made.id, "--requests",
+		limit, "--window", "24h"}
 	for i, to := range p.trial {
 		if i == 0 {
 			args = append(args, "--trial")
@@ -125,7 +126,8 @@ func (p *tenant) connect(t *testing.T, i integration) {
 	if i.endpoint == "" && fixture.stack != nil && i.vendor != onDisk {
 		i.endpoint = fixture.stack.SandboxURL + "/" + i.vendor
 	}
-	args := []string{"integration", "set", p.id, string(i.kind), i.vendor, "--env", string(i.env), "--mode", string(i.mode), "--priority", strconv.Itoa(i.priority)}
+	args := []string{"integration", "set", p.id, string(i.kind), i.vendor, "--env", string(i.env), "--mode",
+		string(i.mode), "--priority", strconv.Itoa(i.priority)}
 	if i.endpoint != "" {
 		args = append(args, "--setting", "endpoint="+i.endpoint)
 	}

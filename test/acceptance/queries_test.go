@@ -10,8 +10,8 @@ import (
 	"svcapi/test/insights"
 )
 
-// TestQueries: each query of docs/runbook.md, of docs/operate.md and of the dashboard finds what it is for in the lines of compiled functions
-// and of the platform, and those about failures find nothing where nothing fails.
+// TestQueries: each query of docs/runbook.md, of docs/operate.md and of the dashboard finds what it is for in the lines
+// of compiled functions and of the platform, and those about failures find nothing where nothing fails.
 func TestQueries(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -48,16 +48,19 @@ func TestQueries(t *testing.T) {
 		{`request_id = `, !fails, []insights.Row{{"operation": "sms_send", "outcome": "success"}}},
 		{`outcome = "error"`, fails, []insights.Row{{"operation": "sms_send", "count()": 1.0}}},
 		// local/lambda TestFailures has a run that is out of time.
-		{`level = "ERROR"`, fails, []insights.Row{{"record.errorType": "Runtime.ExitError"}, {"message": "start"}, {"outcome": "error"}}},
+		{`level = "ERROR"`, fails, []insights.Row{{"record.errorType": "Runtime.ExitError"}, {"message": "start"},
+			{"outcome": "error"}}},
 		{`ispresent(version)`, fails, []insights.Row{{"version": f.Name + ":7", "operation": "sms_send", "failures": 1.0}}},
-		{`["vendor_failed", "unavailable"]`, fails, []insights.Row{{"project": "demo-managed", "vendor": "quicksend", "count()": 1.0}}},
+		{`["vendor_failed", "unavailable"]`, fails,
+			[]insights.Row{{"project": "demo-managed", "vendor": "quicksend", "count()": 1.0}}},
 		{`outcome = "unauthorized"`, fails, []insights.Row{{"operation": "sms_send", "count()": 100.0}}},
 		{`outcome = "guessed"`, fails, []insights.Row{{"source": "127.0.0.1", "count()": 1.0}}},
 		{`count(*) as calls`, !fails, []insights.Row{{"project": "byok", "operation": "sms_send", "calls": 1.0}}},
 		{`sum(units)`, !fails, []insights.Row{{"project": "byok", "operation": "sms_send", "units": 1.0}}},
 		{`sum(Credits)`, !fails, []insights.Row{{"project": "demo-managed", "credits": 20000.0}}},
 		{`"unusual spending"`, fails, nil}, // functions/settle TestSpendingOfWallets
-		{`count(*) as requests`, !fails, []insights.Row{{"operation": "sms_send", "outcome": "success"}, {"outcome": "vendor_failed", "requests": 1.0}}},
+		{`count(*) as requests`, !fails,
+			[]insights.Row{{"operation": "sms_send", "outcome": "success"}, {"outcome": "vendor_failed", "requests": 1.0}}},
 		{`pct(Duration, 99)`, !fails, []insights.Row{{"operation": "sms_send", "vendor": "quicksend"}}},
 	}
 	seen := 0

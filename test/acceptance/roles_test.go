@@ -161,7 +161,8 @@ func deeds(key, action string, body []byte) []deed {
 func permits(p template.Permission, d deed) bool {
 	resource := "arn:aws:dynamodb:" + template.Region + ":" + template.AccountID + ":table/" + d.resource
 	if strings.HasPrefix(d.action, "secretsmanager:") {
-		resource = "arn:aws:secretsmanager:" + template.Region + ":" + template.AccountID + ":secret:" + d.resource + "-abcdef"
+		resource = "arn:aws:secretsmanager:" + template.Region + ":" + template.AccountID + ":secret:" + d.resource +
+			"-abcdef"
 	}
 	if strings.HasPrefix(d.action, "lambda:") {
 		resource = "arn:aws:lambda:" + template.Region + ":" + template.AccountID + ":function:" + d.resource
@@ -189,12 +190,14 @@ func judge(functions []template.Function, seen map[deed]int) (findings []string)
 				}
 			}
 			if !allowed {
-				findings = append(findings, fmt.Sprintf("%s calls %s on %s %s, which its role does not allow", f.LogicalID, d.action, d.resource, d.leading))
+				findings = append(findings, fmt.Sprintf("%s calls %s on %s %s, which its role does not allow", f.LogicalID,
+					d.action, d.resource, d.leading))
 			}
 		}
 		for _, p := range f.Permissions {
 			if !used[p.Sid] && !strings.HasPrefix(p.Action, "logs:") { // Lambda itself writes the logs
-				findings = append(findings, fmt.Sprintf("%s may %s on %s (%s), and never does", f.LogicalID, p.Action, path.Base(p.Resource), p.Sid))
+				findings = append(findings, fmt.Sprintf("%s may %s on %s (%s), and never does", f.LogicalID, p.Action,
+					path.Base(p.Resource), p.Sid))
 			}
 		}
 	}
@@ -208,7 +211,8 @@ func (s *system) audit(ctx context.Context) error {
 	s.witness.mu.Lock()
 	seen := map[deed]int{}
 	for d, times := range s.witness.seen {
-		d.resource = strings.Replace(strings.Replace(d.resource, "svc-"+oneProcessStage+"-", "svc-local-", 1), "svc/"+oneProcessStage+"/", "svc/local/", 1)
+		d.resource = strings.Replace(strings.Replace(d.resource, "svc-"+oneProcessStage+"-", "svc-local-", 1),
+			"svc/"+oneProcessStage+"/", "svc/local/", 1)
 		seen[d] += times
 	}
 	s.witness.mu.Unlock()
@@ -240,7 +244,8 @@ func TestScheduledFunctions(t *testing.T) {
 		t.Errorf("reserved: balance %d, want 70", got)
 	}
 	// A count of a request that had no time to subtract it.
-	limiter, day := ratelimit.New(engine.Client(fixture.stack.DynamoDBURL), "svc-local-transient"), ratelimit.Daily{Project: p.id, Unit: ratelimit.Units, Most: 9}
+	limiter, day := ratelimit.New(engine.Client(fixture.stack.DynamoDBURL), "svc-local-transient"),
+		ratelimit.Daily{Project: p.id, Unit: ratelimit.Units, Most: 9}
 	count, _, err := limiter.CountDaily(t.Context(), day, 7, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +258,8 @@ func TestScheduledFunctions(t *testing.T) {
 	}
 	// Both of the bank's pages.
 	addRules(t, sandbox.Rule{Vendor: "cbsl", Operation: "rates", Outcome: sandbox.ServerError, Times: 2})
-	for _, function := range []string{"SettleFunction", "RatesyncFunction", "RatesyncFunction", "SecurityListsyncFunction"} {
+	for _, function := range []string{"SettleFunction", "RatesyncFunction", "RatesyncFunction",
+		"SecurityListsyncFunction"} {
 		result, err := fixture.stack.Invoke(t.Context(), function, []byte("{}"))
 		if err != nil || result.FunctionError != "" {
 			t.Errorf("%s: %v %s", function, err, result.Payload)
@@ -265,7 +271,8 @@ func TestScheduledFunctions(t *testing.T) {
 		Added, Removed int
 		Sources        map[string]int
 	}
-	if got := svc[outcome](t, "", "burner", "status"); got.Failure != "" || got.Added != 1 || got.Removed != 0 || len(got.Sources) != 4 {
+	if got := svc[outcome](t, "", "burner", "status"); got.Failure != "" || got.Added != 1 || got.Removed != 0 ||
+		len(got.Sources) != 4 {
 		t.Errorf("%+v", got)
 	}
 	listed := false
@@ -289,13 +296,16 @@ func TestResolver(t *testing.T) {
 	local(t)
 	t.Parallel()
 	s := newSandbox(t)
-	p := plan{credits: 10 * perUnit(), integrations: []integration{{vendor: "dialogv2", mode: project.Managed, endpoint: s.URL + "/dialogv2"}}}.make(t)
+	p := plan{credits: 10 * perUnit(),
+		integrations: []integration{{vendor: "dialogv2", mode: project.Managed, endpoint: s.URL + "/dialogv2"}}}.make(t)
 	to, store, db := numberBlock(2), fixture.stack.Credit, engine.Client(fixture.stack.DynamoDBURL)
-	if err := s.SetRules(sandbox.Rule{To: to[0], Outcome: sandbox.Closed}, sandbox.Rule{To: to[1], Outcome: "999"}); err != nil {
+	if err := s.SetRules(sandbox.Rule{To: to[0], Outcome: sandbox.Closed},
+		sandbox.Rule{To: to[1], Outcome: "999"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, number := range to {
-		if a := (request{path: send, body: single(number, "m"), as: p.dev}).do(t); a == nil || a.Error.Details.Reference == "" {
+		if a := (request{path: send, body: single(number, "m"), as: p.dev}).do(t); a == nil ||
+			a.Error.Details.Reference == "" {
 			t.Fatalf("%+v", a)
 		}
 	}
@@ -313,11 +323,13 @@ func TestResolver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if result, err := fixture.stack.Invoke(t.Context(), "SmsResolveFunction", []byte("{}")); err != nil || result.FunctionError != "" {
+	if result, err := fixture.stack.Invoke(t.Context(), "SmsResolveFunction", []byte("{}")); err != nil ||
+		result.FunctionError != "" {
 		t.Fatalf("%v %s", err, result.Payload)
 	}
 	resolved, err := store.Resolved(t.Context(), p.id)
-	if err != nil || len(resolved) != 2 || resolved[0].Resolution.Verdict != credit.VerdictConfirmed || resolved[1].Resolution.Verdict != credit.VerdictRefunded {
+	if err != nil || len(resolved) != 2 || resolved[0].Resolution.Verdict != credit.VerdictConfirmed ||
+		resolved[1].Resolution.Verdict != credit.VerdictRefunded {
 		t.Errorf("%+v, %v", resolved, err)
 	}
 	if got := p.balance(t); got != 9*perUnit() {
@@ -355,7 +367,8 @@ func TestRolesAgainstReality(t *testing.T) {
 	if findings := judge(functions, ideal); len(findings) > 0 {
 		t.Fatalf("an ideal run: %v", findings)
 	}
-	sms, settle := lambda.AccessKeyID(template.Function{Folder: "sms"}), lambda.AccessKeyID(template.Function{Folder: "settle"})
+	sms, settle := lambda.AccessKeyID(template.Function{Folder: "sms"}),
+		lambda.AccessKeyID(template.Function{Folder: "settle"})
 	resolver := lambda.AccessKeyID(template.Function{Folder: "smsresolve"})
 	for _, more := range []deed{
 		{sms, "dynamodb:DeleteItem", "svc-local-wallets", "p"},

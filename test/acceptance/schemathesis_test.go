@@ -32,7 +32,8 @@ func TestSchemathesis(t *testing.T) {
 		as := demoProject(name).dev
 		cmd := exec.CommandContext(t.Context(), program, "run", inRoot(t, "openapi.yaml"), "--url", fixture.baseURL,
 			"--header", "X-API-KEY: "+as.ID, "--header", "X-API-SECRET: "+as.Secret, "--header", "X-ENV: development",
-			"--phases", phases, "--max-examples", cmp.Or(os.Getenv("API_EXAMPLES"), "2"), "--seed", cmp.Or(os.Getenv("API_SEED"), "1"),
+			"--phases", phases, "--max-examples", cmp.Or(os.Getenv("API_EXAMPLES"),
+				"2"), "--seed", cmp.Or(os.Getenv("API_SEED"), "1"),
 			"--exclude-checks", unfit, "--request-timeout", "40", "--generation-database", "none", "--no-color", "--warnings", "off")
 		cmd.Dir = t.TempDir()
 		output, err := cmd.CombinedOutput()

@@ -40,7 +40,8 @@ func TestSendForReal(t *testing.T) {
 	if a == nil {
 		return
 	}
-	if provider := a.provider(t); !a.is(200, "") || provider.Vendor != vendor || provider.Status == "" || a.Data.CreditsCharged <= 0 {
+	if provider := a.provider(t); !a.is(200, "") || provider.Vendor != vendor || provider.Status == "" ||
+		a.Data.CreditsCharged <= 0 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	if got := p.balance(t); got != credits-a.Data.CreditsCharged {

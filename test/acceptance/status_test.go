@@ -30,7 +30,8 @@ func TestStatus(t *testing.T) {
 	}
 	first, lost := request{path: send, body: single(to[0], "m"), as: own.dev}.do(t), keyed(own, "lost", single(to[1], "m"))
 	uncertain, again := lost.do(t), lost.do(t)
-	if first == nil || uncertain == nil || again == nil || !first.is(200, "") || uncertain.status != 503 || !again.replayed(uncertain) {
+	if first == nil || uncertain == nil || again == nil || !first.is(200, "") || uncertain.status != 503 ||
+		!again.replayed(uncertain) {
 		t.Fatalf("%+v, then %+v and %+v", first, uncertain, again)
 	}
 	references := []string{first.provider(t).Reference, uncertain.Error.Details.Reference}
@@ -42,7 +43,8 @@ func TestStatus(t *testing.T) {
 	for i, reference := range references {
 		forged := strings.Map(func(r rune) rune { return map[bool]rune{true: 'B', false: 'A'}[r == 'A'] }, reference)
 		for _, a := range []*response{
-			ask(reference, other.dev, "dev"), ask(reference, own.prod, "production"), ask(forged, own.dev, "dev"), ask(reference+"A", own.dev, "dev"),
+			ask(reference, other.dev, "dev"), ask(reference, own.prod, "production"), ask(forged, own.dev,
+				"dev"), ask(reference+"A", own.dev, "dev"),
 		} {
 			if a != nil && (!a.is(404, "http_error") || a.Error.Details.Reason != "reference_not_found") {
 				t.Errorf("%d %s", a.status, a.body)
@@ -59,13 +61,15 @@ func TestStatus(t *testing.T) {
 		err := json.Unmarshal(a.body, &got)
 		checked, _ := time.Parse(time.RFC3339, fmt.Sprint(got.Data["checked_at"]))
 		delete(got.Data, "checked_at")
-		want := map[string]any{"reference": reference, "status": "delivered", "vendor": "twilio", "vendor_status": "delivered"}
+		want := map[string]any{"reference": reference, "status": "delivered", "vendor": "twilio",
+			"vendor_status": "delivered"}
 		if err != nil || !a.is(200, "") || !maps.Equal(got.Data, want) || time.Since(checked).Abs() > time.Minute {
 			t.Errorf("%d %s, %v", a.status, a.body, err)
 		}
 	}
 	s.Close()
-	if a := ask(references[0], own.dev, "dev"); a != nil && (!a.is(503, "http_error") || a.Error.Details.Reason != "vendor_unreachable") {
+	if a := ask(references[0], own.dev, "dev"); a != nil &&
+		(!a.is(503, "http_error") || a.Error.Details.Reason != "vendor_unreachable") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if got := own.balance(t); got != left {

@@ -18,7 +18,8 @@ import (
 func TestFirstRequest(t *testing.T) {
 	local(t) // the lines reach CloudWatch some time after the response
 	p := plan{credits: 1_000_000}.make(t).drawing(t, project.Managed)
-	cmd := exec.CommandContext(t.Context(), fixture.svc, slices.Concat([]string{"credential", "issue", p.id}, fixture.flags)...)
+	cmd := exec.CommandContext(t.Context(), fixture.svc,
+		slices.Concat([]string{"credential", "issue", p.id}, fixture.flags)...)
 	cmd.Dir = fixture.dir
 	output, err := cmd.Output()
 	if err != nil {
@@ -56,7 +57,8 @@ func TestFirstRequest(t *testing.T) {
 			t.Errorf("no line of %s: %+v", function, found)
 		}
 	}
-	if a := (request{path: barcodes, body: `{"data":"4006381333932","type":"EAN13"}`, as: p.dev}).do(t); a == nil || !a.is(400, "http_error") {
+	if a := (request{path: barcodes, body: `{"data":"4006381333932","type":"EAN13"}`, as: p.dev}).do(t); a == nil ||
+		!a.is(400, "http_error") {
 		t.Error("the wrong check digit is not refused")
 	}
 	failed := svc[[]logged](t, "", "logs", "--project", p.id, "--failed", "--reason", "render_rejected", "--last", "1h")

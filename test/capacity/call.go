@@ -38,8 +38,8 @@ type call struct {
 	body    []byte // for the engine
 }
 
-// parse finds out which keys a call touches. The call asks for more than the client did, to know what the call has cost: the
-// consumed capacity, and the stored item that failed a condition.
+// parse finds out which keys a call touches. The call asks for more than the client did, to know what the call has
+// cost: the consumed capacity, and the stored item that failed a condition.
 func (m *Model) parse(operation string, body []byte) (c *call, err error) {
 	c = &call{body: body}
 	var all map[string]jsontext.Value
@@ -109,14 +109,16 @@ func (c *call) throttled(refused []int) []byte {
 		if c.charges[0].item == "" {
 			operation = "Read"
 		}
-		return fmt.Appendf(nil, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":%q,`+
+		return fmt.Appendf(nil, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",`+
+			`"message":%q,`+
 			`"ThrottlingReasons":[{"reason":"Table%sKeyRangeThroughputExceeded","resource":%q}]}`, tooMuch, operation, c.TableName)
 	}
 	reasons := slices.Repeat([]string{`{"Code":"None"}`}, len(c.charges))
 	for _, i := range refused {
 		reasons[i] = fmt.Sprintf(`{"Code":"ProvisionedThroughputExceeded","Message":%q}`, tooMuch)
 	}
-	return fmt.Appendf(nil, `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"Transaction cancelled","CancellationReasons":[%s]}`,
+	return fmt.Appendf(nil, `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException",`+
+		`"Message":"Transaction cancelled","CancellationReasons":[%s]}`,
 		strings.Join(reasons, ","))
 }
 
@@ -130,8 +132,8 @@ type reply struct {
 	Item jsontext.Value
 }
 
-// examine sets what a call of one item has cost, and returns the response that the client asked for. A failed condition costs
-// the stored item, whose text is longer than its size, and any other failure costs nothing.
+// examine sets what a call of one item has cost, and returns the response that the client asked for. A failed condition
+// costs the stored item, whose text is longer than its size, and any other failure costs nothing.
 func (c *call) examine(status int, response []byte) ([]byte, error) {
 	var known reply
 	if err := json.Unmarshal(response, &known); err != nil {

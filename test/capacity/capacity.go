@@ -1,7 +1,7 @@
 // Package capacity is a model of what DynamoDB gives to one key: an HTTP client for the AWS SDK between the product and
 // DynamoDB Local. The model lets the engine do the work, counts what AWS would charge for the work, and refuses calls
-// beyond the limits that AWS publishes. The model runs in the virtual time of testing/synctest, so that no result depends
-// on the speed of the machine or of the engine.
+// beyond the limits that AWS publishes. The model runs in the virtual time of testing/synctest, so that no result
+// depends on the speed of the machine or of the engine.
 //
 // Modelled, from the Amazon DynamoDB developer guide ("Read and write operations", "Partitions and data distribution",
 // "Throttling", "Item sizes and formats"):
@@ -18,8 +18,8 @@
 //   - Each call takes a while, drawn from a distribution with a seed; it takes effect halfway.
 //
 // Not modelled: burst capacity (up to 300 seconds of unused capacity, not promised); partitions that several keys share
-// until AWS has split them; the limits of a table and of an account, and how fast a new on-demand table grows; conflicts
-// of transactions. A write of an index fails the run.
+// until AWS has split them; the limits of a table and of an account, and how fast a new on-demand table grows;
+// conflicts of transactions. A write of an index fails the run.
 package capacity
 
 import (
@@ -45,8 +45,8 @@ const (
 	ReadLimit  = 3000
 )
 
-// Tick is the resolution of the model's time: calls arrive and end on full ticks. The calls of one tick are in the engine
-// together, which makes a run fast.
+// Tick is the resolution of the model's time: calls arrive and end on full ticks. The calls of one tick are in the
+// engine together, which makes a run fast.
 const Tick = time.Millisecond
 
 // typicalLatency returns the time of a call: 2 ms and more, 4 ms on average, 1 in 100 more than 11 ms, at most 50 ms.
@@ -139,7 +139,8 @@ func (m *Model) Loads() []Load {
 		loads = append(loads, *l)
 	}
 	slices.SortFunc(loads, func(a, b Load) int {
-		return cmp.Or(cmp.Compare(b.Writes, a.Writes), cmp.Compare(b.Reads, a.Reads), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Value, b.Value))
+		return cmp.Or(cmp.Compare(b.Writes, a.Writes), cmp.Compare(b.Reads, a.Reads), cmp.Compare(a.Table, b.Table),
+			cmp.Compare(a.Value, b.Value))
 	})
 	return loads
 }
@@ -171,7 +172,8 @@ func (m *Model) Do(r *http.Request) (*http.Response, error) {
 		return nil, err // it took effect
 	}
 	return &http.Response{
-		StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		StatusCode: status, Status: strconv.Itoa(status) + " " +
+			http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(bytes.NewReader(response)),
 		ContentLength: int64(len(response)), Request: r,
 	}, nil
@@ -218,8 +220,8 @@ func (m *Model) load(key Key) *Load {
 	return m.loads[key]
 }
 
-// admit returns the indexes of the charges whose key has no capacity left in this second. Where there are none, it takes what
-// the call will probably cost.
+// admit returns the indexes of the charges whose key has no capacity left in this second. Where there are none, it
+// takes what the call will probably cost.
 func (m *Model) admit(c *call, at time.Time) (refused []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,8 +248,8 @@ func (m *Model) admit(c *call, at time.Time) (refused []int) {
 	return nil
 }
 
-// usage returns the usage of the second, with the units beyond the limit of earlier seconds, and the limit of a second. The
-// caller holds the lock.
+// usage returns the usage of the second, with the units beyond the limit of earlier seconds, and the limit of a second.
+// The caller holds the lock.
 func (l *Load) usage(read bool, at time.Time) (u *usage, limit float64) {
 	u, limit = &l.writeUsage, WriteLimit
 	if read {

@@ -45,7 +45,8 @@ func build(t *testing.T) *bench {
 			t.Error(err)
 		}
 	})
-	b.db = dynamodb.New(b.direct.Options(), func(o *dynamodb.Options) { o.HTTPClient, o.Retryer = b.Model, aws.NopRetryer{} })
+	b.db = dynamodb.New(b.direct.Options(),
+		func(o *dynamodb.Options) { o.HTTPClient, o.Retryer = b.Model, aws.NopRetryer{} })
 	return b
 }
 
@@ -92,7 +93,8 @@ func TestLimit(t *testing.T) {
 		// 334 × 3 units in the first second: the two that are too many are missing in the second one.
 		{"items of 3 KB: 333 writes a second", 2500, []string{"a"}, "", 400, 2, 334 + 333, 0, 133},
 		{"a failed condition costs the item", 2500, []string{"a"}, "attribute_not_exists(pk)", 400, 1, 0, 334, 66},
-		{"a failed condition without a stored item costs one unit", 0, []string{"a"}, "attribute_exists(pk)", 1050, 1, 0, 1000, 50},
+		{"a failed condition without a stored item costs one unit", 0, []string{"a"},
+			"attribute_exists(pk)", 1050, 1, 0, 1000, 50},
 		{"two partition keys do not share", 2500, []string{"a", "b"}, "", 600, 1, 600, 0, 0},
 		{"two items under one partition key share", 2500, []string{"a#1", "a#2"}, "", 400, 1, 334, 0, 66},
 	} {
@@ -108,7 +110,8 @@ func TestLimit(t *testing.T) {
 				}
 				item := key(i)
 				item["n"], item["pad"] = dynamo.Number(0), text(c.bytes-20)
-				if _, err := b.direct.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &b.tables.Ledger, Item: item}); err != nil {
+				if _, err := b.direct.PutItem(t.Context(),
+					&dynamodb.PutItemInput{TableName: &b.tables.Ledger, Item: item}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -168,7 +171,8 @@ func TestVirtualTime(t *testing.T) {
 			t.Errorf("a call that was given up has %v", err)
 		}
 	})
-	out, err := b.direct.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &b.tables.Wallets, Key: dynamo.Item{"pk": dynamo.Text("late")}})
+	out, err := b.direct.GetItem(t.Context(),
+		&dynamodb.GetItemInput{TableName: &b.tables.Wallets, Key: dynamo.Item{"pk": dynamo.Text("late")}})
 	if err != nil || out.Item == nil {
 		t.Errorf("a call that was given up after it had arrived took no effect: %v", err)
 	}
@@ -215,7 +219,8 @@ func TestUnits(t *testing.T) {
 				return err
 			}, "Ledger", "e", 2},
 			{"a consistent read of 1 KB", func() error {
-				_, err := b.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &b.tables.Wallets, Key: pk("a"), ConsistentRead: aws.Bool(true)})
+				_, err := b.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &b.tables.Wallets, Key: pk("a"),
+					ConsistentRead: aws.Bool(true)})
 				return err
 			}, "Wallets", "a", 1},
 			{"a query that is not consistent", func() error {

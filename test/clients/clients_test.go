@@ -1,6 +1,7 @@
 //go:build clients
 
-// Package clients builds the client packages of a release, and calls every operation of the local stack with each. `make test-clients` installs what the generators need.
+// Package clients builds the client packages of a release, and calls every operation of the local stack with each.
+// `make test-clients` installs what the generators need.
 package clients
 
 import (
@@ -37,8 +38,8 @@ func command(t *testing.T, dir string, env []string, name string, args ...string
 	return string(out)
 }
 
-// busy passes requests on, but the first balance, the first SMS without an Idempotency-Key and the first SMS of each key,
-// which are 503 with Retry-After. times has the requests of each kind.
+// busy passes requests on, but the first balance, the first SMS without an Idempotency-Key and the first SMS of each
+// key, which are 503 with Retry-After. times has the requests of each kind.
 type busy struct {
 	next  http.Handler
 	mu    sync.Mutex
@@ -56,14 +57,15 @@ func (b *busy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Retry-After", "2")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = io.WriteString(w, `{"success":false,"request_id":"9ed060e6-a6e3-427c-99b8-ef1365dc7f51","error":{"code":"http_error","message":"Busy.","details":{"reason":"not_connected"}}}`)
+		_, _ = io.WriteString(w, `{"success":false,"request_id":"9ed060e6-a6e3-427c-99b8-ef1365dc7f51",`+
+			`"error":{"code":"http_error","message":"Busy.","details":{"reason":"not_connected"}}}`)
 		return
 	}
 	b.next.ServeHTTP(w, r)
 }
 
-// TestClients checks that the client packages of a release call every operation, and follow the retry rules: an SMS without
-// an Idempotency-Key is sent once, and other requests again after the seconds of Retry-After.
+// TestClients checks that the client packages of a release call every operation, and follow the retry rules: an SMS
+// without an Idempotency-Key is sent once, and other requests again after the seconds of Retry-After.
 func TestClients(t *testing.T) {
 	root, err := workdir.Root()
 	if err != nil {
@@ -91,7 +93,8 @@ func TestClients(t *testing.T) {
 		{"python", func(t *testing.T, dir string, caller ...string) string {
 			python := filepath.Join(installed, "venv", "bin", "python")
 			command(t, dir, nil, python, "-m", "compileall", "-q", "client")
-			return command(t, dir, []string{"PYTHONPATH=client"}, python, append([]string{filepath.Join(here, "call.py")}, caller...)...)
+			return command(t, dir, []string{"PYTHONPATH=client"}, python,
+				append([]string{filepath.Join(here, "call.py")}, caller...)...)
 		}},
 		{"typescript", func(t *testing.T, dir string, caller ...string) string {
 			modules, err := workdir.NodeModules(t.Context())
@@ -112,7 +115,8 @@ func TestClients(t *testing.T) {
 		}},
 	} {
 		t.Run(c.language, func(t *testing.T) {
-			b := &busy{next: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: stackURL.Host}), times: map[string][]time.Time{}}
+			b := &busy{next: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: stackURL.Host}),
+				times: map[string][]time.Time{}}
 			server := httptest.NewServer(b)
 			t.Cleanup(server.Close)
 			dir, credential := t.TempDir(), demo.CredentialOf("managed", project.Development)
@@ -148,7 +152,8 @@ func TestGoClient(t *testing.T) {
 	command(t, module, nil, "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "client", "-o", client,
 		filepath.Join(root, "openapi.yaml"))
 	// The overlay makes the client a package of the module tools/go, which has what the client imports.
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(module, "client", "client.go"): client}})
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(module, "client",
+		"client.go"): client}})
 	if err == nil {
 		err = os.WriteFile(file, overlay, 0o600)
 	}

@@ -36,8 +36,8 @@ func (c *Clock) Now() time.Time {
 	return now
 }
 
-// AwayFromWindowEnd waits while a window of 12 or 24 hours ends within a minute: the windows begin at 00:00 and 12:00 UTC, and
-// a test that counts in one window must not end in the next.
+// AwayFromWindowEnd waits while a window of 12 or 24 hours ends within a minute: the windows begin at 00:00 and 12:00
+// UTC, and a test that counts in one window must not end in the next.
 func AwayFromWindowEnd(t testing.TB) {
 	t.Helper()
 	const window = 12 * time.Hour

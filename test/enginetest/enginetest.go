@@ -22,8 +22,8 @@ import (
 	"svcapi/test/faultproxy"
 )
 
-// Variable names an engine that several test processes share. The tests' own programs and stacks do not use that engine,
-// because the names of their tables are fixed.
+// Variable names an engine that several test processes share. The tests' own programs and stacks do not use that
+// engine, because the names of their tables are fixed.
 const Variable = "TEST_DYNAMODB_URL"
 
 // Tables are the names of a test's own tables.
@@ -106,7 +106,8 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 		defer running.Unlock()
 		running.free = append(running.free, names)
 	})
-	money := credit.Tables{Wallets: names["Wallets"], Ledger: names["Ledger"], Movements: names["Movements"], Resolutions: names["Resolutions"]}
+	money := credit.Tables{Wallets: names["Wallets"], Ledger: names["Ledger"], Movements: names["Movements"],
+		Resolutions: names["Resolutions"]}
 	return client, Tables{money, names["Projects"], names["Rates"], names["Transient"]}
 }
 
@@ -142,7 +143,8 @@ const few = 50
 // empty deletes a table's few items, and returns false where there are more or the table has changed.
 func empty(client *dynamodb.Client, table template.Table, name string) bool {
 	ctx := context.Background()
-	page, err := client.Scan(ctx, &dynamodb.ScanInput{TableName: &name, Limit: aws.Int32(few + 1), ConsistentRead: aws.Bool(true)})
+	page, err := client.Scan(ctx, &dynamodb.ScanInput{TableName: &name, Limit: aws.Int32(few + 1),
+		ConsistentRead: aws.Bool(true)})
 	if err != nil || len(page.Items) > few || page.LastEvaluatedKey != nil {
 		return false
 	}
@@ -166,5 +168,6 @@ func LedgerKey(project string, key credit.Key) dynamo.Item {
 	lease, _, _ := strings.Cut(string(key), ".")
 	sum := fnv.New32a()
 	sum.Write([]byte(lease))
-	return dynamo.Item{"pk": dynamo.Text(fmt.Sprintf("%s#%x#%s", project, sum.Sum32()%16, key.Day())), "sk": dynamo.Text(string(key))}
+	return dynamo.Item{"pk": dynamo.Text(fmt.Sprintf("%s#%x#%s", project, sum.Sum32()%16, key.Day())),
+		"sk": dynamo.Text(string(key))}
 }

@@ -22,11 +22,13 @@ func TestTables(t *testing.T) {
 	if len(ledger.Table.KeySchema) != 2 || len(ledger.Table.GlobalSecondaryIndexes) != 1 {
 		t.Errorf("ledger: keys %v, indexes %v", ledger.Table.KeySchema, ledger.Table.GlobalSecondaryIndexes)
 	}
-	ttl, err := client.DescribeTimeToLive(context.Background(), &dynamodb.DescribeTimeToLiveInput{TableName: &tables.Transient})
+	ttl, err := client.DescribeTimeToLive(context.Background(),
+		&dynamodb.DescribeTimeToLiveInput{TableName: &tables.Transient})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := ttl.TimeToLiveDescription; got.TimeToLiveStatus != types.TimeToLiveStatusEnabled || *got.AttributeName != "expires" {
+	if got := ttl.TimeToLiveDescription; got.TimeToLiveStatus != types.TimeToLiveStatusEnabled ||
+		*got.AttributeName != "expires" {
 		t.Errorf("transient: time to live %s on %v", got.TimeToLiveStatus, got.AttributeName)
 	}
 	if _, others := enginetest.Client(t); others.Wallets == tables.Wallets {

@@ -65,13 +65,22 @@ var refusals = map[Fault]struct {
 	status        int
 	kind, message string
 }{
-	Throttle:        {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API."},
-	ThrottleTable:   {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ThrottlingException", "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or index so please try again shortly."},
-	LimitRate:       {http.StatusBadRequest, "com.amazon.coral.availability#RequestLimitExceeded", "Throughput exceeds the current throughput limit for your account."},
-	Conflict:        {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionConflictException", "Transaction is ongoing for the item"},
-	CancelThrottled: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "Transaction cancelled, please refer cancellation reasons for specific reasons"},
-	Fail:            {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed because of an unknown error."},
-	FailApplied:     {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed because of an unknown error."},
+	Throttle: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+		"The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning " +
+			"level with the UpdateTable API."},
+	ThrottleTable: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ThrottlingException",
+		"Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or " +
+			"index so please try again shortly."},
+	LimitRate: {http.StatusBadRequest, "com.amazon.coral.availability#RequestLimitExceeded",
+		"Throughput exceeds the current throughput limit for your account."},
+	Conflict: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionConflictException",
+		"Transaction is ongoing for the item"},
+	CancelThrottled: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+		"Transaction cancelled, please refer cancellation reasons for specific reasons"},
+	Fail: {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError",
+		"The request processing has failed because of an unknown error."},
+	FailApplied: {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError",
+		"The request processing has failed because of an unknown error."},
 }
 
 // refuse responds in place of the service: as an AWS service, or with a page as any other service.
@@ -108,8 +117,8 @@ type Request struct {
 	gone   atomic.Bool
 }
 
-// GivenUp reports that the client did not wait for the response: the client closed the connection before the response, or
-// soon after the response without another request on the connection.
+// GivenUp reports that the client did not wait for the response: the client closed the connection before the response,
+// or soon after the response without another request on the connection.
 func (r *Request) GivenUp() bool { return r.gone.Load() }
 
 // soon is the time in which a client that has not read the response closes its connection.

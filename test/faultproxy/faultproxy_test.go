@@ -21,7 +21,8 @@ import (
 )
 
 // start starts a proxy in front of a service. The proxy has one fault for all requests, which come out of the channel.
-func start(t *testing.T, fault faultproxy.Fault, service http.HandlerFunc) (*faultproxy.Proxy, <-chan *faultproxy.Request) {
+func start(t *testing.T, fault faultproxy.Fault,
+	service http.HandlerFunc) (*faultproxy.Proxy, <-chan *faultproxy.Request) {
 	t.Helper()
 	server := httptest.NewServer(service)
 	t.Cleanup(server.Close)
@@ -44,8 +45,8 @@ func client(p *faultproxy.Proxy) *dynamodb.Client {
 	})
 }
 
-// TestRefusals checks that the AWS SDK understands the proxy's own responses, that they come before or after the request took
-// effect, and that a cancelled transaction has one reason for each of its writes.
+// TestRefusals checks that the AWS SDK understands the proxy's own responses, that they come before or after the
+// request took effect, and that a cancelled transaction has one reason for each of its writes.
 func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
 		fault   faultproxy.Fault
@@ -67,7 +68,8 @@ func TestRefusals(t *testing.T) {
 			_, _ = io.WriteString(w, "{}")
 		})
 		put := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("t"), Item: map[string]types.AttributeValue{}}}
-		_, err := client(proxy).TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put, put}})
+		_, err := client(proxy).TransactWriteItems(t.Context(),
+			&dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put, put}})
 		var reasons []string
 		if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 			for _, reason := range cancelled.CancellationReasons {
@@ -117,7 +119,8 @@ func TestFaults(t *testing.T) {
 				w.WriteHeader(http.StatusTeapot)
 				_, _ = io.WriteString(w, "the response")
 			})
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL("a worker")+"/x%2Fy?z=1", strings.NewReader("body"))
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL("a worker")+"/x%2Fy?z=1",
+				strings.NewReader("body"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,13 +153,14 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestGivenUp checks that the proxy notices a client that closes its connection before the response, or after the response and
-// without reading it.
+// TestGivenUp checks that the proxy notices a client that closes its connection before the response, or after the
+// response and without reading it.
 func TestGivenUp(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		before, after bool // the client closes its connection
-	}{{name: "a client that waits"}, {name: "before the response", before: true}, {name: "after the response", after: true}} {
+	}{{name: "a client that waits"}, {name: "before the response",
+		before: true}, {name: "after the response", after: true}} {
 		t.Run(test.name, func(t *testing.T) {
 			began, proceed := make(chan struct{}), make(chan struct{})
 			proxy, requests := start(t, faultproxy.Deliver, func(http.ResponseWriter, *http.Request) {

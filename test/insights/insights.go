@@ -21,7 +21,8 @@ var (
 	order     = regexp.MustCompile(`^([@\w.]+) (asc|desc)$`)
 	present   = regexp.MustCompile(`^ispresent\(([@\w.]+)\)$`)
 	condition = regexp.MustCompile(`^([@\w.]+) (=|!=|like|in) ("[^"]*"|'[^']*'|/[^/]+/|\["[^]]*"\])$`)
-	aggregate = regexp.MustCompile(`^(count\(\*?\)|sum\((\w+)\)|pct\((\w+), (\d+)\))(?: as (\w+))? by ([@\w.]+(?:, [@\w.]+)*)$`)
+	aggregate = regexp.MustCompile(`^(count\(\*?\)|sum\((\w+)\)|pct\((\w+), (\d+)\))(?: as (\w+))? by ([@\w.]+(?:, ` +
+		`[@\w.]+)*)$`)
 )
 
 // Run returns the result of a query over log lines. The query names no log groups.
@@ -125,7 +126,8 @@ func group(rows []Row, a []string) (groups []Row) {
 	return groups
 }
 
-var written = regexp.MustCompile("`\n?((?:fields|filter|stats) [^`]+?)\n?`" + `|"query": "(?:SOURCE '[^']+' \| )+([^"]+)"`)
+var written = regexp.MustCompile("`\n?((?:fields|filter|stats) [^`]+?)\n?`" +
+	`|"query": "(?:SOURCE '[^']+' \| )+([^"]+)"`)
 
 // Queries returns the queries of a page, and those of a dashboard's widgets without their log groups.
 func Queries(text string) (queries []string) {

@@ -47,8 +47,10 @@ func (r *reader) name(names []string) string {
 
 // words are values that decoders look for.
 var words = []string{
-	"project", "credential#svc_acme_aaaaaaaa", "integration#development#sms#v", "2006-01-02T15:04:05Z", "2006-01-02T15:04:05.999999999+01:00",
-	"9223372036854775807", "-1", "0", "1e3", "{}", `{"USD":1}`, `{"USD":{"buy":{"rate":1,"date":"2006-01-02"}}}`, "USD", "0001700000000000-abcdef0",
+	"project", "credential#svc_acme_aaaaaaaa", "integration#development#sms#v", "2006-01-02T15:04:05Z",
+	"2006-01-02T15:04:05.999999999+01:00",
+	"9223372036854775807", "-1", "0", "1e3", "{}", `{"USD":1}`, `{"USD":{"buy":{"rate":1,"date":"2006-01-02"}}}`, "USD",
+	"0001700000000000-abcdef0",
 }
 
 func (r *reader) word() string {

@@ -46,7 +46,8 @@ type form struct {
 // shortest is the least length of a searched text: shorter texts are in logs by chance.
 const shortest = 8
 
-// forms returns the encodings of a secret: plain, escaped, in Base64, and each of these without its first or last fifth.
+// forms returns the encodings of a secret: plain, escaped, in Base64, and each of these without its first or last
+// fifth.
 func forms(secret string) []form {
 	escaped := quoted(secret)
 	slashed := strings.ReplaceAll(escaped, "/", `\/`)
@@ -56,7 +57,8 @@ func forms(secret string) []form {
 		"escaped for JSON, slashes too": slashed, "escaped for JSON, slashes too, twice": quoted(slashed),
 	}
 	for before := range 3 { // Base64 of the secret at each offset within a longer text
-		for name, encoding := range map[string]*base64.Encoding{"Base64": base64.RawStdEncoding, "Base64 for URLs": base64.RawURLEncoding} {
+		for name, encoding := range map[string]*base64.Encoding{"Base64": base64.RawStdEncoding,
+			"Base64 for URLs": base64.RawURLEncoding} {
 			text := encoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))
 			whole[fmt.Sprintf("in %s, %d", name, before)] = text[(before*8+5)/6 : (before+len(secret))*8/6]
 		}
@@ -64,7 +66,8 @@ func forms(secret string) []form {
 	var all []form
 	for what, text := range whole {
 		fifth := len(text) / 5
-		for name, part := range map[string]string{"": text, ", its beginning": text[:len(text)-fifth], ", its end": text[fifth:]} {
+		for name, part := range map[string]string{"": text, ", its beginning": text[:len(text)-fifth],
+			", its end": text[fifth:]} {
 			if len(part) >= shortest {
 				all = append(all, form{what + name, []byte(part)})
 			}

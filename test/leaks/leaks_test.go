@@ -14,16 +14,19 @@ import (
 func TestProve(t *testing.T) {
 	const vendor, client = "made/up+vendor key", "svcs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 	planted := []string{
-		`{"error":"` + client + `"}`, client[:len(client)*4/5], "for " + base64.StdEncoding.EncodeToString([]byte("id:"+client)),
+		`{"error":"` + client + `"}`, client[:len(client)*4/5], "for " +
+			base64.StdEncoding.EncodeToString([]byte("id:"+client)),
 		"for " + base64.StdEncoding.EncodeToString([]byte("id:"+vendor)), url.QueryEscape(vendor), url.PathEscape(vendor),
-		"https://user:made-up@vendor.example/", "authorization: Bearer 0123456789abcdef0123", "x-api-key: svc_made-up_aaaaaaaa", Private,
+		"https://user:made-up@vendor.example/", "authorization: Bearer 0123456789abcdef0123",
+		"x-api-key: svc_made-up_aaaaaaaa", Private,
 	}
 	for _, f := range forms(vendor) {
 		planted = append(planted, "before "+string(f.text)+" behind")
 	}
 	dir := t.TempDir()
 	for i, line := range planted {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.log", i)), []byte("a line\n"+line+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.log", i)),
+			[]byte("a line\n"+line+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,7 +40,8 @@ func TestSearch(t *testing.T) {
 	dir := t.TempDir()
 	secret := "a-secret-of-a-vendor"
 	for name, line := range map[string]string{
-		"plain.log":  `{"payload":"{\"url\":\"https://vendor.example/a:b?c@d\",\"to\":\"basic things\"}","project":"svc_acme"}`,
+		"plain.log": `{"payload":"{\"url\":\"https://vendor.example/a:b?c@d\",\"to\":\"basic things\"}",` +
+			`"project":"svc_acme"}`,
 		"hit.log":    "key=" + secret,
 		"cut.log":    "key=" + secret[:16] + "…",
 		"sub/hit.gz": "X" + secret,

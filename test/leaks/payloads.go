@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// word is a word that no log has by chance, or a phone number. The local part of an address and the host and path of an image
-// have such words, too.
+// word is a word that no log has by chance, or a phone number. The local part of an address and the host and path of an
+// image have such words, too.
 var word = regexp.MustCompile(`[A-Za-z0-9]{10,}`)
 
 // Payloads are the words in the bodies of a run's requests, which no log holds unless LogPayloads is "on"

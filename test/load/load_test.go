@@ -75,10 +75,12 @@ func TestOperations(t *testing.T) {
 				found = true
 			}
 		}
-		if !found || seen[o.Name] || o.Title == "" || o.VUs < 1 || o.Weight < 1 || o.Most.Median <= 0 || o.Most.P95 < o.Most.Median {
+		if !found || seen[o.Name] || o.Title == "" || o.VUs < 1 || o.Weight < 1 || o.Most.Median <= 0 ||
+			o.Most.P95 < o.Most.Median {
 			t.Errorf("row %+v", o)
 		}
-		if o.Charges != "" && !slices.ContainsFunc(credit.PriceList(), func(p credit.Price) bool { return p.Name == o.Charges }) {
+		if o.Charges != "" && !slices.ContainsFunc(credit.PriceList(),
+			func(p credit.Price) bool { return p.Name == o.Charges }) {
 			t.Errorf("%s: no price %s", o.Name, o.Charges)
 		}
 		if o.Project != "" && demo.CredentialOf(o.Project, project.Development).ClientID == "" {
@@ -135,7 +137,8 @@ func TestReportMemory(t *testing.T) {
 		{"warms up", false, []func(float64) float64{func(at float64) float64 { return min(20, 5+80*at) }}, ""},
 		{"a small one leaks", false, []func(float64) float64{steady, leak}, "part: one process grew from 23.8 to 28.8 MiB"},
 		{"a large one moves a little", false, []func(float64) float64{func(at float64) float64 { return 200 + 16*at }}, ""},
-		{"a large one leaks", false, []func(float64) float64{func(at float64) float64 { return 200 + 60*at }}, "part: one process grew"},
+		{"a large one leaks", false, []func(float64) float64{func(at float64) float64 { return 200 + 60*at }},
+			"part: one process grew"},
 		{"shrinks", false, []func(float64) float64{func(at float64) float64 { return 200 - 60*at }}, ""},
 		{"another's leaks", true, []func(float64) float64{leak}, ""},
 		{"nothing to judge", false, []func(float64) float64{late}, "part: no process ran"},
@@ -151,7 +154,8 @@ func TestReportMemory(t *testing.T) {
 			}
 			p.sizes = append(p.sizes, sizes)
 		}
-		if wrong := fmt.Sprint(reportMemory(t.Output(), []part{p})); (wrong == "<nil>") != (c.wrong == "") || !strings.HasPrefix(wrong, c.wrong) && c.wrong != "" {
+		if wrong := fmt.Sprint(reportMemory(t.Output(), []part{p})); (wrong == "<nil>") != (c.wrong == "") ||
+			!strings.HasPrefix(wrong, c.wrong) && c.wrong != "" {
 			t.Errorf("%s: %s, want %s", c.name, wrong, c.wrong)
 		}
 	}

@@ -53,7 +53,8 @@ func command(ctx context.Context, out io.Writer, name string) error {
 	if !known && name != "overload" {
 		return errors.New("usage: load each | mix | soak | overload")
 	}
-	fmt.Fprintf(out, "%s: %s/%s, %d CPUs, for the stack and k6 together\n", name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(out, "%s: %s/%s, %d CPUs, for the stack and k6 together\n", name, runtime.GOOS,
+		runtime.GOARCH, runtime.NumCPU())
 	if !known {
 		return overload(ctx, out)
 	}

@@ -62,7 +62,8 @@ func (s *system) parts() []part {
 
 // watchMemory measures every part at each tick of a clock, from the first tick with a process of every judged part
 // until the returned function is called. That function prints the sizes and returns what grows.
-func watchMemory(ctx context.Context, out io.Writer, parts []part, every time.Duration, tick func()) (end func() error) {
+func watchMemory(ctx context.Context, out io.Writer, parts []part, every time.Duration,
+	tick func()) (end func() error) {
 	if runtime.GOOS != "linux" {
 		fmt.Fprintln(out, "\nMemory is not measured: the size of processes is read from Linux's /proc.")
 		return func() error { return nil }
@@ -168,7 +169,8 @@ func reportMemory(out io.Writer, parts []part) error {
 			wrong = append(wrong, fmt.Errorf("%s: no process ran from the second quarter to the end", p.name))
 		case float64(to-from) > max(flatShare*float64(from), flatBytes):
 			verdict = "GROWS"
-			wrong = append(wrong, fmt.Errorf("%s: one process grew from %.1f to %.1f MiB", p.name, float64(from)/mib, float64(to)/mib))
+			wrong = append(wrong, fmt.Errorf("%s: one process grew from %.1f to %.1f MiB", p.name,
+				float64(from)/mib, float64(to)/mib))
 		}
 		fmt.Fprintf(t, "%s\t%d\t%.1f\t%.1f\t%s\t\n", p.name, len(pids), float64(from)/mib, float64(to)/mib, verdict)
 	}

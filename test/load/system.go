@@ -91,7 +91,8 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 		}
 	}
 	if err := s.stack.Credit.Grant(ctx, credit.Movement{
-		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(), "load"), Credits: 1_000_000_000_000, Reason: "load", Actor: "local",
+		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(),
+			"load"), Credits: 1_000_000_000_000, Reason: "load", Actor: "local",
 	}); err != nil {
 		return err
 	}
@@ -99,7 +100,8 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.baseline, err = hello.Serve(lambda.Options{LogDir: s.dir, Jail: s.stack.Jail, Concurrency: with.processes}); err != nil {
+	if s.baseline, err = hello.Serve(lambda.Options{LogDir: s.dir, Jail: s.stack.Jail,
+		Concurrency: with.processes}); err != nil {
 		return err
 	}
 	texts, err := json.Marshal(map[string]any{"credentials": credentials, "prices": s.stack.Prices})
@@ -109,7 +111,8 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 
 // k6 runs a script and returns the figures that the script hands over. A threshold that does not hold is an error. k6
 // sends nothing but the script's requests, and opens no port.
-func (s *system) k6(ctx context.Context, script string, variables map[string]any) (figures map[string]float64, err error) {
+func (s *system) k6(ctx context.Context, script string,
+	variables map[string]any) (figures map[string]float64, err error) {
 	home, err := os.MkdirTemp(s.dir, "k6")
 	if err != nil {
 		return nil, err
@@ -182,7 +185,8 @@ func (s *system) money(ctx context.Context, before int64) error {
 	if paid != s.charged {
 		wrong = append(wrong, fmt.Errorf("the wallets paid %d credits, k6 counted successes for %d", paid, s.charged))
 	}
-	fmt.Fprintf(s.out, "\nMoney: %d credits for the successes on paid operations; %d wallets with %d ledger entries; %d errors.\n",
+	fmt.Fprintf(s.out, "\nMoney: %d credits for the successes on paid operations; %d wallets with %d ledger entries; %d "+
+		"errors.\n",
 		paid, verified.Wallets, verified.Entries, len(wrong))
 	return errors.Join(wrong...)
 }

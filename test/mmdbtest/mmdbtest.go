@@ -62,15 +62,18 @@ var files = map[string]map[string]Record{
 	"GeoIP2-Anonymous-IP.mmdb": {
 		VPN: {"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true)},
 		Every: {
-			"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true), "is_hosting_provider": mmdbtype.Bool(true),
-			"is_public_proxy": mmdbtype.Bool(true), "is_residential_proxy": mmdbtype.Bool(true), "is_tor_exit_node": mmdbtype.Bool(true),
+			"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true),
+			"is_hosting_provider": mmdbtype.Bool(true),
+			"is_public_proxy":     mmdbtype.Bool(true), "is_residential_proxy": mmdbtype.Bool(true),
+			"is_tor_exit_node": mmdbtype.Bool(true),
 		},
 		Unnamed: {"is_anonymous": mmdbtype.Bool(true)},
 	},
 	"GeoIP-Anonymous-Plus.mmdb": {
 		VPN: {
-			"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true), "anonymizer_confidence": mmdbtype.Uint16(99),
-			"network_last_seen": mmdbtype.String("2026-01-01"), "provider_name": mmdbtype.String("Example"),
+			"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true),
+			"anonymizer_confidence": mmdbtype.Uint16(99),
+			"network_last_seen":     mmdbtype.String("2026-01-01"), "provider_name": mmdbtype.String("Example"),
 		},
 		Residential: {"is_anonymous": mmdbtype.Bool(true), "is_residential_proxy": mmdbtype.Bool(true)},
 	},

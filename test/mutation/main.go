@@ -1,7 +1,7 @@
 // Command mutation changes the code in small ways, one at a time, and runs the tests that must notice the change.
 //
-// The command makes its changes itself: of shared/credit it makes 463, about 130 of them in expressions of DynamoDB, which
-// hold the rules of money. Gremlins 0.6.0 makes 297, none in an expression, and runs no tests of a package main.
+// The command makes its changes itself: of shared/credit it makes 463, about 130 of them in expressions of DynamoDB,
+// which hold the rules of money. Gremlins 0.6.0 makes 297, none in an expression, and runs no tests of a package main.
 //
 // A change that no test notices must be explained in survivors.txt, and an explanation without such a change must go:
 // both fail the run. The tests run in the working tree, which stays unchanged, so do not edit the package meanwhile.
@@ -86,14 +86,16 @@ func run(ctx context.Context, out io.Writer, workers int, files string, folders 
 		explained, more := t.judge(mutants, known)
 		wrong = append(wrong, more...)
 		viable := len(mutants) - count[notViable]
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f %%\t%d\t%s\n", t.folder, viable, count[killed], count[timedOut], count[lived], explained,
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f %%\t%d\t%s\n", t.folder, viable, count[killed], count[timedOut],
+			count[lived], explained,
 			100*float64(viable-count[lived])/float64(max(viable, 1)), count[notViable], time.Since(began).Round(time.Second))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("\n%s\n%d to kill with a test, to explain in test/mutation/survivors.txt, or to remove there", strings.Join(wrong, "\n"), len(wrong))
+		return fmt.Errorf("\n%s\n%d to kill with a test, to explain in test/mutation/survivors.txt, or to remove there",
+			strings.Join(wrong, "\n"), len(wrong))
 	}
 	return nil
 }
@@ -167,7 +169,8 @@ func withEngine(ctx context.Context, work func() error) error {
 }
 
 // tryAll sets the status of the mutants.
-func (t target) tryAll(ctx context.Context, out io.Writer, root string, limit time.Duration, workers int, mutants []mutant) error {
+func (t target) tryAll(ctx context.Context, out io.Writer, root string, limit time.Duration, workers int,
+	mutants []mutant) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	var printing sync.Mutex
@@ -198,7 +201,8 @@ func (t target) try(ctx context.Context, root string, limit time.Duration, m mut
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(os.WriteFile(changed, []byte(m.text), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(changed, []byte(m.text), 0o600),
+		os.WriteFile(overlay, replace, 0o600)); err != nil {
 		return "", err
 	}
 	result, _, err = t.goTest(ctx, root, limit, "-failfast", "-overlay", overlay)
@@ -207,7 +211,8 @@ func (t target) try(ctx context.Context, root string, limit time.Duration, m mut
 
 // goTest runs the target's tests. The findings of vet do not count as a test's.
 func (t target) goTest(ctx context.Context, root string, limit time.Duration, flags ...string) (status, []byte, error) {
-	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-timeout=" + limit.String(), "-skip=" + t.skip}, flags, []string{"./" + t.folder})
+	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-timeout=" + limit.String(), "-skip=" + t.skip}, flags,
+		[]string{"./" + t.folder})
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
 	report, err := cmd.CombinedOutput()

@@ -49,7 +49,8 @@ var operators = map[token.Token][]token.Token{
 
 var (
 	updatePattern    = regexp.MustCompile(`^(SET|REMOVE|ADD|DELETE) `)
-	conditionPattern = regexp.MustCompile(`attribute_(not_)?exists\(|begins_with\(|\w (=|<>|<|<=|>|>=) $|(=|<>|<|<=|>|>=) :\w|BETWEEN :|^ (AND|OR) $`)
+	conditionPattern = regexp.MustCompile(`attribute_(not_)?exists\(|begins_with\(|\w (=|<>|<|<=|>|>=) ` +
+		`$|(=|<>|<|<=|>|>=) :\w|BETWEEN :|^ (AND|OR) $`)
 )
 
 // rule replaces each match of a pattern in an expression. $0 and $1 are the match and its first group.
@@ -74,7 +75,8 @@ var conditionRules = []rule{
 	{regexp.MustCompile(`attribute_not_exists`), []string{"attribute_exists"}},
 	{regexp.MustCompile(` OR `), []string{" AND "}},
 	// A term of a condition that always holds has the effect of a missing term, and DynamoDB accepts its names and values.
-	{regexp.MustCompile(operand + ` (=|<>|<=|<|>=|>) ` + operand + `|attribute_(not_)?exists\(` + operand + `\)|begins_with\([^)]*\)`), []string{"($0 OR " + always + ")"}},
+	{regexp.MustCompile(operand + ` (=|<>|<=|<|>=|>) ` + operand + `|attribute_(not_)?exists\(` + operand +
+		`\)|begins_with\([^)]*\)`), []string{"($0 OR " + always + ")"}},
 	{regexp.MustCompile(`(` + operand + `) BETWEEN (:\w+) AND (:\w+)`), []string{
 		"($0 OR " + always + ")", "($0 OR $1 < $2)", "($0 OR $1 > $3)", "($0 AND $1 > $2)", "($0 AND $1 < $3)",
 	}},
@@ -169,7 +171,8 @@ func (t target) mutants(root, name string) (all []mutant, err error) {
 			case *ast.BasicLit:
 				text, _ := strconv.Unquote(n.Value) // an error leaves the empty text of a number
 				for _, r := range replacements(text) {
-					add(r.mark(text), replacement{files.Position(n.Pos()).Offset, files.Position(n.End()).Offset, strconv.Quote(r.apply(text))})
+					add(r.mark(text), replacement{files.Position(n.Pos()).Offset, files.Position(n.End()).Offset,
+						strconv.Quote(r.apply(text))})
 				}
 			}
 			return true

@@ -30,7 +30,8 @@ func TestMutants(t *testing.T) {
 		`s = "a BETWEEN :x AND :y"`: {
 			"«a BETWEEN :x AND :y → (a BETWEEN :x AND :y OR attribute_not_exists(nowhere))»",
 			"«a BETWEEN :x AND :y → (a BETWEEN :x AND :y OR a < :x)»", "«a BETWEEN :x AND :y → (a BETWEEN :x AND :y OR a > :y)»",
-			"«a BETWEEN :x AND :y → (a BETWEEN :x AND :y AND a > :x)»", "«a BETWEEN :x AND :y → (a BETWEEN :x AND :y AND a < :y)»",
+			"«a BETWEEN :x AND :y → (a BETWEEN :x AND :y AND a > :x)»", "«a BETWEEN :x AND :y → (a BETWEEN :x AND :y AND a < " +
+				":y)»",
 		},
 	} {
 		root := t.TempDir()
@@ -51,7 +52,8 @@ func TestMutants(t *testing.T) {
 			// The change in the file is the marked change.
 			if before, rest, ok := strings.Cut(m.line, "«"); !strings.Contains(code, `"`) && ok {
 				_, rest, _ = strings.Cut(rest, " → ")
-				if want := before + strings.Replace(rest, "»", "", 1); !strings.Contains(m.text, "\t"+want+"\n") && !strings.Contains(code, "`") {
+				if want := before + strings.Replace(rest, "»", "", 1); !strings.Contains(m.text, "\t"+want+"\n") &&
+					!strings.Contains(code, "`") {
 					t.Errorf("%s: the file has no %s", code, want)
 				}
 			}

@@ -39,8 +39,8 @@ func readSurvivors(path string) (map[string]string, error) {
 	return known, nil
 }
 
-// judge counts the explained survivors and returns what fails the run: survivors without an explanation and explanations
-// without a survivor.
+// judge counts the explained survivors and returns what fails the run: survivors without an explanation and
+// explanations without a survivor.
 func (t target) judge(mutants []mutant, known map[string]string) (explained int, wrong []string) {
 	survived := map[string]bool{}
 	for _, m := range mutants {

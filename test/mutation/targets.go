@@ -15,7 +15,8 @@ type target struct {
 
 var targets = []target{
 	{folder: "functions/sms/units"},
-	{folder: "shared/rates", files: []string{"decimal.go", "check.go", "table.go", "bank.go"}, skip: "^Test(CurrentIsReplacedWhole|Sources|History|Claim)$"},
+	{folder: "shared/rates", files: []string{"decimal.go", "check.go", "table.go", "bank.go"},
+		skip: "^Test(CurrentIsReplacedWhole|Sources|History|Claim)$"},
 	{folder: "functions/currency", files: []string{"operations.go"}},
 	{folder: "shared/ipaddr"},
 	{folder: "functions/pdf/render/fetch", files: []string{"fetch.go"}},

@@ -53,7 +53,8 @@ func Images() []Image {
 		lossy      = riff(data("VP8 ", lossyFrame))
 		lossless   = riff(data("VP8L", losslessFrame))
 		extended   = riff(canvas(0x10, 24, 16), data("ALPH", alpha), data("VP8 ", alphaFrame))
-		animated   = riff(canvas(0x02, 24, 16), data("ANIM", make([]byte, 6)), webpFrame("VP8 ", lossyFrame), webpFrame("VP8L", losslessFrame))
+		animated   = riff(canvas(0x02, 24, 16), data("ANIM", make([]byte, 6)), webpFrame("VP8 ", lossyFrame),
+			webpFrame("VP8L", losslessFrame))
 	)
 	return []Image{
 		{"PNG", whole, pixels, Whole},
@@ -64,8 +65,10 @@ func Images() []Image {
 		{"PNG with a wrong checksum of a text before its palette", join(paletted[:33], text, paletted[33:]), pixels, Whole},
 		{"PNG with bytes after its end", join(whole, make([]byte, 99)), pixels, Whole},
 		{"PNG, the first half", whole[:len(whole)/2], pixels, Part},
-		{"PNG without compressed data", join(whole[:33], chunk("IDAT", []byte("not compressed")), whole[len(whole)-12:]), pixels, Nothing},
-		{"PNG, transparent, without compressed data", join(empty[:33], chunk("IDAT", []byte("not compressed")), empty[len(empty)-12:]), pixels, Nothing},
+		{"PNG without compressed data",
+			join(whole[:33], chunk("IDAT", []byte("not compressed")), whole[len(whole)-12:]), pixels, Nothing},
+		{"PNG, transparent, without compressed data",
+			join(empty[:33], chunk("IDAT", []byte("not compressed")), empty[len(empty)-12:]), pixels, Nothing},
 		{"PNG without data", join(whole[:33], whole[len(whole)-12:]), pixels, Nothing},
 		{"PNG, the header", whole[:33], pixels, Nothing},
 		{"PNG with a wrong checksum of its header", spoil(whole, 32), pixels, Nothing},
@@ -86,12 +89,14 @@ func Images() []Image {
 		{"JPEG without a header", join(photo[:frame], photo[scan:]), 0, Nothing},
 		{"JPEG without height", patch(photo, frame+5, 0, 0), 0, Nothing},
 		{"JPEG, giant", patch(photo, frame+5, giant>>8, giant&0xff, giant>>8, giant&0xff), giant * giant, Refused},
-		{"JPEG, giant, with rare sampling", patch(photo, frame+5, giant>>8, giant&0xff, giant>>8, giant&0xff, 3, 1, 0x33), giant * giant, Refused},
+		{"JPEG, giant, with rare sampling", patch(photo, frame+5, giant>>8, giant&0xff, giant>>8, giant&0xff, 3, 1, 0x33),
+			giant * giant, Refused},
 
 		{"GIF", drawing, pixels, Whole},
 		{"GIF, animated", film, pixels, Whole},
 		{"GIF, transparent", encoded(func(b *bytes.Buffer) error {
-			return gif.Encode(b, image.NewPaletted(image.Rect(0, 0, side, side), color.Palette{color.Transparent, color.Black}), nil)
+			return gif.Encode(b, image.NewPaletted(image.Rect(0, 0, side, side), color.Palette{color.Transparent, color.Black}),
+				nil)
 		}), pixels, Clear},
 		{"GIF without its end", drawing[:len(drawing)-1], pixels, Whole},
 		{"GIF, animated, with a part of the second image", film[:len(film)-10], pixels, Whole},
@@ -101,7 +106,8 @@ func Images() []Image {
 		{"GIF, half a header", drawing[:9], 0, Nothing},
 		{"GIF without width", patch(drawing[:descriptor], 6, 0, 0), 0, Nothing},
 		{"GIF, giant", patch(drawing, 6, giant&0xff, giant>>8, giant&0xff, giant>>8), giant * giant, Refused},
-		{"GIF with a giant image", patch(drawing, descriptor+5, giant&0xff, giant>>8, giant&0xff, giant>>8), giant * giant, Refused},
+		{"GIF with a giant image", patch(drawing, descriptor+5, giant&0xff, giant>>8, giant&0xff, giant>>8),
+			giant * giant, Refused},
 
 		{"WebP, lossy", lossy, 24 * 16, Whole},
 		{"WebP, lossless", lossless, 24 * 16, Whole},
@@ -116,9 +122,12 @@ func Images() []Image {
 		{"WebP, extended, the header", extended[:30], 24 * 16, Nothing},
 		{"WebP, the file header", lossy[:16], 0, Nothing},
 		{"WebP, lossy, giant", riff(data("VP8 ", patch(lossyFrame, 6, 0xff, 0x3f, 0xff, 0x3f))), 0x3fff * 0x3fff, Refused},
-		{"WebP, lossless, giant", riff(data("VP8L", patch(losslessFrame, 1, 0xff, 0xff, 0xff, 0x0f))), 0x4000 * 0x4000, Refused},
-		{"WebP, extended, giant", riff(canvas(0x10, giant, giant), data("ALPH", alpha), data("VP8 ", alphaFrame)), giant * giant, Refused},
-		{"WebP, animated, giant", riff(canvas(0x02, giant, giant), data("ANIM", make([]byte, 6)), webpFrame("VP8 ", lossyFrame)), giant * giant, Refused},
+		{"WebP, lossless, giant", riff(data("VP8L", patch(losslessFrame, 1, 0xff, 0xff, 0xff, 0x0f))),
+			0x4000 * 0x4000, Refused},
+		{"WebP, extended, giant", riff(canvas(0x10, giant, giant), data("ALPH", alpha), data("VP8 ", alphaFrame)),
+			giant * giant, Refused},
+		{"WebP, animated, giant", riff(canvas(0x02, giant, giant), data("ANIM", make([]byte, 6)),
+			webpFrame("VP8 ", lossyFrame)), giant * giant, Refused},
 	}
 }
 
@@ -151,7 +160,8 @@ func colours() image.Image {
 
 // palette returns an opaque image of three colours.
 func palette() *image.Paletted {
-	m := image.NewPaletted(image.Rect(0, 0, side, side), color.Palette{color.Black, color.NRGBA{200, 0, 0, 255}, color.NRGBA{0, 0, 90, 255}})
+	m := image.NewPaletted(image.Rect(0, 0, side, side),
+		color.Palette{color.Black, color.NRGBA{200, 0, 0, 255}, color.NRGBA{0, 0, 90, 255}})
 	for i := range m.Pix {
 		m.Pix[i] = uint8(i * i / 5 % 3)
 	}

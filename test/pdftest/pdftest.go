@@ -59,7 +59,8 @@ func run(m *testing.M, outside []string) (int, error) {
 		return 0, err
 	}
 	// A fuzzing process talks with those that it starts.
-	if os.Getenv(jail.Variable) == "off" || value("test.fuzz") != "" || value("test.fuzzworker") == "true" || value("test.list") != "" {
+	if os.Getenv(jail.Variable) == "off" || value("test.fuzz") != "" || value("test.fuzzworker") == "true" ||
+		value("test.list") != "" {
 		return m.Run(), nil
 	}
 	j, err := jail.New(context.Background(), report)
@@ -115,7 +116,8 @@ func confined(j *jail.Jail, browser string) error {
 	}
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(argument string) bool {
 		name, _, _ := strings.Cut(argument, "=")
-		return slices.Contains([]string{"-test.testlogfile", "-test.outputdir", "-test.gocoverdir", "-test.trace"}, name) || strings.HasSuffix(name, "profile")
+		return slices.Contains([]string{"-test.testlogfile", "-test.outputdir", "-test.gocoverdir", "-test.trace"}, name) ||
+			strings.HasSuffix(name, "profile")
 	})
 	p, err := j.Start(jail.Command{
 		Binary: self, Args: args, Env: append(os.Environ(), dirVariable+"="+here), Output: os.Stdout,
@@ -240,7 +242,8 @@ func Inked(t testing.TB, pdf []byte) Margins {
 // Gray draws the first page of a PDF in shades of grey, with options of pdftoppm.
 func Gray(t testing.TB, pdf []byte, dpi int, options ...string) *image.Gray {
 	t.Helper()
-	pgm := Tool(t, pdf, "pdftoppm", append(options, "-r", strconv.Itoa(dpi), "-gray", "-f", "1", "-l", "1", "-singlefile")...)
+	pgm := Tool(t, pdf, "pdftoppm",
+		append(options, "-r", strconv.Itoa(dpi), "-gray", "-f", "1", "-l", "1", "-singlefile")...)
 	var width, height, depth int
 	if _, err := fmt.Sscanf(string(pgm[:min(len(pgm), 30)]), "P5\n%d %d\n%d\n", &width, &height, &depth); err != nil {
 		t.Fatal(err)
@@ -251,7 +254,8 @@ func Gray(t testing.TB, pdf []byte, dpi int, options ...string) *image.Gray {
 // PNG draws one page of a PDF.
 func PNG(t testing.TB, pdf []byte, page, dpi int) []byte {
 	t.Helper()
-	return Tool(t, pdf, "pdftoppm", "-png", "-r", strconv.Itoa(dpi), "-f", strconv.Itoa(page), "-l", strconv.Itoa(page), "-singlefile")
+	return Tool(t, pdf, "pdftoppm", "-png", "-r", strconv.Itoa(dpi), "-f", strconv.Itoa(page), "-l",
+		strconv.Itoa(page), "-singlefile")
 }
 
 // Invoice is a small document.
@@ -264,7 +268,8 @@ func Table() string {
 	var t strings.Builder
 	t.WriteString("<!DOCTYPE html><table>")
 	for i := 0; t.Len() < 524_288-200; i++ {
-		fmt.Fprintf(&t, "<tr><td>%06d<td>A line of a long statement, with some words<td>Kandy, Central Province<td>%d.00", i, i*37%100_000)
+		fmt.Fprintf(&t, "<tr><td>%06d<td>A line of a long statement, with some words<td>Kandy, Central Province<td>%d.00", i,
+			i*37%100_000)
 	}
 	return t.String()
 }

@@ -35,14 +35,15 @@ var awsMetrics = map[string][]string{
 	"AWS/Lambda":     {"Duration", "Errors", "Throttles"},
 }
 
-// mostMetrics is the number of metrics that an alarm of metric math takes (CloudWatch user guide, "Create a CloudWatch alarm
-// based on a metric math expression").
+// mostMetrics is the number of metrics that an alarm of metric math takes (CloudWatch user guide, "Create a CloudWatch
+// alarm based on a metric math expression").
 const mostMetrics = 10
 
 var (
 	chapter       = regexp.MustCompile(`Runbook: ([a-z-]+)$`)
 	mathID        = regexp.MustCompile(`\b[a-z]\w*\b`)
-	printedMetric = regexp.MustCompile(`Name: "([A-Za-z_]+)", Unit:[^\n]*?(?:By: \[\]string\{([^}]*)\}[^\n]*)?\n|state\.metric\("([A-Za-z]+)"\)`)
+	printedMetric = regexp.MustCompile(`Name: "([A-Za-z_]+)",\s*Unit:[^{}]*?(?:By:\s*\[\]string\{([^}]*)\}[^{}]*)?\}` +
+		`|state\.metric\("([A-Za-z]+)"\)`)
 	quotedName    = regexp.MustCompile(`"([a-z_]+)"`)
 	scheduledFile = regexp.MustCompile("^functions/(settle|ratesync|security/listsync|sms/resolve)/")
 )
@@ -80,18 +81,21 @@ var ownMetrics = sync.OnceValue(func() map[string]ownMetric {
 var outcomes = sync.OnceValue(func() (names []string) {
 	_, text, _ := strings.Cut(read("shared", "api", "log.go"), "var outcomes =")
 	text, _, _ = strings.Cut(text, "// maxPayload")
-	for _, match := range regexp.MustCompile(`(?:: |return |\boutcome[A-Z]\w* += )"([a-z_]+)"`).FindAllStringSubmatch(text, -1) {
+	for _, match := range regexp.MustCompile(`(?:: |return |\boutcome[A-Z]\w* += )"([a-z_]+)"`).FindAllStringSubmatch(text,
+		-1) {
 		names = append(names, match[1])
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 })
 
-// alarms: those of all functions and tables watch each of them, metrics exist, and the runbook has a chapter for each alarm.
+// alarms: those of all functions and tables watch each of them, metrics exist, and the runbook has a chapter for each
+// alarm.
 func alarms(s *templateFile) (f findings) {
 	every := map[string][]string{}
 	for _, function := range s.functions() {
-		shared := map[string]string{"ErrorsAlarm": "Errors Sum", "ThrottlesAlarm": "Throttles Sum", "SlowAlarm": "Duration p99"}
+		shared := map[string]string{"ErrorsAlarm": "Errors Sum", "ThrottlesAlarm": "Throttles Sum",
+			"SlowAlarm": "Duration p99"}
 		if slices.Contains(ownAlarms, function.id) {
 			shared = nil
 		}
@@ -101,7 +105,8 @@ func alarms(s *templateFile) (f findings) {
 		// docs/decisions/operating.md#canary: Lambda counts the errors of the other functions, which return them to
 		// Lambda.
 		version := "${" + function.id + "Version.Version}"
-		watches := []string{"AWS/Lambda Errors Sum FunctionName=${" + function.id + "} Resource=${" + function.id + "}:live ExecutedVersion=" + version}
+		watches := []string{"AWS/Lambda Errors Sum FunctionName=${" + function.id + "} Resource=${" + function.id +
+			"}:live ExecutedVersion=" + version}
 		if strings.Contains(files()["functions/"+template.Package(function.id)+"/main.go"], "api.Main(") {
 			watches = append(watches, "SVC/${Stage} InternalErrors Sum version=${"+function.id+"}:"+version)
 		}
@@ -112,7 +117,8 @@ func alarms(s *templateFile) (f findings) {
 			if operatorTables[table.id] != nil {
 				continue // the operator's command reports the throttle
 			}
-			every["TablesThrottledAlarm"] = append(every["TablesThrottledAlarm"], "AWS/DynamoDB "+metric+"ThrottleEvents Sum TableName=${"+table.id+"}")
+			every["TablesThrottledAlarm"] = append(every["TablesThrottledAlarm"],
+				"AWS/DynamoDB "+metric+"ThrottleEvents Sum TableName=${"+table.id+"}")
 		}
 	}
 	chapters, explained := map[string]bool{}, map[string]bool{}

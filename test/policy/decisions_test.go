@@ -11,7 +11,8 @@ import (
 )
 
 var (
-	entryForm    = regexp.MustCompile(`^<a id="([a-z0-9]+(?:-[a-z0-9]+)*)"></a>\n\n## (.+)\n\n(?s:- \*\*What:\*\* (.+?)\n- \*\*Why:\*\* (.+))$`)
+	entryForm = regexp.MustCompile(`^<a id="([a-z0-9]+(?:-[a-z0-9]+)*)"></a>\n\n## (.+)\n\n(?s:- \*\*What:\*\* ` +
+		`(.+?)\n- \*\*Why:\*\* (.+))$`)
 	citedForm    = regexp.MustCompile(`decisions(?:/([a-z-]+))?\.md#([A-Za-z0-9_-]+)`)
 	contractForm = regexp.MustCompile(`openapi\.yaml#([A-Za-z0-9_-]*)`)
 	testsForm    = regexp.MustCompile(`^([a-z0-9/]+) (` + "`Test[A-Za-z0-9_]+`(, `Test[A-Za-z0-9_]+`)*)$")
@@ -19,8 +20,8 @@ var (
 	testForm     = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9_]*)\(`)
 )
 
-// decisions returns the page of each decision of docs/decisions by its anchor, the index of the pages, and the faults of
-// the decisions. cited has the anchors that tests cite.
+// decisions returns the page of each decision of docs/decisions by its anchor, the index of the pages, and the faults
+// of the decisions. cited has the anchors that tests cite.
 func decisions(pages map[string]string, cited map[string]bool) (where map[string]string, index string, f findings) {
 	where = map[string]string{}
 	for _, page := range slices.Sorted(maps.Keys(pages)) {
@@ -91,9 +92,9 @@ func tested(slug, names string, tests map[string][]string) (f findings) {
 	return f
 }
 
-// TestDecisions checks that each decision of docs/decisions has an anchor of its own, a test that cites the anchor and a
-// line of the index, that each row of docs/threat-model.md names tests that exist, and that each citation of a decision,
-// and of an operation or a component of the contract, has its target.
+// TestDecisions checks that each decision of docs/decisions has an anchor of its own, a test that cites the anchor and
+// a line of the index, that each row of docs/threat-model.md names tests that exist, and that each citation of a
+// decision, and of an operation or a component of the contract, has its target.
 func TestDecisions(t *testing.T) {
 	pages, tests, cited := map[string]string{}, map[string][]string{}, map[string]bool{}
 	for file, text := range files() {
@@ -142,7 +143,8 @@ func contractNames() map[string]bool {
 	c := doc.Components
 	for _, keys := range [][]string{
 		slices.Collect(maps.Keys(c.Schemas)), slices.Collect(maps.Keys(c.Parameters)),
-		slices.Collect(maps.Keys(c.Headers)), slices.Collect(maps.Keys(c.Responses)), slices.Collect(maps.Keys(c.SecuritySchemes)),
+		slices.Collect(maps.Keys(c.Headers)), slices.Collect(maps.Keys(c.Responses)),
+		slices.Collect(maps.Keys(c.SecuritySchemes)),
 	} {
 		for _, key := range keys {
 			names[key] = true
@@ -174,7 +176,8 @@ func TestDecisionsFindings(t *testing.T) {
 	const rows = "| Threat | Protection | Tested |\n|---|---|---|\n| Theft | Locks | TESTS |\n"
 	tests := map[string][]string{"x/api": {"TestA", "TestB"}, "a/twice": nil, "b/twice": nil}
 	for to, want := range map[string]string{
-		"api `TestA`": "", "x/api `TestX`": "no TestX in the package x/api", "x/none `TestA`": "0 packages x/none", "api": "is not a package",
+		"api `TestA`": "", "x/api `TestX`": "no TestX in the package x/api", "x/none `TestA`": "0 packages x/none",
+		"api":           "is not a package",
 		"twice `TestA`": "2 packages twice",
 	} {
 		all := strings.Join(threats(strings.Replace(rows, "TESTS", to, 1), tests), "\n")

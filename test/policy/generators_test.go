@@ -25,9 +25,11 @@ func TestTypeScriptClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	tool(t, dir, filepath.Join(modules, ".bin", "openapi-typescript"), root("openapi.yaml"), "-o", filepath.Join(dir, "api.ts"))
+	tool(t, dir, filepath.Join(modules, ".bin", "openapi-typescript"), root("openapi.yaml"), "-o",
+		filepath.Join(dir, "api.ts"))
 	if err := os.WriteFile(filepath.Join(dir, "use.ts"), []byte(use), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tool(t, dir, filepath.Join(modules, ".bin", "tsc"), "--noEmit", "--strict", "--skipLibCheck", "--lib", "es2022", "use.ts")
+	tool(t, dir, filepath.Join(modules, ".bin", "tsc"), "--noEmit", "--strict", "--skipLibCheck",
+		"--lib", "es2022", "use.ts")
 }

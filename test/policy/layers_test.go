@@ -168,7 +168,8 @@ func TestSharedIsShared(t *testing.T) {
 var tooHeavy = []string{
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue", // drags in a client of DynamoDB Streams
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs",          // is for svc logs
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/schemas",        // the SDK computes schemas in every start (docs/supply-chain.md)
+	// the SDK computes schemas in every start (docs/supply-chain.md)
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/schemas",
 	"github.com/aws/aws-sdk-go-v2/service/lambda/schemas",
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/schemas",
 	"github.com/getkin/kin-openapi/openapi3",
@@ -178,8 +179,8 @@ var tooHeavy = []string{
 	"testing",
 }
 
-// The documentation generates its samples from the YAML document when it starts, and its page is not urgent. The renderer's
-// library of PDFs can read a configuration from YAML; the browser's start is much longer.
+// The documentation generates its samples from the YAML document when it starts, and its page is not urgent. The
+// renderer's library of PDFs can read a configuration from YAML; the browser's start is much longer.
 var excused = map[string]string{"functions/docs": "go.yaml.in/yaml/v3", rendererPath: "go.yaml.in/yaml/v3"}
 
 func TestFunctionsStaySmall(t *testing.T) {
@@ -192,7 +193,8 @@ func TestFunctionsStaySmall(t *testing.T) {
 			heavy := slices.Contains(tooHeavy, dep) && excused[path] != dep
 			// The browser is apart from the money (docs/decisions/pdf.md#pdf-renderer).
 			browser := strings.HasPrefix(dep, "github.com/go-rod/") || strings.HasPrefix(dep, module+rendererPath+"/browser")
-			if heavy || browser && path != rendererPath || strings.HasPrefix(dep, "github.com/aws/aws-sdk-go-v2/") && path == rendererPath {
+			if heavy || browser && path != rendererPath ||
+				strings.HasPrefix(dep, "github.com/aws/aws-sdk-go-v2/") && path == rendererPath {
 				t.Errorf("%s depends on %s", path, dep)
 			}
 		}

@@ -9,12 +9,14 @@ import (
 
 // operatorTables are the tables of what operators do, with the kinds of movement that each holds
 // (docs/decisions/money.md#operator-movements).
-var operatorTables = map[string][]string{"Movements": {"grant", "refund", "adjustment"}, "Resolutions": {"confirmation", "refunding resolution"}}
+var operatorTables = map[string][]string{"Movements": {"grant", "refund", "adjustment"},
+	"Resolutions": {"confirmation", "refunding resolution"}}
 
-// movementWrites are the actions that change items. TransactWriteItems needs the action of each of its writes ("Actions,
-// resources, and condition keys for Amazon DynamoDB", Service Authorization Reference).
+// movementWrites are the actions that change items. TransactWriteItems needs the action of each of its writes
+// ("Actions, resources, and condition keys for Amazon DynamoDB", Service Authorization Reference).
 var movementWrites = []string{
-	"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete", "ImportTable",
+	"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete",
+	"ImportTable",
 	"UpdateTable", "DeleteTable", "RestoreTableFromBackup", "RestoreTableToPointInTime", "PutResourcePolicy",
 }
 

@@ -28,10 +28,12 @@ var document = sync.OnceValue(func() *openapi3.T {
 	return doc
 })
 
-// The errors of every operation, and those of each besides, as status and code. openapi.yaml must have these and no others.
+// The errors of every operation, and those of each besides, as status and code. openapi.yaml must have these and no
+// others.
 var (
 	commonErrors = []string{
-		"401 unauthorized", "413 http_error", "422 provider_selection_failed", "429 rate_limit_exceeded", "500 internal_error", "503 project_paused",
+		"401 unauthorized", "413 http_error", "422 provider_selection_failed", "429 rate_limit_exceeded",
+		"500 internal_error", "503 project_paused",
 	}
 	contractErrors = map[string][]string{
 		"sendSms": {"402 insufficient_funds", "403 forbidden", "409 http_error", "422 http_error", "422 validation_failed",
@@ -219,8 +221,9 @@ var contractPaths = []string{
 // 413 may be on every path (docs/decisions/requests.md#routes).
 var (
 	contractParameters = []string{"X-ENV", "X-Privacy-Mode", "X-Confirm-Send"}
-	contractHeaders    = []string{"X-SVC-Request-ID", "Retry-After", "Content-Length", "Content-Disposition", "Cache-Control"}
-	contractStatuses   = []string{"200", "400", "401", "402", "403", "413", "422", "428", "429", "500", "502", "503"}
+	contractHeaders    = []string{"X-SVC-Request-ID", "Retry-After", "Content-Length",
+		"Content-Disposition", "Cache-Control"}
+	contractStatuses = []string{"200", "400", "401", "402", "403", "413", "422", "428", "429", "500", "502", "503"}
 )
 
 func TestExtensionsAreMarked(t *testing.T) {

@@ -19,7 +19,8 @@ func TestBuildTargets(t *testing.T) {
 	for _, function := range current().functions() {
 		output := tool(t, root(), "make", "--dry-run", "--silent", "build-"+function.id, "ARTIFACTS_DIR=out")
 		for _, want := range []string{
-			architectures[function.properties.list("Architectures")[0]], "CGO_ENABLED=0", "GOOS=linux", "-trimpath", "-buildvcs=false",
+			architectures[function.properties.list("Architectures")[0]], "CGO_ENABLED=0", "GOOS=linux", "-trimpath",
+			"-buildvcs=false",
 			"-tags lambda.norpc", "-o out/bootstrap ./functions/" + template.Package(function.id) + "\n",
 		} {
 			if !strings.Contains(output, want) {
@@ -62,7 +63,8 @@ func TestThrottleGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum, text := each*len(s.routes()), strings.Join(strings.Fields(read("docs", "deploy.md")), " ")
-	for _, want := range []string{fmt.Sprintf("has %d routes", len(s.routes())), fmt.Sprintf("%d,%03d requests a second into", sum/1000, sum%1000)} {
+	for _, want := range []string{fmt.Sprintf("has %d routes", len(s.routes())),
+		fmt.Sprintf("%d,%03d requests a second into", sum/1000, sum%1000)} {
 		if !strings.Contains(text, want) {
 			t.Errorf("docs/deploy.md does not say %q", want)
 		}
@@ -92,14 +94,16 @@ func TestGuides(t *testing.T) {
 				target = files()[file]
 			}
 			titles := heading.FindAllStringSubmatch(target, -1)
-			if match[2] != "" && !strings.Contains(target, `<a id="`+match[2]+`">`) && !slices.ContainsFunc(titles, func(title []string) bool {
-				return strings.ReplaceAll(nameless.ReplaceAllString(strings.ToLower(title[1]), ""), " ", "-") == match[2]
-			}) {
+			if match[2] != "" && !strings.Contains(target, `<a id="`+match[2]+`">`) &&
+				!slices.ContainsFunc(titles, func(title []string) bool {
+					return strings.ReplaceAll(nameless.ReplaceAllString(strings.ToLower(title[1]), ""), " ", "-") == match[2]
+				}) {
 				t.Errorf("%s links to %s#%s, which is no heading", guide, match[1], match[2])
 			}
 		}
 	}
-	for _, name := range []string{"deploy", "upgrade", "runbook", "restore", "uninstall", "key-compromise", "costs", "threat-model", "decisions"} {
+	for _, name := range []string{"deploy", "upgrade", "runbook", "restore", "uninstall", "key-compromise", "costs",
+		"threat-model", "decisions"} {
 		if files()["docs/"+name+".md"] == "" {
 			t.Errorf("no guide %s", name)
 		}

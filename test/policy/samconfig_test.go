@@ -7,8 +7,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// samconfig.toml deploys three stages, each under its own name. cmd/svc TestPreflight checks that the template takes their
-// parameters.
+// samconfig.toml deploys three stages, each under its own name. cmd/svc TestPreflight checks that the template takes
+// their parameters.
 func TestSAMConfig(t *testing.T) {
 	type commands map[string]struct{ Parameters map[string]any }
 	var config struct{ Default, Dev, Staging, Prod commands }

@@ -59,10 +59,12 @@ func TestSAMLocalReachesTheLocalStack(t *testing.T) {
 					if function.LogicalID == rendererID && value == "" {
 						continue // docs/decisions/pdf.md#pdf-renderer
 					}
-					if strings.HasSuffix(variable, "_TABLE") && !slices.ContainsFunc(local.Tables, func(table template.Table) bool { return table.Name == value }) {
+					if strings.HasSuffix(variable, "_TABLE") &&
+						!slices.ContainsFunc(local.Tables, func(table template.Table) bool { return table.Name == value }) {
 						t.Errorf("%s: %s is %q, which the local stack does not make", function.LogicalID, variable, value)
 					}
-					for service, parameter := range map[string]string{"DYNAMODB": "DynamoDbEndpointUrl", "SECRETS_MANAGER": "SecretsManagerEndpointUrl", "LAMBDA": "LambdaEndpointUrl"} {
+					for service, parameter := range map[string]string{"DYNAMODB": "DynamoDbEndpointUrl",
+						"SECRETS_MANAGER": "SecretsManagerEndpointUrl", "LAMBDA": "LambdaEndpointUrl"} {
 						if variable == "AWS_ENDPOINT_URL_"+service && value != overrides[parameter] {
 							t.Errorf("%s: %s is %q, want %q", function.LogicalID, variable, value, overrides[parameter])
 						}

@@ -13,8 +13,8 @@ import (
 // manifests are the files that pin dependencies, by the ecosystem that Dependabot calls them.
 var manifests = map[string]string{"go.mod": "gomod", "package-lock.json": "npm", "requirements.txt": "pip"}
 
-// TestDependabot checks that a new release of everything that is pinned is proposed, and that the browser is not left for
-// longer than a day.
+// TestDependabot checks that a new release of everything that is pinned is proposed, and that the browser is not left
+// for longer than a day.
 func TestDependabot(t *testing.T) {
 	var config struct {
 		Updates []struct {
@@ -63,8 +63,8 @@ var jobRights = map[string]map[string]string{
 // Actions are named by commit, with the tag in a comment: a tag can be moved.
 var pinnedAction = regexp.MustCompile(`^\s+- uses: [a-z0-9-]+/[a-z0-9-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 
-// TestWorkflows checks that workflows pin what they run, that jobs have time-outs and may do no more than they need, that
-// no workflow has a stored key of AWS, that releases are attested and that a deployment verifies them.
+// TestWorkflows checks that workflows pin what they run, that jobs have time-outs and may do no more than they need,
+// that no workflow has a stored key of AWS, that releases are attested and that a deployment verifies them.
 func TestWorkflows(t *testing.T) {
 	workflows, err := filepath.Glob(root(".github", "workflows", "*.yml"))
 	if err != nil || len(workflows) == 0 {
@@ -114,8 +114,9 @@ func TestWorkflows(t *testing.T) {
 		t.Errorf("%d of %d jobs with rights", found, len(jobRights))
 	}
 	for file, steps := range map[string][]string{
-		"ci.yml":              {"make package", "uses: actions/attest@", "gh release create"},
-		"deploy.yml":          {"gh release download", "sha256sum --check --strict SHA256SUMS", "gh attestation verify", "configure-aws-credentials@", "sam deploy"},
+		"ci.yml": {"make package", "uses: actions/attest@", "gh release create"},
+		"deploy.yml": {"gh release download", "sha256sum --check --strict SHA256SUMS", "gh attestation verify",
+			"configure-aws-credentials@", "sam deploy"},
 		"vulnerabilities.yml": {"make vulnerabilities", "make browser-age"},
 	} {
 		rest := read(".github", "workflows", file)

@@ -22,9 +22,9 @@ type findings []string
 func (f *findings) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
 // fact is what the property at a path of a resource has to be, as show writes it. A path that begins with "/" is an
-// attribute beside the properties, "watched" the metrics of an alarm. "on" is a type, or a pattern of logical IDs; without it the
-// path begins at the template's root. A later fact replaces an earlier one of the same path. In "want" {id}, {stem} and
-// {folder} are those of the resource, and "~" begins a regular expression.
+// attribute beside the properties, "watched" the metrics of an alarm. "on" is a type, or a pattern of logical IDs;
+// without it the path begins at the template's root. A later fact replaces an earlier one of the same path. In "want"
+// {id}, {stem} and {folder} are those of the resource, and "~" begins a regular expression.
 type fact struct{ on, path, want string }
 
 const (
@@ -34,32 +34,38 @@ const (
 	traced   = "Traces ? ${TracePolicy} : -, ReadsKey ? ${KeyPolicy} : -]"
 	url      = "https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/${Stage}"
 	stage    = "~.*/restapis/\\$\\{Api\\}/stages/\\$\\{ApiStage\\}"
-	slow     = "{DataTraceEnabled: false, HttpMethod: GET, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, ResourcePath: "
-	slowly   = "ThrottlingBurstLimit: 100, ThrottlingRateLimit: 10}, "
-	toTopic  = ", ThresholdType: PERCENTAGE}, Subscribers: [{Address: ${AlarmTopicArn}, SubscriptionType: SNS}]}"
-	gateway  = " Sum ApiName=${AWS::StackName} Stage=${Stage}"
-	outcome  = "SVC/${Stage} Requests Sum outcome="
+	slow     = "{DataTraceEnabled: false, HttpMethod: GET, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : " +
+		"false, ResourcePath: "
+	slowly  = "ThrottlingBurstLimit: 100, ThrottlingRateLimit: 10}, "
+	toTopic = ", ThresholdType: PERCENTAGE}, Subscribers: [{Address: ${AlarmTopicArn}, SubscriptionType: SNS}]}"
+	gateway = " Sum ApiName=${AWS::StackName} Stage=${Stage}"
+	outcome = "SVC/${Stage} Requests Sum outcome="
 )
 
 // facts are the rules about single properties. Where two of them belong together, a change of one needs the other.
 var facts = []fact{
-	// The gateway: every body travels as bytes; its trace would hold payloads; its counts by method cost, and nothing reads them.
-	// With another OpenApiVersion SAM adds a stage of its own.
+	// The gateway: every body travels as bytes; its trace would hold payloads; its counts by method cost, and nothing
+	// reads them. With another OpenApiVersion SAM adds a stage of its own.
 	{"Api", "BinaryMediaTypes", "[*/*]"},
 	{"Api", "Body.openapi", "3.0.1"},
 	{"Api", "EndpointConfiguration", "{Types: [REGIONAL]}"},
-	// TLS 1.2 or later: without a policy a regional API takes 1.0, and a policy of this kind needs the mode. BASIC routes as before
-	// ("Security policies for REST APIs in API Gateway", API Gateway developer guide).
+	// TLS 1.2 or later: without a policy a regional API takes 1.0, and a policy of this kind needs the mode. BASIC routes
+	// as before ("Security policies for REST APIs in API Gateway", API Gateway developer guide).
 	{"Api", "SecurityPolicy", "SecurityPolicy_TLS13_1_2_2021_06"},
 	{"Api", "EndpointAccessMode", "BASIC"},
-	{"ApiStage", "MethodSettings", "[{DataTraceEnabled: false, HttpMethod: *, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, " +
-		"ResourcePath: /*, ThrottlingBurstLimit: ${ApiBurst}, ThrottlingRateLimit: ${ApiRequestsPerSecond}}, " + slow + "/~1docs, " + slowly + slow + "/~1docs~1{proxy+}, " +
-		strings.TrimSuffix(slowly, ", ") + "]"},
+	{"ApiStage", "MethodSettings",
+		"[{DataTraceEnabled: false, HttpMethod: *, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, " +
+			"ResourcePath: /*, ThrottlingBurstLimit: ${ApiBurst}, ThrottlingRateLimit: ${ApiRequestsPerSecond}}, " + slow +
+			"/~1docs, " + slowly + slow + "/~1docs~1{proxy+}, " +
+			strings.TrimSuffix(slowly, ", ") + "]"},
 	// docs/decisions/operating.md#floods: the whole account's, to the topic of the alarms.
 	{"Budget", "/Condition", "HasBudget"},
-	{"Budget", "Budget", "{BudgetLimit: {Amount: ${MonthlyBudgetUsd}, Unit: USD}, BudgetName: ${AWS::StackName}-${AWS::Region}, BudgetType: COST, TimeUnit: MONTHLY}"},
-	{"Budget", "NotificationsWithSubscribers.0", "{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: ACTUAL, Threshold: 80" + toTopic},
-	{"Budget", "NotificationsWithSubscribers.1", "{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: FORECASTED, Threshold: 100" + toTopic},
+	{"Budget", "Budget", "{BudgetLimit: {Amount: ${MonthlyBudgetUsd}, Unit: USD}, BudgetName: " +
+		"${AWS::StackName}-${AWS::Region}, BudgetType: COST, TimeUnit: MONTHLY}"},
+	{"Budget", "NotificationsWithSubscribers.0",
+		"{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: ACTUAL, Threshold: 80" + toTopic},
+	{"Budget", "NotificationsWithSubscribers.1",
+		"{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: FORECASTED, Threshold: 100" + toTopic},
 	{"", "Rules.MonthlyBudgetUsd.RuleCondition", filled("MonthlyBudgetUsd")},
 	{"", "Rules.MonthlyBudgetUsd.Assertions.0.Assert", filled("AlarmTopicArn")},
 	{"AWS::Lambda::Permission", "FunctionName", "~\\$\\{\\w+FunctionAliaslive\\}"},
@@ -67,8 +73,9 @@ var facts = []fact{
 	{"Api", "Body.paths./api/v1/utilities/pdf/stream.x-amazon-apigateway-any-method.x-amazon-apigateway-integration.timeoutInMillis", "60000"},
 	{"Api", "Body.paths./api/v1/utilities/pdf/stream.x-amazon-apigateway-any-method.x-amazon-apigateway-integration.responseTransferMode", "STREAM"},
 	// No path as sent, no header, no body. A variable without a value is a hyphen, which is JSON between quotes alone.
-	{"ApiStage", "AccessLogSetting", `~LogsAccess \? \{DestinationArn: \$\{AccessLogGroup\.Arn\}, Format: \{("[a-z_]+":("\$context\.(error\.responseType|` +
-		`httpMethod|identity\.sourceIp|requestId|resourcePath|responseLatency|responseLength|status|waf\.status)"|\$context\.requestTimeEpoch)[,}])+\} : -`},
+	{"ApiStage", "AccessLogSetting",
+		`~LogsAccess \? \{DestinationArn: \$\{AccessLogGroup\.Arn\}, Format: \{("[a-z_]+":("\$context\.(error\.responseType|` +
+			`httpMethod|identity\.sourceIp|requestId|resourcePath|responseLatency|responseLength|status|waf\.status)"|\$context\.requestTimeEpoch)[,}])+\} : -`},
 	{"AccessLogGroup", "/Condition", "LogsAccess"},
 
 	// Functions. The gateway gives up after 29 s, the settler starts every 60 s. SettleAfterSeconds is at least a
@@ -89,7 +96,8 @@ var facts = []fact{
 	{"AWS::Lambda::Function", "Description", "~.+"},
 	{"AWS::Lambda::Function", "Role", "${{stem}Role.Arn}"},
 	{"AWS::Lambda::Function", "/Metadata.BuildMethod", "makefile"},
-	{"AWS::Lambda::Function", "LoggingConfig", "{ApplicationLogLevel: ${LogLevel}, LogFormat: JSON, LogGroup: ${{stem}LogGroup}, SystemLogLevel: WARN}"},
+	{"AWS::Lambda::Function", "LoggingConfig",
+		"{ApplicationLogLevel: ${LogLevel}, LogFormat: JSON, LogGroup: ${{stem}LogGroup}, SystemLogLevel: WARN}"},
 	{"AWS::Logs::LogGroup", "RetentionInDays", "${LogRetentionDays}"},
 	{"AWS::Logs::LogGroup", "KmsKeyId", withKey},
 	// The browser is an x86-64 program, and a document's limits are measured against 2,048 MB.
@@ -111,10 +119,12 @@ var facts = []fact{
 	{"PdfFunction", "Environment.Variables.PDF_ISOLATION", "${PdfIsolation}"},
 	{"PdfFunction", "/DependsOn", "PdfRenderFunctionAliaslive"},
 
-	// Deployments: each publishes a version, shifts traffic as the stage wants it, and goes back when the new version fails. The
-	// state of an alarm outlives a change of its dimensions, so that each version has an alarm of its own.
-	{"", "Parameters.DeploymentType.AllowedValues", "[AllAtOnce, Canary10Percent5Minutes, Canary10Percent10Minutes, Canary10Percent15Minutes, " +
-		"Canary10Percent30Minutes, Linear10PercentEvery1Minute, Linear10PercentEvery2Minutes, Linear10PercentEvery3Minutes, Linear10PercentEvery10Minutes]"},
+	// Deployments: each publishes a version, shifts traffic as the stage wants it, and goes back when the new version
+	// fails. The state of an alarm outlives a change of its dimensions, so that each version has an alarm of its own.
+	{"", "Parameters.DeploymentType.AllowedValues",
+		"[AllAtOnce, Canary10Percent5Minutes, Canary10Percent10Minutes, Canary10Percent15Minutes, " +
+			"Canary10Percent30Minutes, Linear10PercentEvery1Minute, Linear10PercentEvery2Minutes, " +
+			"Linear10PercentEvery3Minutes, Linear10PercentEvery10Minutes]"},
 	{"AWS::CodeDeploy::DeploymentGroup", "DeploymentConfigName", "@DeploymentType@"},
 	{"AWS::CodeDeploy::DeploymentGroup", "ServiceRoleArn", "${DeploymentRole.Arn}"},
 	{"AWS::CodeDeploy::DeploymentGroup", "AlarmConfiguration", "{Alarms: [{Name: ${{stem}CanaryAlarm}}], Enabled: true}"},
@@ -122,9 +132,12 @@ var facts = []fact{
 	{"AWS::Lambda::Alias", "FunctionVersion", "${{stem}FunctionVersion.Version}"},
 	{"AWS::Lambda::Version", "/DeletionPolicy", "Retain"},
 	{"\\w+CanaryAlarm", "AlarmName", "${AWS::StackName}-{folder}-canary-${{stem}FunctionVersion.Version}"},
-	{"PdfRenderCanaryAlarm", "AlarmName", "${AWS::StackName}-{folder}-${PdfIsolation}-canary-${{stem}FunctionVersion.Version}"}, // each mode has a version 1
+	// each mode has a version 1
+	{"PdfRenderCanaryAlarm", "AlarmName",
+		"${AWS::StackName}-{folder}-${PdfIsolation}-canary-${{stem}FunctionVersion.Version}"},
 
-	// A scheduled run is repeated at most until the next one; Lambda waits one minute before the first retry, two before the second.
+	// A scheduled run is repeated at most until the next one; Lambda waits one minute before the first retry, two before
+	// the second.
 	{"AWS::Scheduler::Schedule", "Name", "~\\$\\{AWS::StackName\\}-[a-z]+"},
 	{"AWS::Scheduler::Schedule", "Description", "~.+"},
 	{"SettleFunctionEveryMinute", "ScheduleExpression", "rate(1 minute)"},
@@ -146,22 +159,28 @@ var facts = []fact{
 
 	// Roles, besides their statements. Which of the request and charge policies a role needs, the acceptance tests show.
 	{"AWS::IAM::Role", "PermissionsBoundary", boundary},
-	{"AWS::IAM::Role", "AssumeRolePolicyDocument.Statement", "[{Action: sts:AssumeRole, Effect: Allow, Principal: {Service: lambda.amazonaws.com}}]"},
-	{"DeploymentRole", "AssumeRolePolicyDocument.Statement", "[{Action: sts:AssumeRole, Effect: Allow, Principal: {Service: codedeploy.amazonaws.com}}]"},
-	{"\\w+FunctionEvery\\w+Role", "AssumeRolePolicyDocument.Statement", "[{Action: [sts:AssumeRole], Effect: Allow, Principal: {Service: [scheduler.amazonaws.com]}}]"},
-	{"AWS::IAM::Role", "ManagedPolicyArns", "~\\[(\\$\\{RequestPolicy\\}, )?(\\$\\{ChargePolicy\\}, )?" + regexp.QuoteMeta(traced)},
+	{"AWS::IAM::Role", "AssumeRolePolicyDocument.Statement",
+		"[{Action: sts:AssumeRole, Effect: Allow, Principal: {Service: lambda.amazonaws.com}}]"},
+	{"DeploymentRole", "AssumeRolePolicyDocument.Statement",
+		"[{Action: sts:AssumeRole, Effect: Allow, Principal: {Service: codedeploy.amazonaws.com}}]"},
+	{"\\w+FunctionEvery\\w+Role", "AssumeRolePolicyDocument.Statement",
+		"[{Action: [sts:AssumeRole], Effect: Allow, Principal: {Service: [scheduler.amazonaws.com]}}]"},
+	{"AWS::IAM::Role", "ManagedPolicyArns",
+		"~\\[(\\$\\{RequestPolicy\\}, )?(\\$\\{ChargePolicy\\}, )?" + regexp.QuoteMeta(traced)},
 	{"PdfRenderRole|\\w+FunctionEvery\\w+Role", "ManagedPolicyArns", ""},
-	{"DeploymentRole", "ManagedPolicyArns", "[arn:${AWS::Partition}:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited]"},
+	{"DeploymentRole", "ManagedPolicyArns",
+		"[arn:${AWS::Partition}:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited]"},
 	{"AWS::IAM::ManagedPolicy", "Roles", ""},
 	{"TracePolicy", "/Condition", "Traces"},
 	{"KeyPolicy", "/Condition", "ReadsKey"},
 
-	// Tables: money and configuration can be recovered and outlive the stack, but not a creation that failed. That could not
-	// delete a protected table: svc protect protects it later. The keys are tested by each test of a store.
+	// Tables: money and configuration can be recovered and outlive the stack, but not a creation that failed. That could
+	// not delete a protected table: svc protect protects it later. The keys are tested by each test of a store.
 	{"AWS::DynamoDB::Table", "BillingMode", "PAY_PER_REQUEST"},
 	{"AWS::DynamoDB::Table", "TableName", "svc-${Stage}-{folder}"},
 	{"AWS::DynamoDB::Table", "DeletionProtectionEnabled", ""},
-	{"AWS::DynamoDB::Table", "SSESpecification", "HasKey ? {KMSMasterKeyId: ${KmsKeyArn}, SSEEnabled: true, SSEType: KMS} : -"},
+	{"AWS::DynamoDB::Table", "SSESpecification",
+		"HasKey ? {KMSMasterKeyId: ${KmsKeyArn}, SSEEnabled: true, SSEType: KMS} : -"},
 	{"AWS::DynamoDB::Table", "TimeToLiveSpecification", ""},
 	{"AWS::DynamoDB::Table", "ResourcePolicy", ""}, // it could give a role rights that the role does not show
 	{"AWS::DynamoDB::Table", "PointInTimeRecoverySpecification", "{PointInTimeRecoveryEnabled: true}"},
@@ -173,8 +192,8 @@ var facts = []fact{
 	{"Rates|Transient", "/DeletionPolicy", "Delete"},
 	{"Rates|Transient", "/UpdateReplacePolicy", "Delete"},
 
-	// Alarms notify and are explained, but for those that deployments alone watch. No alarm fires before a first run: one of
-	// silence needs a run before, and stays where there is nothing at all.
+	// Alarms notify and are explained, but for those that deployments alone watch. No alarm fires before a first run: one
+	// of silence needs a run before, and stays where there is nothing at all.
 	{"AWS::CloudWatch::Alarm", "AlarmActions", notifies},
 	{"AWS::CloudWatch::Alarm", "OKActions", notifies},
 	{"AWS::CloudWatch::Alarm", "AlarmDescription", "~.+\\. Runbook: [a-z-]+"},
@@ -182,7 +201,8 @@ var facts = []fact{
 	{"AWS::CloudWatch::Alarm", "ComparisonOperator", "GreaterThanOrEqualToThreshold"},
 	{"\\w+CanaryAlarm", "AlarmActions", ""},
 	{"\\w+CanaryAlarm", "OKActions", ""},
-	{"\\w+CanaryAlarm", "AlarmDescription", "~The new version of .+ fails: its deployment is rolled back\\. Runbook: canary"},
+	{"\\w+CanaryAlarm", "AlarmDescription",
+		"~The new version of .+ fails: its deployment is rolled back\\. Runbook: canary"},
 	{"\\w+SilentAlarm", "TreatMissingData", "ignore"},
 	{"\\w+SilentAlarm", "Metrics.0.Expression", "FILL(runs, REPEAT) - FILL(runs, 0)"},
 	{"GatewayThrottledAlarm", "Metrics.0.Expression", "IF(count > ${ApiBurst}, unknown, 0)"},
@@ -195,28 +215,35 @@ var facts = []fact{
 	// What each alarm watches; stageAlarms has those of all functions and tables.
 	{"FailuresAlarm", "watched", "[" + outcome + "error]"},
 	{"GatewayErrorsAlarm", "watched", "[AWS/ApiGateway 5XXError" + gateway + ", SVC/${Stage} ServerErrors Sum]"},
-	{"GatewayThrottledAlarm", "watched", "[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", SVC/${Stage} ClientErrors Sum]"},
-	{"VendorFailuresAlarm", "watched", "[" + outcome + "unavailable, " + outcome + "vendor_failed, SVC/${Stage} StaleSecrets Sum]"},
+	{"GatewayThrottledAlarm", "watched",
+		"[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", SVC/${Stage} ClientErrors Sum]"},
+	{"VendorFailuresAlarm", "watched",
+		"[" + outcome + "unavailable, " + outcome + "vendor_failed, SVC/${Stage} StaleSecrets Sum]"},
 	{"AuthenticationFailuresAlarm", "watched", "[" + outcome + "unauthorized]"},
 	{"GuessingAlarm", "watched", "[" + outcome + "guessed]"},
 	{"CreditsSpentAlarm", "watched", "[SVC/${Stage} Credits Sum]"},
 	{"LowWalletsAlarm", "watched", "[SVC/${Stage} DailyLimitsNear Sum, SVC/${Stage} LowWallets Maximum]"},
 	{"UnusualSpendingAlarm", "watched", "[SVC/${Stage} UnusualSpending Maximum]"},
-	{"UncertainSendsAlarm", "watched", "[AWS/Lambda Errors Sum FunctionName=${SmsResolveFunction}, SVC/${Stage} OutcomesNotKept Sum, SVC/${Stage} SettledUncertain Sum, SVC/${Stage} UncertainSends Sum]"},
-	{"UnsettledAlarm", "watched", "[SVC/${Stage} SettleFailed Sum, SVC/${Stage} SettleOldest Maximum, SVC/${Stage} UnsettledReservations Sum]"},
+	{"UncertainSendsAlarm", "watched",
+		"[AWS/Lambda Errors Sum FunctionName=${SmsResolveFunction}, SVC/${Stage} OutcomesNotKept Sum, SVC/${Stage} " +
+			"SettledUncertain Sum, SVC/${Stage} UncertainSends Sum]"},
+	{"UnsettledAlarm", "watched", "[SVC/${Stage} SettleFailed Sum, SVC/${Stage} SettleOldest Maximum, SVC/${Stage} " +
+		"UnsettledReservations Sum]"},
 	{"SettleSilentAlarm", "watched", "[SVC/${Stage} SettleFailed SampleCount]"},
 	{"RatesSilentAlarm", "watched", "[SVC/${Stage} RatesFailed SampleCount]"},
 	{"ListsAlarm", "watched", "[SVC/${Stage} ListsAge Maximum]"},
 	{"ListsAlarm", "Threshold", "255600"}, // docs/decisions/look-ups.md#fresh-lists
-	{"RatesAlarm", "watched", "[SVC/${Stage} RatesAge Maximum, SVC/${Stage} RatesFailed Sum, SVC/${Stage} RatesRefused Sum]"},
+	{"RatesAlarm", "watched", "[SVC/${Stage} RatesAge Maximum, SVC/${Stage} RatesFailed Sum, SVC/${Stage} RatesRefused " +
+		"Sum]"},
 
-	// A host name and a web ACL are the operator's choice; by the stage's reference they come after the stage. "Disable the
-	// default endpoint for REST APIs" (API Gateway developer guide): a setting of the stage has to change with it.
+	// A host name and a web ACL are the operator's choice; by the stage's reference they come after the stage. "Disable
+	// the default endpoint for REST APIs" (API Gateway developer guide): a setting of the stage has to change with it.
 	{"Domain|DomainMapping", "/Condition", "HasDomain"},
 	{"DomainRecord", "/Condition", "HasZone"},
 	{"Domain", "SecurityPolicy", "TLS_1_2"},
 	{"DomainMapping", "Stage", "${ApiStage}"},
-	{"Api", "Body.servers.0.x-amazon-apigateway-endpoint-configuration.disableExecuteApiEndpoint", "HasDomain ? true : false"},
+	{"Api", "Body.servers.0.x-amazon-apigateway-endpoint-configuration.disableExecuteApiEndpoint",
+		"HasDomain ? true : false"},
 	{"ApiStage", "Variables", "{host: HasDomain ? ${DomainName} : default}"},
 	{"", "Outputs.BaseUrl.Value", "HasDomain ? https://${DomainName}/api/v1 : " + url + "/api/v1"},
 	{"", "Outputs.DocsUrl.Value", "HasDomain ? https://${DomainName}/docs : " + url + "/docs"},
@@ -231,12 +258,16 @@ var facts = []fact{
 	{"WebAcl", "/Condition", "HasWebAcl"},
 	{"Firewall|FirewallAssociation", "/Condition", "HasFirewall"},
 	{"WebAcl|FirewallAssociation", "ResourceArn", stage},
-	// Samples would hold the headers with secrets. The counted rules of AWSManagedRulesCommonRuleSet would block the API's own
-	// requests: HTML in bodies of up to 4 MiB, and programs without a User-Agent (AWS WAF developer guide, "Baseline rule groups").
+	// Samples would hold the headers with secrets. The counted rules of AWSManagedRulesCommonRuleSet would block the API's
+	// own requests: HTML in bodies of up to 4 MiB, and programs without a User-Agent (AWS WAF developer guide, "Baseline
+	// rule groups").
 	{"Firewall", "Scope", "REGIONAL"},
-	{"Firewall", "Rules.0.Statement", "{RateBasedStatement: {AggregateKeyType: IP, Limit: ${AddressRequestsPer5Minutes}}}"},
-	{"Firewall", "Rules.1.Statement.ManagedRuleGroupStatement.RuleActionOverrides", "[" + strings.TrimSuffix(counted("NoUserAgent_HEADER")+
-		counted("SizeRestrictions_BODY")+counted("CrossSiteScripting_BODY")+counted("GenericLFI_BODY")+counted("GenericRFI_BODY")+counted("EC2MetaDataSSRF_BODY"), ", ") + "]"},
+	{"Firewall", "Rules.0.Statement",
+		"{RateBasedStatement: {AggregateKeyType: IP, Limit: ${AddressRequestsPer5Minutes}}}"},
+	{"Firewall", "Rules.1.Statement.ManagedRuleGroupStatement.RuleActionOverrides",
+		"[" + strings.TrimSuffix(counted("NoUserAgent_HEADER")+
+			counted("SizeRestrictions_BODY")+counted("CrossSiteScripting_BODY")+counted("GenericLFI_BODY")+
+			counted("GenericRFI_BODY")+counted("EC2MetaDataSSRF_BODY"), ", ") + "]"},
 	{"Firewall", "VisibilityConfig.SampledRequestsEnabled", "false"},
 	{"Firewall", "Rules.0.VisibilityConfig.SampledRequestsEnabled", "false"},
 	{"Firewall", "Rules.1.VisibilityConfig.SampledRequestsEnabled", "false"},
@@ -278,22 +309,30 @@ func properties(s *templateFile) (f findings) {
 	return f
 }
 
-// rights are the actions of roles and managed policies, after the name of the stack's condition, where there is one, and the
-// resources and conditions of each. The first row whose pattern is that of role and action counts. An action in no row is no
-// right of any role.
+// rights are the actions of roles and managed policies, after the name of the stack's condition, where there is one,
+// and the resources and conditions of each. The first row whose pattern is that of role and action counts. An action in
+// no row is no right of any role.
 var rights = []struct{ action, on string }{
 	{`SmsResolveRole dynamodb:Scan`, `\$\{Ledger\.Arn\}/index/uncertain`},
-	{`SmsResolveRole dynamodb:(GetItem|UpdateItem)`, `\$\{(Wallets|Ledger|Resolutions)\.Arn\}`}, // movements has the writes
+	{`SmsResolveRole dynamodb:(GetItem|UpdateItem)`,
+		`\$\{(Wallets|Ledger|Resolutions)\.Arn\}`}, // movements has the writes
 	{`SmsResolveRole dynamodb:PutItem`, `\$\{Resolutions\.Arn\}`},
 	{`SmsResolveRole dynamodb:ConditionCheckItem`, `\$\{Movements\.Arn\}`},
-	{`SmsResolveRole secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/sms/managed/\*`},
-	{`CurrencyRole dynamodb:(Put|Update)Item`, `\$\{Rates\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: project#\*\}\}`},
-	{`SecurityListsyncRole dynamodb:(Query|UpdateItem)`, `\$\{Projects\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: burner#\}\}`},
-	{`\w+ dynamodb:((BatchGet|Delete|Get|Put|Update)Item|Query|Scan)`, `\$\{(Projects|Wallets|Ledger|Rates|Transient)\.Arn\}`},
-	{`RatesyncRole secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/currency/managed/\*`},
-	{`\w+Role secretsmanager:GetSecretValue`, `arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/{folder}/\*`},
+	{`SmsResolveRole secretsmanager:GetSecretValue`,
+		`arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/sms/managed/\*`},
+	{`CurrencyRole dynamodb:(Put|Update)Item`,
+		`\$\{Rates\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: project#\*\}\}`},
+	{`SecurityListsyncRole dynamodb:(Query|UpdateItem)`,
+		`\$\{Projects\.Arn\} if \{ForAllValues:StringLike: \{dynamodb:LeadingKeys: burner#\}\}`},
+	{`\w+ dynamodb:((BatchGet|Delete|Get|Put|Update)Item|Query|Scan)`,
+		`\$\{(Projects|Wallets|Ledger|Rates|Transient)\.Arn\}`},
+	{`RatesyncRole secretsmanager:GetSecretValue`,
+		`arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/currency/managed/\*`},
+	{`\w+Role secretsmanager:GetSecretValue`,
+		`arn:\$\{AWS::Partition\}:secretsmanager:\$\{AWS::Region\}:\$\{AWS::AccountId\}:secret:svc/\$\{Stage\}/{folder}/\*`},
 	{`\w+Role logs:(CreateLogStream|PutLogEvents)`, `\$\{{stem}LogGroup\.Arn\}`},
-	{`PdfRole lambda:InvokeFunction`, `arn:\$\{AWS::Partition\}:lambda:\$\{AWS::Region\}:\$\{AWS::AccountId\}:function:svc-\$\{Stage\}-pdf-render-(shared|project):live`},
+	{`PdfRole lambda:InvokeFunction`,
+		`arn:\$\{AWS::Partition\}:lambda:\$\{AWS::Region\}:\$\{AWS::AccountId\}:function:svc-\$\{Stage\}-pdf-render-(shared|project):live`},
 	{`\w+FunctionEvery\w+Role lambda:InvokeFunction`, `\$\{\w+FunctionAliaslive\}`},
 	{`TracePolicy xray:(PutTraceSegments|PutTelemetryRecords)`, `\*`},
 	{`HasKey KeyPolicy kms:Decrypt`, `\$\{KmsKeyArn\}` + through},
@@ -367,7 +406,8 @@ func vendorRights(s *templateFile) (f findings) {
 			})
 		})
 		if !has {
-			f.add("no right of the function %s is %s, which Managed integrations of %s need", offer.Kind, action, offer.Spec.Name)
+			f.add("no right of the function %s is %s, which Managed integrations of %s need", offer.Kind,
+				action, offer.Spec.Name)
 		}
 	}
 	return f
@@ -411,8 +451,9 @@ const alias = "live"
 // status would give it to every 4xx.
 var responsesWanted = map[string]string{
 	"DEFAULT_4XX": " http_error", "DEFAULT_5XX": "500 internal_error", "INTEGRATION_FAILURE": "500 internal_error",
-	"INTEGRATION_TIMEOUT": "500 internal_error", "MISSING_AUTHENTICATION_TOKEN": "404 http_error", "INVALID_SIGNATURE": "404 http_error",
-	"EXPIRED_TOKEN": "404 http_error", "RESOURCE_NOT_FOUND": "404 http_error", "REQUEST_TOO_LARGE": "413 http_error",
+	"INTEGRATION_TIMEOUT": "500 internal_error", "MISSING_AUTHENTICATION_TOKEN": "404 http_error",
+	"INVALID_SIGNATURE": "404 http_error",
+	"EXPIRED_TOKEN":     "404 http_error", "RESOURCE_NOT_FOUND": "404 http_error", "REQUEST_TOO_LARGE": "413 http_error",
 	"THROTTLED": "429 rate_limit_exceeded", "QUOTA_EXCEEDED": "429 rate_limit_exceeded",
 }
 
@@ -442,7 +483,8 @@ func gatewayResponses(s *templateFile) (f findings) {
 		if strings.HasPrefix(responsesWanted[name], "429") {
 			want += "gatewayresponse.header.Retry-After: '[1-9][0-9]*', "
 		}
-		want += "gatewayresponse.header.Strict-Transport-Security: '" + api.StrictTransport + "', gatewayresponse.header.X-SVC-Request-ID: context.requestId}"
+		want += "gatewayresponse.header.Strict-Transport-Security: '" + api.StrictTransport +
+			"', gatewayresponse.header.X-SVC-Request-ID: context.requestId}"
 		if !matches(want, headers) {
 			f.add("%s has the headers %s, want %s", name, headers, want)
 		}
@@ -459,7 +501,8 @@ func gatewayResponses(s *templateFile) (f findings) {
 // refusal returns the body of a function's response to a refused request, with the gateway's variable as request ID.
 func refusal(code, reason, message string) string {
 	w := httptest.NewRecorder()
-	api.Refuse(w, &http.Request{}, &api.Error{Status: http.StatusBadRequest, Code: code, Reason: api.Reason(reason), Message: message})
+	api.Refuse(w, &http.Request{},
+		&api.Error{Status: http.StatusBadRequest, Code: code, Reason: api.Reason(reason), Message: message})
 	var sent struct {
 		RequestID string `json:"request_id"`
 	}
@@ -469,9 +512,9 @@ func refusal(code, reason, message string) string {
 	return strings.Replace(w.Body.String(), sent.RequestID, "$context.requestId", 1)
 }
 
-// versions: SAM resolves the references of Tracing before it names a version by the function's properties. Lambda publishes
-// no version of a function that has not changed, so each function has the same values in variables: in PARAMETERS, or in one of
-// its own. The renderer, which knows no other parameter, has values of its own.
+// versions: SAM resolves the references of Tracing before it names a version by the function's properties. Lambda
+// publishes no version of a function that has not changed, so each function has the same values in variables: in
+// PARAMETERS, or in one of its own. The renderer, which knows no other parameter, has values of its own.
 func versions(s *templateFile) (f findings) {
 	wants := map[bool]map[string]bool{false: {"Tracing": true}, true: {}}
 	for _, function := range s.functions() {
@@ -488,12 +531,14 @@ func versions(s *templateFile) (f findings) {
 	for _, function := range s.functions() {
 		want := wants[function.id == rendererID]
 		mode := map[bool]string{false: "@Tracing@", true: "PassThrough"}[function.id == rendererID]
-		if got := function.properties.text("TracingConfig", "Mode", "Fn::Select"); !strings.HasPrefix(got, "[0, ["+mode+", ") {
+		if got := function.properties.text("TracingConfig", "Mode",
+			"Fn::Select"); !strings.HasPrefix(got, "[0, ["+mode+", ") {
 			f.add("Tracing of %s is %s", function.id, got)
 		}
 		values := function.properties.text("TracingConfig", "Mode", "Fn::Select", "1", "1")
 		if got := referred(regexp.MustCompile(`@(\w+)@`).ReplaceAllString(values, "$${$1}")); !maps.Equal(got, want) {
-			f.add("Tracing of %s holds %v, and the functions have %v", function.id, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+			f.add("Tracing of %s holds %v, and the functions have %v", function.id, slices.Sorted(maps.Keys(got)),
+				slices.Sorted(maps.Keys(want)))
 		}
 		variables := referred(function.properties.object("Environment", "Variables"))
 		for name := range want {
@@ -580,7 +625,8 @@ func environments(s *templateFile) (f findings) {
 
 // rules are the policies over the translated template.
 var rules = []func(*templateFile) findings{
-	properties, statements, movements, vendorRights, routes, gatewayResponses, versions, parameters, environments, alarms, dashboard,
+	properties, statements, movements, vendorRights, routes, gatewayResponses, versions, parameters, environments, alarms,
+	dashboard,
 }
 
 func TestTemplate(t *testing.T) {
@@ -592,8 +638,8 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// TestTemplateFindings checks for each kind of rule that a change which breaks it is found. The keys of a path are apart by
-// spaces; "+" as the last key appends to a list.
+// TestTemplateFindings checks for each kind of rule that a change which breaks it is found. The keys of a path are
+// apart by spaces; "+" as the last key appends to a list.
 func TestTemplateFindings(t *testing.T) {
 	const (
 		variables  = "Resources SmsFunction Properties Environment Variables "
@@ -619,13 +665,18 @@ func TestTemplateFindings(t *testing.T) {
 		{charge + "0 Resource", []any{arn("Wallets"), arn("Movements")}, "SmsRole may UpdateItem: adjustment"},
 		{charge + "+", allow("dynamodb:BatchWriteItem", "*"), "BarcodeRole may BatchWriteItem: refund"},
 		{charge + "+", allow([]any{"dynamodb:PartiQL*"}, arn("Movements")), "LocationRole may PartiQLInsert: grant"},
-		{charge + "+", object{"Effect": "Allow", "NotAction": "iam:*", "NotResource": arn("Projects")}, "SecurityRole may DeleteItem: grant"},
-		{settle + "+", allow("dynamodb:D*", object{"Fn::Sub": "arn:${AWS::Partition}:dynamodb:*:*:table/svc-${Stage}-res*"}), "SettleRole may DeleteItem: refunding resolution"},
-		{settle + "+", object{"Fn::If": []any{"HasKey", allow("*", "*"), object{"Ref": "AWS::NoValue"}}}, "SettleRole may UpdateItem: grant"},
+		{charge + "+", object{"Effect": "Allow", "NotAction": "iam:*", "NotResource": arn("Projects")},
+			"SecurityRole may DeleteItem: grant"},
+		{settle + "+", allow("dynamodb:D*", object{"Fn::Sub": "arn:${AWS::Partition}:dynamodb:*:*:table/svc-${Stage}-res*"}),
+			"SettleRole may DeleteItem: refunding resolution"},
+		{settle + "+", object{"Fn::If": []any{"HasKey", allow("*", "*"), object{"Ref": "AWS::NoValue"}}},
+			"SettleRole may UpdateItem: grant"},
 		{resolver + "7 Resource", arn("Movements"), "SmsResolveRole may PutItem: grant"},
 		{resolver + "7 Action", "dynamodb:UpdateItem", "SmsResolveRole may UpdateItem: confirmation"},
-		{"Resources SmsRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess", "SmsRole has a policy whose rights are not known"},
-		{"Resources SmsRights", object{"Type": "AWS::IAM::Policy"}, "SmsRights: no rule reads what a resource of the type AWS::IAM::Policy permits"},
+		{"Resources SmsRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess",
+			"SmsRole has a policy whose rights are not known"},
+		{"Resources SmsRights", object{"Type": "AWS::IAM::Policy"},
+			"SmsRights: no rule reads what a resource of the type AWS::IAM::Policy permits"},
 		{"Resources Copies", object{"Type": "AWS::DynamoDB::GlobalTable"}, "Copies: no rule reads"},
 		{"Resources ChargePolicy Properties Roles", []any{object{"Ref": "PdfRenderRole"}}, "ChargePolicy: Roles is"},
 		{"Resources Movements Properties ResourcePolicy", object{"PolicyDocument": object{}}, "Movements: ResourcePolicy is"},
@@ -635,34 +686,46 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources SmsCanaryAlarm Properties Metrics 1 MetricStat Metric MetricName", "Throttles", "SmsCanaryAlarm watches"},
 		{"Resources SmsCanaryAlarm Properties Metrics 2 MetricStat", nil, "SmsCanaryAlarm watches"},
 		{"Resources SettleCanaryAlarm Properties MetricName", "Throttles", "SettleCanaryAlarm watches"},
-		{"Resources PdfRenderCanaryAlarm Properties AlarmName", "${AWS::StackName}-pdfrender-canary-${PdfRenderFunctionVersion.Version}", "PdfRenderCanaryAlarm: AlarmName is"},
+		{"Resources PdfRenderCanaryAlarm Properties AlarmName",
+			"${AWS::StackName}-pdfrender-canary-${PdfRenderFunctionVersion.Version}", "PdfRenderCanaryAlarm: AlarmName is"},
 		{"Resources PdfFunction", nil, "nothing is a PdfFunction"},
 		// docs/decisions/operating.md#failed-runs: without a destination, the alarms have to count failed runs.
 		{"Resources ErrorsAlarm Properties Metrics 6 MetricStat", nil, "ErrorsAlarm watches"},
 		{"Rules HostedZoneId Assertions", nil, ": Rules.HostedZoneId.Assertions.0.Assert is"},
-		{"Resources ApiStage Properties AccessLogSetting Fn::If 1 Format", `{"path":"$context.path"}`, "ApiStage: AccessLogSetting is"},
+		{"Resources ApiStage Properties AccessLogSetting Fn::If 1 Format", `{"path":"$context.path"}`,
+			"ApiStage: AccessLogSetting is"},
 		{statement + "Action", "dynamodb:Queri", "SmsRole dynamodb:Queri is no right of it"},
 		{statement + "Action", []any{"dynamodb:Query", "dynamodb:GetItem"}, "is no right of it"},
 		{statement + "Resource", "*", "SmsRole dynamodb:GetItem on *"},
 		{statement + "Effect", "Deny", "SmsRole dynamodb:GetItem on"},
 		{statement + "NotResource", "x", "has a NotResource"},
 		{statement + "Sid", "WriteLog", "occurs twice"},
-		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Resource", object{"Fn::Sub": "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/*"}, "SmsRole secretsmanager:GetSecretValue on"},
-		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If 1 Action", "sms-voice:Send", "no right of the function sms is sms-voice:SendTextMessage"},
+		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Resource",
+			object{"Fn::Sub": "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/*"},
+			"SmsRole secretsmanager:GetSecretValue on"},
+		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If 1 Action", "sms-voice:Send",
+			"no right of the function sms is sms-voice:SendTextMessage"},
 		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If",
-			[]any{"HasKey", object{"Action": "sms-voice:SendTextMessage"}, object{"Ref": "AWS::NoValue"}}, "HasKey SmsRole sms-voice:SendTextMessage is no right of it"},
-		{"Resources KeyPolicy Properties PolicyDocument Statement 1 Fn::If 1 Resource", "*", "HasPreviousKey KeyPolicy kms:Decrypt on *"},
-		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 2 Condition", nil, "CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
-		{"Resources PdfRenderRole Properties Policies 0 PolicyDocument Statement 0 Action", "dynamodb:GetItem", "PdfRenderRole dynamodb:GetItem is no right of it"},
+			[]any{"HasKey", object{"Action": "sms-voice:SendTextMessage"},
+				object{"Ref": "AWS::NoValue"}}, "HasKey SmsRole sms-voice:SendTextMessage is no right of it"},
+		{"Resources KeyPolicy Properties PolicyDocument Statement 1 Fn::If 1 Resource", "*",
+			"HasPreviousKey KeyPolicy kms:Decrypt on *"},
+		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 2 Condition", nil,
+			"CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
+		{"Resources PdfRenderRole Properties Policies 0 PolicyDocument Statement 0 Action", "dynamodb:GetItem",
+			"PdfRenderRole dynamodb:GetItem is no right of it"},
 		{"Resources Api Properties Body paths /api/v1/sms/send post", object{}, "/api/v1/sms/send takes"},
 		{"Resources Api Properties Body paths /api/v1/sms/send/", object{}, `the path "/api/v1/sms/send/"`},
-		{"Resources Api Properties Body paths /docs x-amazon-apigateway-any-method x-amazon-apigateway-integration uri", "${DocsFunction.Arn}", `/docs goes to ""`},
+		{"Resources Api Properties Body paths /docs x-amazon-apigateway-any-method x-amazon-apigateway-integration uri",
+			"${DocsFunction.Arn}", `/docs goes to ""`},
 		{"Resources SmsFunctionAliaslive", nil, "SmsFunction has no Aliaslive"},
 		{responses + "THROTTLED", nil, "gateway responses are"},
 		{responses + "THROTTLED statusCode", "503", "THROTTLED is 503 rate_limit_exceeded"},
 		{responses + "THROTTLED responseParameters gatewayresponse.header.Retry-After", "1", "THROTTLED has the headers"},
-		{responses + "EXPIRED_TOKEN responseTemplates application/json", `{"error":{"code":"http_error"}}`, `EXPIRED_TOKEN has the reason ""`},
-		{responses + "THROTTLED responseTemplates application/json", `{"error":{"code":"rate_limit_exceeded"}}`, "want the functions' envelope"},
+		{responses + "EXPIRED_TOKEN responseTemplates application/json", `{"error":{"code":"http_error"}}`,
+			`EXPIRED_TOKEN has the reason ""`},
+		{responses + "THROTTLED responseTemplates application/json", `{"error":{"code":"rate_limit_exceeded"}}`,
+			"want the functions' envelope"},
 		{variables + "PRICE_SMS", object{"Ref": "ApiBurst"}, "Tracing of BarcodeFunction holds"},
 		{variables + "PARAMETERS", object{"Fn::Sub": "${PriceSms}"}, "no variable of SmsFunction holds PricePdf"},
 		{"Resources SmsFunction Properties TracingConfig Mode", "Active", "Tracing of SmsFunction is"},
@@ -670,25 +733,32 @@ func TestTemplateFindings(t *testing.T) {
 		{"Parameters PriceSms AllowedPattern", "^[0-9.]{1,12}$", "PriceSms is no integer"},
 		{"Parameters PriceSms Description", "Credits", "PriceSms is not described"},
 		{"Parameters PriceSms NoEcho", true, "PriceSms is a secret"},
-		{"Metadata AWS::CloudFormation::Interface ParameterGroups 1 Parameters +", "PriceSms", "PriceSms is in 2 parameter groups"},
+		{"Metadata AWS::CloudFormation::Interface ParameterGroups 1 Parameters +", "PriceSms",
+			"PriceSms is in 2 parameter groups"},
 		{"Metadata AWS::CloudFormation::Interface ParameterGroups 1 Label", nil, "a parameter group has no label"},
 		{"Outputs BaseUrl Description", nil, "the output BaseUrl is not described"},
 		{variables + "TWILIO_TOKEN", "abc", "TWILIO_TOKEN looks like a secret"},
 		{variables + "SVC_LOCAL", "1", "SVC_LOCAL is for the local stack alone"},
 		{variables + "STAGE", "{{resolve:secretsmanager:svc/dev/sms}}", "a dynamic reference"},
-		{"Resources PdfRenderFunction Properties Environment Variables WALLETS_TABLE", "wallets", "PdfRenderFunction knows WALLETS_TABLE"},
+		{"Resources PdfRenderFunction Properties Environment Variables WALLETS_TABLE", "wallets",
+			"PdfRenderFunction knows WALLETS_TABLE"},
 		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "ErrorsAlarm watches"},
-		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "11 metrics are too many for ErrorsAlarm, which takes 10"},
+		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}},
+			"11 metrics are too many for ErrorsAlarm, which takes 10"},
 		{"Resources Faxes", object{"Type": "AWS::DynamoDB::Table"}, "TablesThrottledAlarm watches"},
-		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: nowhere", "docs/runbook.md has no chapter nowhere"},
-		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: throttles", "the chapter low-wallets, which no alarm names"},
-		{"Resources CreditsSpentAlarm Properties Dimensions", []any{object{"Name": "flavour", "Value": "sms_send"}}, "which nothing prints"},
+		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: nowhere",
+			"docs/runbook.md has no chapter nowhere"},
+		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: throttles",
+			"the chapter low-wallets, which no alarm names"},
+		{"Resources CreditsSpentAlarm Properties Dimensions", []any{object{"Name": "flavour", "Value": "sms_send"}},
+			"which nothing prints"},
 		{"Resources FailuresAlarm Properties Dimensions 0 Value", "failed", "which no response has"},
 		{"Resources RatesAlarm Properties Metrics 1 ReturnData", true, "RatesAlarm returns 2 values"},
 		{"Resources RatesAlarm Properties Metrics 0 Expression", "MAX([old, failing])", "RatesAlarm has the metrics"},
 		{"Resources ErrorsAlarm Properties Metrics +", object{"MetricStat": object{}}, "ErrorsAlarm watches 11 metrics"},
 		{dashboards, "{", "the dashboard is no JSON"},
-		{dashboards, `{"widgets": [{"x": 20, "y": 1, "width": 8, "height": 1}]}`, "a widget at 20, 1 overlaps another or is outside"},
+		{dashboards, `{"widgets": [{"x": 20, "y": 1, "width": 8, "height": 1}]}`,
+			"a widget at 20, 1 overlaps another or is outside"},
 		{dashboards, `{"widgets": []}`, "the dashboard does not ask"},
 		{dashboards, `{"x": "FunctionName=("}`, "a widget by function does not show SmsFunction"},
 		{dashboards, `{"x": "${SmsCanaryAlarm.Arn}"}`, "the dashboard shows SmsCanaryAlarm: true"},
@@ -742,14 +812,15 @@ func change(doc object, path []string, with any) {
 	}
 }
 
-// TestParameterPublishes: another value of a parameter of functions is another version of each function, which the alias
-// gets, also from a released package. Other parameters, and a default that is given as a value, publish nothing
+// TestParameterPublishes: another value of a parameter of functions is another version of each function, which the
+// alias gets, also from a released package. Other parameters, and a default that is given as a value, publish nothing
 // (docs/decisions/operating.md#versions).
 func TestParameterPublishes(t *testing.T) {
 	t.Parallel()
 	var published [][]string
 	for _, text := range translate(
-		nil, []string{"PriceSms=10000", "ApiBurst=1", "ExpectedCreditsPerHour=7"}, []string{"PriceSms=10001"}, []string{"PdfImageHosts=a.example"},
+		nil, []string{"PriceSms=10000", "ApiBurst=1",
+			"ExpectedCreditsPerHour=7"}, []string{"PriceSms=10001"}, []string{"PdfImageHosts=a.example"},
 	) {
 		var ids []string
 		for _, version := range parse(text).resources("AWS::Lambda::Version") {

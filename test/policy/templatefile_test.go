@@ -1,6 +1,6 @@
-// Package policy holds the rules that the compiler, sam validate, cfn-lint, Redocly and the acceptance tests do not check:
-// over template.yaml as SAM translates it, openapi.yaml, the events, and which package may import which. It has tests only;
-// this file reads the files that they check.
+// Package policy holds the rules that the compiler, sam validate, cfn-lint, Redocly and the acceptance tests do not
+// check: over template.yaml as SAM translates it, openapi.yaml, the events, and which package may import which. It has
+// tests only; this file reads the files that they check.
 package policy
 
 import (
@@ -159,8 +159,8 @@ func parse(text string) *templateFile {
 // hashed is the logical ID of a version or a layer: a hash of its content is its end.
 var hashed = regexp.MustCompile(`\b(\w+FunctionVersion|ChromiumLayer)[0-9a-f]{10}\b`)
 
-// current is template.yaml, translated, with "@NAME@" as the value of each parameter, where SAM resolves one, and logical
-// IDs without hashes.
+// current is template.yaml, translated, with "@NAME@" as the value of each parameter, where SAM resolves one, and
+// logical IDs without hashes.
 var current = sync.OnceValue(func() *templateFile {
 	var written struct {
 		Parameters map[string]yaml.Node `yaml:"Parameters"`
@@ -230,8 +230,8 @@ func (o object) text(keys ...string) string { return show(at(o, keys...)) }
 // names are a mapping's keys in order.
 func (o object) names() []string { return slices.Sorted(maps.Keys(o)) }
 
-// show writes a value in one line: ${NAME} and ${ID.ATTRIBUTE} for references, "CONDITION ? THEN : ELSE" for Fn::If, "-" for
-// AWS::NoValue.
+// show writes a value in one line: ${NAME} and ${ID.ATTRIBUTE} for references, "CONDITION ? THEN : ELSE" for Fn::If,
+// "-" for AWS::NoValue.
 func show(value any) string {
 	texts := func(list []any) (out []string) {
 		for _, item := range list {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAddVendor follows docs/add-an-sms-vendor.md as printed, in a copy of the tree: the page's files and changes compile, and
-// the tests of the vendors, of their sandbox and of the documents pass with the new vendor.
+// TestAddVendor follows docs/add-an-sms-vendor.md as printed, in a copy of the tree: the page's files and changes
+// compile, and the tests of the vendors, of their sandbox and of the documents pass with the new vendor.
 func TestAddVendor(t *testing.T) {
 	t.Parallel()
 	tree := t.TempDir()
@@ -23,7 +23,8 @@ func TestAddVendor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name := range strings.SplitSeq(tool(t, root(), "git", "ls-files", "--cached", "--others", "--exclude-standard"), "\n") {
+	for name := range strings.SplitSeq(tool(t, root(), "git", "ls-files", "--cached", "--others", "--exclude-standard"),
+		"\n") {
 		if text, err := os.ReadFile(root(name)); err == nil { // no file that the working tree lacks
 			write(name, string(text))
 		}
@@ -44,8 +45,10 @@ func TestAddVendor(t *testing.T) {
 	// Without vet, which analyses every dependency, the tests need what make test has compiled.
 	tool(t, tree, "go", "build", "./local/demo")
 	out := tool(t, tree, "go", "test", "-vet=off", "-v", "./functions/sms/vendors", "./local/sandbox") +
-		tool(t, tree, "go", "test", "-vet=off", "-v", "-run", "^(TestDocumentedCodes|TestCeilings)$/^(example.*)?$", "./functions/sms")
-	for _, passed := range []string{"TestExample/queued", "TestCommonResponses/example", "TestDocumentedCodes/example_queued", "TestCeilings"} {
+		tool(t, tree, "go", "test", "-vet=off", "-v", "-run",
+			"^(TestDocumentedCodes|TestCeilings)$/^(example.*)?$", "./functions/sms")
+	for _, passed := range []string{"TestExample/queued", "TestCommonResponses/example",
+		"TestDocumentedCodes/example_queued", "TestCeilings"} {
 		if !strings.Contains(out, "--- PASS: "+passed+" ") {
 			t.Errorf("%s did not run", passed)
 		}

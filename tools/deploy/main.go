@@ -1,5 +1,5 @@
-// Command deploy runs what sam deploy has no flag for: the deployment of a stage whose tables a former stack left, and a
-// rehearsal of the life of a stack on an AWS account. The program calls the AWS CLI and the SAM CLI.
+// Command deploy runs what sam deploy has no flag for: the deployment of a stage whose tables a former stack left, and
+// a rehearsal of the life of a stack on an AWS account. The program calls the AWS CLI and the SAM CLI.
 //
 // Neither was ever run on AWS: the tests replay the calls of testdata, with responses that this project wrote.
 //

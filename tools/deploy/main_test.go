@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// cloud responds to the calls of the AWS CLI and the SAM CLI as an account with one stack and its tables would. What a real
-// account does is known only where "make smoke-aws" was run.
+// cloud responds to the calls of the AWS CLI and the SAM CLI as an account with one stack and its tables would. What a
+// real account does is known only where "make smoke-aws" was run.
 type cloud struct {
 	template []byte
 	status   string // of the stack
@@ -38,7 +38,8 @@ func newCloud(t *testing.T) (*cloud, *terminal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cloud{template: template, tables: map[string]bool{}, price: "10000", imports: func(all []string) []string { return all }}
+	c := &cloud{template: template, tables: map[string]bool{}, price: "10000",
+		imports: func(all []string) []string { return all }}
 	t.Chdir(t.TempDir())
 	if err := errors.Join(os.MkdirAll(filepath.Dir(packaged), 0o755), os.Symlink(docs, "docs")); err != nil {
 		t.Fatal(err)
@@ -130,16 +131,28 @@ func TestSmokeFails(t *testing.T) {
 		change func(*cloud)
 		step   string
 	}{
-		"a table was left before":            {func(c *cloud) { c.tables["svc-smoke-ledger"] = true }, "The account is ready"},
-		"the build fails":                    {func(c *cloud) { c.refuse = "sam build" }, "The build"},
-		"the bad creation succeeds":          {func(c *cloud) { c.accept = "sam deploy" }, "A creation that fails leaves nothing"},
-		"a wallet differs from the ledger":   {func(c *cloud) { c.refuse = "ledger verify --stage smoke " }, "Its repetition succeeds"},
-		"an acceptance test fails":           {func(c *cloud) { c.refuse = "make acceptance" }, "Acceptance tests, without an SMS"},
-		"a parameter has no effect":          {func(c *cloud) { c.refuse = "PriceSms=12345" }, "A changed parameter takes effect"},
-		"a restored ledger differs":          {func(c *cloud) { c.refuse = "ledger verify --stage smoke-restored" }, "A restore under the old names"},
-		"the change set imports not all":     {func(c *cloud) { c.imports = func(all []string) []string { return all[1:] } }, "It is deployed again with its tables"},
-		"the change set imports another one": {func(c *cloud) { c.imports = func(all []string) []string { return append(all, "x") } }, "It is deployed again with its tables"},
-		"what is left cannot be deleted":     {func(c *cloud) { c.refuse = "delete-secret" }, "All is removed"},
+		"a table was left before": {func(c *cloud) { c.tables["svc-smoke-ledger"] = true },
+			"The account is ready"},
+		"the build fails": {func(c *cloud) { c.refuse = "sam build" }, "The build"},
+		"the bad creation succeeds": {func(c *cloud) { c.accept = "sam deploy" },
+			"A creation that fails leaves nothing"},
+		"a wallet differs from the ledger": {func(c *cloud) { c.refuse = "ledger verify --stage smoke " },
+			"Its repetition succeeds"},
+		"an acceptance test fails": {func(c *cloud) { c.refuse = "make acceptance" },
+			"Acceptance tests, without an SMS"},
+		"a parameter has no effect": {func(c *cloud) { c.refuse = "PriceSms=12345" },
+			"A changed parameter takes effect"},
+		"a restored ledger differs": {func(c *cloud) { c.refuse = "ledger verify --stage smoke-restored" },
+			"A restore under the old names"},
+		"the change set imports not all": {func(c *cloud) { c.imports = func(all []string) []string { return all[1:] } },
+			"It is deployed again with its tables"},
+		"the change set imports another one": {func(c *cloud) {
+			c.imports = func(all []string) []string {
+				return append(all,
+					"x")
+			}
+		}, "It is deployed again with its tables"},
+		"what is left cannot be deleted": {func(c *cloud) { c.refuse = "delete-secret" }, "All is removed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud, terminal := newCloud(t)
@@ -149,10 +162,12 @@ func TestSmokeFails(t *testing.T) {
 				t.Errorf("%v, want a failure of %q", err, c.step)
 			}
 			report, err := os.ReadFile("smoke-20260331-1200.md")
-			if err != nil || !strings.Contains(string(report), ". "+c.step+": FAILED\n") || !strings.Contains(string(report), "docs/uninstall.md") {
+			if err != nil || !strings.Contains(string(report), ". "+c.step+": FAILED\n") ||
+				!strings.Contains(string(report), "docs/uninstall.md") {
 				t.Errorf("%v: %s", err, report)
 			}
-			if strings.Contains(name, "change set") && slices.ContainsFunc(cloud.commands, func(s string) bool { return strings.Contains(s, "execute-change-set") }) {
+			if strings.Contains(name, "change set") &&
+				slices.ContainsFunc(cloud.commands, func(s string) bool { return strings.Contains(s, "execute-change-set") }) {
 				t.Error("the change set was executed")
 			}
 		})
@@ -175,7 +190,8 @@ func TestRedeploy(t *testing.T) {
 		t.Errorf("without tables: %v", err)
 	}
 	c.refuse, c.tables["svc-prod-ledger"], terminal.err = "change-set-create-complete", true, nil
-	if err := terminal.redeploy(t.Context(), p); err == nil || !strings.Contains(err.Error(), "describe-events --stack-name svc-prod --filters FailedEvents=true") {
+	if err := terminal.redeploy(t.Context(), p); err == nil ||
+		!strings.Contains(err.Error(), "describe-events --stack-name svc-prod --filters FailedEvents=true") {
 		t.Errorf("a change set that is refused: %v", err)
 	}
 	c.refuse, c.commands, terminal.err = "", nil, nil
@@ -209,7 +225,8 @@ func TestRedeploy(t *testing.T) {
 		"Projects": "svc-prod-projects", "Wallets": "svc-prod-wallets", "Ledger": "svc-prod-ledger",
 		"Movements": "svc-prod-movements", "Resolutions": "svc-prod-resolutions",
 	} {
-		if r := got.Resources[id]; r.Properties.TableName.Value != name || r.Properties.TableName.Tag != "!!str" || r.DeletionPolicy != "Retain" {
+		if r := got.Resources[id]; r.Properties.TableName.Value != name || r.Properties.TableName.Tag != "!!str" ||
+			r.DeletionPolicy != "Retain" {
 			t.Errorf("%s is %+v", id, r)
 		}
 	}
@@ -220,7 +237,8 @@ func TestRedeploy(t *testing.T) {
 		t.Error("OFF has lost its quotes: YAML 1.1 reads false")
 	}
 	if len(got.Resources) != len(was.Resources) || len(got.Parameters) != len(was.Parameters) {
-		t.Errorf("%d resources of %d, %d parameters of %d", len(got.Resources), len(was.Resources), len(got.Parameters), len(was.Parameters))
+		t.Errorf("%d resources of %d, %d parameters of %d", len(got.Resources), len(was.Resources),
+			len(got.Parameters), len(was.Parameters))
 	}
 	for name, template := range map[string][]byte{
 		"without tables":         []byte("Resources: {}"),
@@ -230,18 +248,22 @@ func TestRedeploy(t *testing.T) {
 			t.Errorf("a template %s", name)
 		}
 	}
-	long := bytes.ReplaceAll(c.template, []byte("TableName: !Sub "), []byte("TableName:\n        Fn::Sub: ")) // of sam package
+	// of sam package
+	long := bytes.ReplaceAll(c.template, []byte("TableName: !Sub "), []byte("TableName:\n        Fn::Sub: "))
 	again, err := writeNames(long, "prod")
 	if err != nil || strings.Count(string(again), "TableName: svc-prod-") != len(kept) {
 		t.Errorf("the long form: %v", err)
 	}
 }
 
-// TestScript: the commands of a page are those of its blocks, below a heading where one is named, and none that the page marks.
+// TestScript: the commands of a page are those of its blocks, below a heading where one is named, and none that the
+// page marks.
 func TestScript(t *testing.T) {
-	const page = "# A\n\n1. x\n   ```sh\n   a \\\n     b\n   ```\n## B\n```json\nc\n```\n```sh not run: why\nd\n```\n```sh\n# e\nf\n```\n## C\n"
+	const page = "# A\n\n1. x\n   ```sh\n   a \\\n     b\n   ```\n## B\n```json\nc\n```\n```sh not run: " +
+		"why\nd\n```\n```sh\n# e\nf\n```\n## C\n"
 	for heading, want := range map[string]string{
-		"": "a \\\n  b\n# not run, why: d\n# e\nf\n", "A": "a \\\n  b\n", "B": "# not run, why: d\n# e\nf\n", "C": "", "D": "",
+		"": "a \\\n  b\n# not run, why: d\n# e\nf\n", "A": "a \\\n  b\n", "B": "# not run, why: d\n# e\nf\n", "C": "",
+		"D": "",
 	} {
 		file := filepath.Join(t.TempDir(), "page.md")
 		if err := os.WriteFile(file, []byte(page), 0o600); err != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// script returns the commands of a page's blocks in their order: those below a heading, or of the page for an empty heading. A
-// block that begins with "```sh not run: REASON" becomes a comment.
+// script returns the commands of a page's blocks in their order: those below a heading, or of the page for an empty
+// heading. A block that begins with "```sh not run: REASON" becomes a comment.
 func script(page, heading string) (string, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -53,9 +53,11 @@ func (r *rehearsal) follow(ctx context.Context, page, heading string, names ...s
 	if r.fail(err); r.err != nil {
 		return
 	}
-	text = strings.NewReplacer(append(names, "svc-prod", smokeStack, "svc/prod/", "svc/"+smokeStage+"/", "--stage prod", "--stage "+smokeStage,
+	text = strings.NewReplacer(append(names, "svc-prod", smokeStack, "svc/prod/", "svc/"+smokeStage+"/",
+		"--stage prod", "--stage "+smokeStage,
 		"Value=prod", "Value="+smokeStage)...).Replace(text)
 	// The AWS CLI 1 reads another variable than the SDKs.
 	env := []string{"AWS_REGION=" + r.region, "AWS_DEFAULT_REGION=" + r.region}
-	_, r.err = r.do(ctx, command{"bash", []string{"-euo", "pipefail", "-c", "svc() { " + r.svc + " \"$@\"; }\n" + text}, env})
+	_, r.err = r.do(ctx, command{"bash",
+		[]string{"-euo", "pipefail", "-c", "svc() { " + r.svc + " \"$@\"; }\n" + text}, env})
 }

@@ -69,9 +69,9 @@ func (t *terminal) redeploy(ctx context.Context, s stage) error {
 	return t.err
 }
 
-// importTables creates the stack around the tables that exist. CloudFormation imports a resource by a literal name alone
-// ("Import AWS resources into a CloudFormation stack automatically", CloudFormation user guide), so the names are written
-// out first. Nothing is executed unless every table that exists would be imported.
+// importTables creates the stack around the tables that exist. CloudFormation imports a resource by a literal name
+// alone ("Import AWS resources into a CloudFormation stack automatically", CloudFormation user guide), so the names are
+// written out first. Nothing is executed unless every table that exists would be imported.
 func (t *terminal) importTables(ctx context.Context, s stage) {
 	there := t.existing(ctx, s.name)
 	if len(there) == 0 {
@@ -88,14 +88,16 @@ func (t *terminal) importTables(ctx context.Context, s stage) {
 	t.aws(ctx, "s3 cp %s s3://%s/%s", literal, bucket, key)
 	t.createChangeSet(ctx, s, "https://"+bucket+".s3."+t.region+".amazonaws.com/"+key)
 	imported := t.aws(ctx, "cloudformation describe-change-set --stack-name %s --change-set-name %s"+
-		" --query Changes[?ResourceChange.Action=='Import'].ResourceChange.LogicalResourceId --output text", s.stack, changeSet)
+		" --query Changes[?ResourceChange.Action=='Import'].ResourceChange.LogicalResourceId --output text",
+		s.stack, changeSet)
 	var got []string
 	for id := range strings.FieldsSeq(imported) {
 		got = append(got, "svc-"+s.name+"-"+strings.ToLower(id))
 	}
 	slices.Sort(got)
 	if !slices.Equal(got, there) {
-		t.fail(fmt.Errorf("the change set imports %v, and the tables are %v: nothing was executed; read the change set %s, then delete the stack %s",
+		t.fail(fmt.Errorf("the change set imports %v, and the tables are %v: nothing was executed; read the change set %s, "+
+			"then delete the stack %s",
 			got, there, changeSet, s.stack))
 	}
 	t.aws(ctx, "cloudformation execute-change-set --change-set-name %s --stack-name %s", changeSet, s.stack)
@@ -126,12 +128,14 @@ func (t *terminal) createChangeSet(ctx context.Context, s stage, url string) {
 		return string(text)
 	}
 	t.call(ctx, "aws", append(t.words("cloudformation create-change-set --stack-name %s --change-set-name %s"+
-		" --change-set-type CREATE --import-existing-resources --template-url %s --capabilities CAPABILITY_IAM", s.stack, changeSet, url),
+		" --change-set-type CREATE --import-existing-resources --template-url %s --capabilities CAPABILITY_IAM", s.stack,
+		changeSet, url),
 		"--parameters", pairs(s.parameters, "ParameterKey", "ParameterValue"), "--tags", pairs(s.tags, "Key", "Value"))...)
 	created := t.err == nil
 	t.aws(ctx, "cloudformation wait change-set-create-complete --stack-name %s --change-set-name %s", s.stack, changeSet)
 	if created && t.err != nil { // the early validation, for example
-		t.err = fmt.Errorf("%w; the reason: aws cloudformation describe-events --stack-name %s --filters FailedEvents=true --region %s", t.err, s.stack, t.region)
+		t.err = fmt.Errorf("%w; the reason: aws cloudformation describe-events --stack-name %s --filters FailedEvents=true "+
+			"--region %s", t.err, s.stack, t.region)
 	}
 }
 
@@ -149,8 +153,8 @@ func (t *terminal) existing(ctx context.Context, stage string) (there []string) 
 	return there
 }
 
-// writeNames writes the names of the kept tables out, and keeps them when the creation fails: they hold money by now. The
-// names are in the short form of the template or in the long form of "sam package".
+// writeNames writes the names of the kept tables out, and keeps them when the creation fails: they hold money by now.
+// The names are in the short form of the template or in the long form of "sam package".
 func writeNames(template []byte, stage string) ([]byte, error) {
 	for _, short := range kept {
 		name := regexp.MustCompile(`TableName:\s+(?:!Sub|Fn::Sub:) svc-\$\{Stage\}-` + short + `\n`)

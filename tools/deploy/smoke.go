@@ -93,7 +93,8 @@ func smoke(ctx context.Context, t *terminal, folder string, now func() time.Time
 	for i, step := range steps {
 		from := len(t.log)
 		step.run(r, ctx)
-		fmt.Fprintf(&report, "## %d. %s: %s\n\n", i+1, step.title, map[bool]string{true: "done", false: "FAILED"}[r.err == nil])
+		fmt.Fprintf(&report, "## %d. %s: %s\n\n", i+1, step.title,
+			map[bool]string{true: "done", false: "FAILED"}[r.err == nil])
 		for _, l := range t.log[from:] {
 			fmt.Fprintf(&report, "    $ %s\n", l.command)
 			lines := slices.Collect(strings.Lines(l.output))
@@ -130,7 +131,8 @@ func (r *rehearsal) deploy(ctx context.Context, parameters ...string) {
 
 // describe returns a value of the stack.
 func (r *rehearsal) describe(ctx context.Context, query string) string {
-	return r.aws(ctx, "cloudformation describe-stacks --stack-name %s --query Stacks[0].%s --output text", smokeStack, query)
+	return r.aws(ctx, "cloudformation describe-stacks --stack-name %s --query Stacks[0].%s --output text", smokeStack,
+		query)
 }
 
 // badBoundary is a policy that does not exist: IAM refuses the roles, so that a creation or an update fails.
@@ -187,8 +189,10 @@ func (r *rehearsal) changedParameter(ctx context.Context) {
 
 // restore follows docs/restore.md. The grant is repeated, and counts once.
 func (r *rehearsal) restore(ctx context.Context) {
-	r.follow(ctx, "docs/restore.md", "Restore from backup", "svc-restored-", "svc-"+smokeRestored+"-", "--stage restored", "--stage "+smokeRestored,
-		"--stage-name prod", "--stage-name "+smokeStage, "--restore-date-time 2026-03-31T12:00:00Z", "--use-latest-restorable-time",
+	r.follow(ctx, "docs/restore.md", "Restore from backup", "svc-restored-", "svc-"+smokeRestored+"-", "--stage restored",
+		"--stage "+smokeRestored,
+		"--stage-name prod", "--stage-name "+
+			smokeStage, "--restore-date-time 2026-03-31T12:00:00Z", "--use-latest-restorable-time",
 		"PROJECT.json", "/dev/null", "PROJECT", smokeProject, "CREDITS", smokeCredits, "--id ID", "--id "+r.grant)
 	r.healthy(ctx)
 }

@@ -1,5 +1,6 @@
-// Command release packages the product: a zip for each function, layer and client, a template that points at them, svc for
-// several systems, a bill of materials and checksums. The same source gives the same bytes, whatever folder it is in.
+// Command release packages the product: a zip for each function, layer and client, a template that points at them, svc
+// for several systems, a bill of materials and checksums. The same source gives the same bytes, whatever folder it is
+// in.
 //
 // Usage: go run ./tools/release VERSION FOLDER
 package main
@@ -51,9 +52,11 @@ var documents = []string{"README.md", "LICENSE"}
 // epoch is the time of every file: the earliest that a zip can hold.
 var epoch = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// resource matches the functions and layers of a template that make builds; the others, the properties of their content.
+// resource matches the functions and layers of a template that make builds; the others, the properties of their
+// content.
 var (
-	resource = regexp.MustCompile(`(?m)^  ([A-Za-z0-9]+):\n    Type: AWS::Serverless::(Function|LayerVersion)\n(?:(?:    .*|#.*)?\n)*`)
+	resource = regexp.MustCompile(`(?m)^  ([A-Za-z0-9]+):\n    Type: AWS::Serverless::(Function|LayerVersion)\n(?:(?:   ` +
+		` .*|#.*)?\n)*`)
 	metadata = regexp.MustCompile(`(?m)^    Metadata:(?: \{.*\}\n|\n(?:      .*\n)+)`)
 	content  = regexp.MustCompile(`(?m)^      (CodeUri|ContentUri): (.*)\n`)
 	global   = regexp.MustCompile(`(?m)^    CodeUri: \.\n`)
@@ -71,7 +74,8 @@ func pack(ctx context.Context, root, version, folder string) error {
 	build := func(id, source string) error { // a zip of what make builds
 		artifacts := filepath.Join(work, id)
 		if err := errors.Join(os.Mkdir(artifacts, 0o755),
-			run(ctx, filepath.Join(root, source), []string{"ARTIFACTS_DIR=" + artifacts, "VERSION=" + version}, "make", "--silent", "build-"+id),
+			run(ctx, filepath.Join(root, source), []string{"ARTIFACTS_DIR=" + artifacts, "VERSION=" + version}, "make",
+				"--silent", "build-"+id),
 			zipFolder(artifacts, filepath.Join(folder, strings.ToLower(id)+".zip"))); err != nil {
 			return fmt.Errorf("%s: %w", id, err)
 		}
@@ -108,7 +112,8 @@ func pack(ctx context.Context, root, version, folder string) error {
 			binary += ".exe"
 		}
 		environment := []string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + goarch}
-		if err := run(ctx, root, environment, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -X main.release="+version, "-o", binary, "./cmd/svc"); err != nil {
+		if err := run(ctx, root, environment, "go", "build", "-trimpath", "-buildvcs=false",
+			"-ldflags=-s -X main.release="+version, "-o", binary, "./cmd/svc"); err != nil {
 			return fmt.Errorf("svc for %s: %w", system, err)
 		}
 		binaries = append(binaries, binary)
@@ -161,7 +166,8 @@ func zipFolder(folder, file string) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	z := zip.NewWriter(out)
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	z.RegisterCompressor(zip.Deflate,
+		func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
 	err = fs.WalkDir(os.DirFS(folder), ".", func(name string, entry fs.DirEntry, err error) error { // in lexical order
 		if err != nil || entry.IsDir() {
 			return err

@@ -18,7 +18,8 @@ func TestZips(t *testing.T) {
 	var packed [][]byte
 	for i, umask := range []os.FileMode{0o600, 0o644} {
 		folder := filepath.Join(t.TempDir(), strings.Repeat("x", i+1))
-		for name, mode := range map[string]os.FileMode{"bootstrap": umask | 0o111, "lib/b": umask, "lib/a": umask, "names.txt": umask} {
+		for name, mode := range map[string]os.FileMode{"bootstrap": umask | 0o111, "lib/b": umask,
+			"lib/a": umask, "names.txt": umask} {
 			path := filepath.Join(folder, name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				t.Fatal(err)
@@ -48,8 +49,8 @@ func TestZips(t *testing.T) {
 	}
 }
 
-// TestTemplate: every function and layer of the released template points at its zip, and none at make. The release has the
-// files of the metadata.
+// TestTemplate: every function and layer of the released template points at its zip, and none at make. The release has
+// the files of the metadata.
 func TestTemplate(t *testing.T) {
 	text, err := os.ReadFile("../../template.yaml")
 	if err != nil {
@@ -70,7 +71,8 @@ func TestTemplate(t *testing.T) {
 	}
 	zips := 0
 	for id, r := range doc.Resources {
-		property := map[string]string{"AWS::Serverless::Function": "CodeUri", "AWS::Serverless::LayerVersion": "ContentUri"}[r.Type]
+		property := map[string]string{"AWS::Serverless::Function": "CodeUri",
+			"AWS::Serverless::LayerVersion": "ContentUri"}[r.Type]
 		if property == "" {
 			continue
 		}
@@ -103,7 +105,8 @@ func TestMaterials(t *testing.T) {
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("differs: %v", err)
 	}
-	for _, want := range []string{`"bomFormat": "CycloneDX"`, `"pkg:golang/github.com/CycloneDX/cyclonedx-go@v`, `"go:sum"`, `"version": "1.2.3"`, `"name": "std"`} {
+	for _, want := range []string{`"bomFormat": "CycloneDX"`, `"pkg:golang/github.com/CycloneDX/cyclonedx-go@v`,
+		`"go:sum"`, `"version": "1.2.3"`, `"name": "std"`} {
 		if !bytes.Contains(first, []byte(want)) {
 			t.Errorf("no %s in\n%s", want, first)
 		}

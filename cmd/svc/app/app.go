@@ -27,7 +27,8 @@ type App struct {
 	Local, DryRun                      bool
 	Stage                              string // as the flags and the environment name it, also where Open has failed
 	region, profile, output, stackName string
-	// Values returns the values of an argument for "svc completion", by its name in a use line and the arguments before it.
+	// Values returns the values of an argument for "svc completion", by its name in a use line and the arguments before
+	// it.
 	Values map[string]func(before []string) []string
 
 	args    []string // of the command line
@@ -60,7 +61,8 @@ func (a *App) addFlags(root *cobra.Command) {
 	flags.StringVar(&a.region, "region", "", "AWS region")
 	flags.StringVar(&a.profile, "profile", "", "AWS profile")
 	flags.StringVar(&a.stackName, "stack", "", "name of the CloudFormation stack (default: svc-STAGE)")
-	flags.BoolVar(&a.DryRun, "dry-run", false, "change nothing: validate everything, and print the first write of a real run")
+	flags.BoolVar(&a.DryRun, "dry-run", false,
+		"change nothing: validate everything, and print the first write of a real run")
 	ChoiceFlag(root, flags, "output", `"table" for people (default), "json" for programs, "csv" for spreadsheets`,
 		&a.output, map[string]string{"table": "", "json": "json", "csv": "csv"})
 }
@@ -71,7 +73,8 @@ func (a *App) Line(format string, args ...any) string {
 	if a.Local {
 		return strings.Join(append(words, "--local"), " ")
 	}
-	for _, flag := range [][2]string{{"stage", a.Stage}, {"region", a.region}, {"profile", a.profile}, {"stack", a.stackName}} {
+	for _, flag := range [][2]string{{"stage", a.Stage}, {"region", a.region}, {"profile", a.profile},
+		{"stack", a.stackName}} {
 		if flag[1] != "" {
 			words = append(words, "--"+flag[0], flag[1])
 		}
@@ -136,10 +139,11 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// Command completes a command with its use line and texts. The use line names the arguments. The action calls parse, which
-// stores and validates the arguments and flags before any call of AWS, opens the stage, and then calls run. A command without
-// arguments to validate has a nil parse.
-func (a *App) Command(cmd *cobra.Command, parse func(args []string) error, run func(context.Context, *Stack) error) *cobra.Command {
+// Command completes a command with its use line and texts. The use line names the arguments. The action calls parse,
+// which stores and validates the arguments and flags before any call of AWS, opens the stage, and then calls run. A
+// command without arguments to validate has a nil parse.
+func (a *App) Command(cmd *cobra.Command, parse func(args []string) error,
+	run func(context.Context, *Stack) error) *cobra.Command {
 	cmd.Args = countArguments(cmd.Use)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if parse != nil {
@@ -156,9 +160,10 @@ func (a *App) Command(cmd *cobra.Command, parse func(args []string) error, run f
 	return cmd
 }
 
-// ProjectCommand completes a command whose first argument is an existing project. ProjectCommand reads the project after
-// parse, which gets the other arguments.
-func (a *App) ProjectCommand(cmd *cobra.Command, parse func(args []string) error, run func(context.Context, *Stack, *project.Record) error) *cobra.Command {
+// ProjectCommand completes a command whose first argument is an existing project. ProjectCommand reads the project
+// after parse, which gets the other arguments.
+func (a *App) ProjectCommand(cmd *cobra.Command, parse func(args []string) error,
+	run func(context.Context, *Stack, *project.Record) error) *cobra.Command {
 	var id string
 	return a.Command(cmd, func(args []string) error {
 		if id = args[0]; !project.HasIDForm(id) {
@@ -212,7 +217,8 @@ func Bind(into ...*string) func(args []string) error {
 func Integer(name, text string, least, most int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, Usagef("%s is a whole number from %s to %s, not %q", name, credit.Grouped(least), credit.Grouped(most), text)
+		return 0, Usagef("%s is a whole number from %s to %s, not %q", name, credit.Grouped(least),
+			credit.Grouped(most), text)
 	}
 	return n, nil
 }

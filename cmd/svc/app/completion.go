@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// complete registers the completion of a command and of its commands: of the arguments by their names in the use line, and of
-// the flags that name a project.
+// complete registers the completion of a command and of its commands: of the arguments by their names in the use line,
+// and of the flags that name a project.
 func (a *App) complete(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		a.complete(c)
@@ -21,7 +21,8 @@ func (a *App) complete(cmd *cobra.Command) {
 	if len(names) == 0 {
 		return
 	}
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) (values []string, _ cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string,
+		typed string) (values []string, _ cobra.ShellCompDirective) {
 		switch name := append(names[min(len(args), len(names)):], "")[0]; {
 		case name == "PROJECT":
 			return a.projects(cmd, args, typed)
@@ -46,7 +47,8 @@ func (a *App) projects(cmd *cobra.Command, _ []string, _ string) (ids []string, 
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// arguments returns the names of the arguments in a use line, and how many of them are required: those before the first "[".
+// arguments returns the names of the arguments in a use line, and how many of them are required: those before the first
+// "[".
 func arguments(use string) (names []string, required int) {
 	use, _, _ = strings.Cut(use, " --")
 	before, _, _ := strings.Cut(use, "[")

@@ -264,7 +264,8 @@ func Second(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// Read returns the content of the file that an argument names, or standard input for "-". The content has at most limit bytes.
+// Read returns the content of the file that an argument names, or standard input for "-". The content has at most limit
+// bytes.
 func (a *App) Read(file string, limit int64) ([]byte, error) {
 	from := a.In
 	if file != "-" {

@@ -42,7 +42,8 @@ func (d *Days) Parse([]string) (err error) {
 		case text == "yesterday" && layout == time.DateOnly:
 			return today.AddDate(0, 0, -1)
 		case failed != nil:
-			err = Usagef("%s is a UTC date such as 2026-03-31, today or yesterday, or for --month such as 2026-03, not %q", flag, text)
+			err = Usagef("%s is a UTC date such as 2026-03-31, today or yesterday, or for --month such as 2026-03, not %q", flag,
+				text)
 		}
 		err = cmp.Or(err, ValidateDay(flag, day))
 		return day
@@ -72,7 +73,8 @@ func (d *Days) Parse([]string) (err error) {
 func ValidateDay(flag string, at time.Time) error {
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	if at.Before(firstDay) || !at.Before(today.AddDate(0, 0, 1)) {
-		return Usagef("%s is of %s; it can be of %s to today, %s (UTC)", flag, at.UTC().Format(time.DateOnly), firstDay.Format(time.DateOnly), today.Format(time.DateOnly))
+		return Usagef("%s is of %s; it can be of %s to today, %s (UTC)", flag, at.UTC().Format(time.DateOnly),
+			firstDay.Format(time.DateOnly), today.Format(time.DateOnly))
 	}
 	return nil
 }

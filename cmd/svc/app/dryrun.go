@@ -21,7 +21,8 @@ func (e *dryRunError) Error() string { return "dry run: would " + strings.Join(e
 // refuseWrites makes every write of an AWS client fail with a dryRunError.
 func refuseWrites(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("svc:DryRun",
-		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+		func(ctx context.Context, in middleware.InitializeInput,
+			next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 			if writes := describeWrites(in.Parameters); len(writes) > 0 {
 				return middleware.InitializeOutput{}, middleware.Metadata{}, &dryRunError{writes}
 			}

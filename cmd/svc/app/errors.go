@@ -79,32 +79,41 @@ var adviceByError = []struct {
 	{project.ErrExists, ExitRefused, "Choose another ID."},
 	{project.ErrMixedModes, ExitRefused, ""},
 	{project.ErrBusy, ExitRefused, "Run the command again."},
-	{project.ErrRotating, ExitRefused, `The client may still use the older secret. Finish it with --finish, or give --replace, which replaces the newer secret.`},
+	{project.ErrRotating, ExitRefused,
+		`The client may still use the older secret. Finish it with --finish, or give --replace, which replaces the newer ` +
+			`secret.`},
 	{project.ErrClosed, ExitRefused, `"svc project reopen" opens it again, within 30 days of its closing.`},
 	{project.ErrInvalid, ExitUsage, ""},
 	{credit.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},
-	{credit.ErrOutOfRange, ExitRefused, `"svc credit balance" shows the balance, with the credits of open leases. These return within three minutes of "svc project pause".`},
+	{credit.ErrOutOfRange, ExitRefused,
+		`"svc credit balance" shows the balance, with the credits of open leases. These return within three minutes of ` +
+			`"svc project pause".`},
 	{credit.ErrNoWallet, ExitRefused, `"svc credit grant" creates the wallet.`},
 	{credit.ErrNotCharged, ExitNotFound, `"svc credit ledger" shows charges with their IDs.`},
 	{credit.ErrUncertain, ExitRefused, `Ask the vendor whether it was sent, then "svc sms uncertain resolve".`},
 	{credit.ErrNotUncertain, ExitNotFound, `"svc sms uncertain list" shows those that are open.`},
 	{credit.ErrResolved, ExitRefused, `A resolution is final; "svc credit ledger" shows it.`},
 	{credit.ErrUnbalanced, ExitFailed, `"svc ledger verify" lists each difference.`},
-	{upstream.ErrIncomplete, ExitRefused, `"svc vendor list" shows what a vendor needs, "svc vendor account" sets what Managed ones share; --incomplete stores it as it is.`},
+	{upstream.ErrIncomplete, ExitRefused,
+		`"svc vendor list" shows what a vendor needs, "svc vendor account" sets what Managed ones share; --incomplete ` +
+			`stores it as it is.`},
 	{refresh.ErrNoRates, ExitFailed, `The rates in use stay. "svc rates show" shows the failure of each source.`},
-	{secret.ErrChanged, ExitRefused, "Nothing was changed. Run the command again if your values are still the right ones."},
+	{secret.ErrChanged, ExitRefused,
+		"Nothing was changed. Run the command again if your values are still the right ones."},
 	{ErrRefused, ExitRefused, ""},
 	{syscall.ECONNREFUSED, ExitFailed, "The connection was refused. With --local: is the local stack still running?"},
 }
 
 const (
 	lacksPermission = "Your AWS identity lacks a permission that the command needs."
-	signIn          = `Sign in ("aws sso login"), choose --profile, or set the AWS_ variables. "aws sts get-caller-identity" must work.`
+	signIn          = `Sign in ("aws sso login"), choose --profile, or set the AWS_ variables. "aws sts ` +
+		`get-caller-identity" must work.`
 )
 
 // hintByCode holds the hints for error codes of AWS.
 var hintByCode = map[string]string{
-	"ResourceNotFoundException":   "The tables of the stage do not exist. Are --stage and --region right, and is the stack deployed?",
+	"ResourceNotFoundException": "The tables of the stage do not exist. Are --stage and --region right, and is the " +
+		"stack deployed?",
 	"AccessDenied":                lacksPermission,
 	"AccessDeniedException":       lacksPermission,
 	"UnrecognizedClientException": signIn,
@@ -146,7 +155,8 @@ func Hint(err error) string {
 // CertainlyRefused reports whether the error of a movement of credits proves that the movement did not take place.
 func CertainlyRefused(err error) bool {
 	_, dry := errors.AsType[*dryRunError](err)
-	return dry || errors.Is(err, credit.ErrOtherMovement) || errors.Is(err, credit.ErrOutOfRange) || errors.Is(err, credit.ErrNoWallet) ||
+	return dry || errors.Is(err, credit.ErrOtherMovement) || errors.Is(err, credit.ErrOutOfRange) ||
+		errors.Is(err, credit.ErrNoWallet) ||
 		hintOfAWS(err) != ""
 }
 

@@ -71,7 +71,8 @@ const (
 // loadAWS reads region, credentials and endpoints as every AWS tool does. The SDK's own log is off: without a
 // ClientLogMode the log holds only remarks on bodies that could not be closed and on odd headers.
 func (a *App) loadAWS(ctx context.Context, options ...func(*config.LoadOptions) error) (aws.Config, error) {
-	options = append(options, config.WithLogger(logging.Nop{}), config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(attemptTimeout)))
+	options = append(options, config.WithLogger(logging.Nop{}),
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(attemptTimeout)))
 	cfg, err := config.LoadDefaultConfig(ctx, options...)
 	if a.DryRun {
 		cfg.APIOptions = append(cfg.APIOptions, refuseWrites)
@@ -194,7 +195,8 @@ func readLocalStack(into *localStack) error {
 // newStack makes the clients of a stage. An empty endpoint is the endpoint of AWS.
 func (a *App) newStack(cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
 	retryer := dynamo.Retryer(backoff)
-	s := &Stack{App: a, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds, Local: a.Local})}
+	s := &Stack{App: a, AWS: cfg, Vendors: upstream.New(upstream.Config{TimeoutSeconds: vendorTimeoutSeconds,
+		Local: a.Local})}
 	s.DB = dynamo.NewClient(cfg, func(o *dynamodb.Options) {
 		if o.HTTPClient, o.Retryer = cfg.HTTPClient, retryer; dynamoDBURL != "" {
 			o.BaseEndpoint = &dynamoDBURL

@@ -54,7 +54,8 @@ empty lines and the text after a #; "-" is standard input. One line that is not 
 domain makes the command refuse the file. Listed domains stay on the list.`,
 			Example: "  svc burner import acme domains.txt",
 		}),
-		a.Command(&cobra.Command{Use: "status", Short: "Show the age, the sources and the counts of the global list"}, nil, status))
+		a.Command(&cobra.Command{Use: "status", Short: "Show the age, the sources and the counts of the global list"}, nil,
+			status))
 }
 
 // operation is what a command does with its domains.
@@ -113,8 +114,8 @@ func readDomains(a *app.App, file string) (domains []string, err error) {
 	return domains, nil
 }
 
-// command completes a command that changes the judgement about domains, which parse returns from the arguments. The project
-// is the first argument, or for allowed domains a flag.
+// command completes a command that changes the judgement about domains, which parse returns from the arguments. The
+// project is the first argument, or for allowed domains a flag.
 func (o operation) command(a *app.App, parse func(args []string) ([]string, error), cmd *cobra.Command) *cobra.Command {
 	var projectID string
 	var domains []string
@@ -211,13 +212,15 @@ func status(ctx context.Context, s *app.Stack) error {
 	}
 	o := judged.Difference.Outcome
 	if o.Tried.IsZero() {
-		return s.Print(o, app.Table{Empty: "The published lists were not fetched yet: the global list is that of the deployed version."})
+		return s.Print(o, app.Table{Empty: "The published lists were not fetched yet: the global list is that of the " +
+			"deployed version."})
 	}
 	sources := app.Table{Header: []string{"SOURCE", "DOMAINS"}, Empty: "No fetch was good yet."}
 	for _, address := range slices.Sorted(maps.Keys(o.Sources)) {
 		sources.Rows = append(sources.Rows, []string{address, s.Number(int64(o.Sources[address]))})
 	}
-	return s.Print(o, app.Table{Rows: app.Rows("Fetched", app.Second(o.Fetched), "Age", o.Age(time.Now()).Round(time.Second).String(),
+	return s.Print(o, app.Table{Rows: app.Rows("Fetched", app.Second(o.Fetched), "Age",
+		o.Age(time.Now()).Round(time.Second).String(),
 		"Tried", app.Second(o.Tried), "Failure", cmp.Or(o.Failure, "none"), "Domains", s.Number(int64(o.Domains)),
 		"Added", s.Number(int64(o.Added)), "Removed", s.Number(int64(o.Removed)))}, sources)
 }

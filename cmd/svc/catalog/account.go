@@ -65,8 +65,8 @@ func (s Staged) Fields(context.Context, project.Kind, string, project.Environmen
 // maxSecretFile is the largest value of Secrets Manager, in bytes.
 const maxSecretFile = 64 << 10
 
-// SecretInput reads new secret fields of accounts from a file, from standard input ("-") or from a terminal. No value is an
-// argument of a command or occurs in an error.
+// SecretInput reads new secret fields of accounts from a file, from standard input ("-") or from a terminal. No value
+// is an argument of a command or occurs in an error.
 type SecretInput struct {
 	File  string
 	given map[string]string // of the file; nil without one
@@ -97,8 +97,8 @@ func (in *SecretInput) Parse(a *app.App, spec upstream.Spec) error {
 	return nil
 }
 
-// Read sets the new fields of accounts at one vendor. Without a file Read asks at the terminal when ask is set or a required
-// field is missing. An empty value in a file removes the field.
+// Read sets the new fields of accounts at one vendor. Without a file Read asks at the terminal when ask is set or a
+// required field is missing. An empty value in a file removes the field.
 func (in *SecretInput) Read(ctx context.Context, s *app.Stack, accounts []Account, ask bool) (err error) {
 	spec := accounts[0].Offer.Spec
 	missing := func(t Account) bool { return len(upstream.Missing(spec.Secrets, t.Stored)) > 0 }
@@ -150,8 +150,8 @@ var anyAddress = netip.MustParseAddr("9.9.9.9")
 // noTest is the result for an account at a vendor without a call that has no effect.
 const noTest = "complete; the vendor has no call that tests an account without sending anything"
 
-// TestAccount makes one call with an account at a vendor of Offers, and returns the result for the operator. The call sends
-// and changes nothing.
+// TestAccount makes one call with an account at a vendor of Offers, and returns the result for the operator. The call
+// sends and changes nothing.
 func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (string, error) {
 	switch account.Integration.Kind {
 	case project.SMS:
@@ -170,7 +170,8 @@ func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (s
 }
 
 // lookUp makes one look-up at a vendor.
-func lookUp[T any](ctx context.Context, s *app.Stack, rows []lookup.Vendor[T], account upstream.Account) (string, error) {
+func lookUp[T any](ctx context.Context, s *app.Stack, rows []lookup.Vendor[T],
+	account upstream.Account) (string, error) {
 	vendor := lookup.Find(rows, account.Integration.Vendor)
 	if vendor.OnDisk() {
 		return noTest, nil

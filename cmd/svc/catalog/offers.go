@@ -54,7 +54,8 @@ func ValidateKind(kind string) error {
 		return app.Usagef("QR codes belong to the kind barcode, and there is no kind %q", kind)
 	}
 	if kinds := project.Kinds(); !slices.Contains(kinds, project.Kind(kind)) {
-		return app.Usagef("unknown kind %q; the kinds are %s", kind, join(kinds, func(k project.Kind) string { return string(k) }))
+		return app.Usagef("unknown kind %q; the kinds are %s", kind,
+			join(kinds, func(k project.Kind) string { return string(k) }))
 	}
 	return nil
 }
@@ -104,7 +105,8 @@ func (o Offer) Settings() []upstream.Field {
 	if o.BuiltIn || find(o.Spec.Settings, upstream.EndpointSetting) != nil {
 		return o.Spec.Settings
 	}
-	return append(slices.Clip(o.Spec.Settings), upstream.Field{Name: upstream.EndpointSetting, Description: "base URL instead of the vendor's, https"})
+	return append(slices.Clip(o.Spec.Settings),
+		upstream.Field{Name: upstream.EndpointSetting, Description: "base URL instead of the vendor's, https"})
 }
 
 // Apply returns settings with the changes of NAME=VALUE texts.

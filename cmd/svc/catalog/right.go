@@ -17,8 +17,8 @@ import (
 	"svcapi/shared/project"
 )
 
-// CheckRight simulates the call that the role of the function signs for a Managed integration without secrets. CheckRight
-// returns what the role lacks, and an error where that cannot be found out.
+// CheckRight simulates the call that the role of the function signs for a Managed integration without secrets.
+// CheckRight returns what the role lacks, and an error where that cannot be found out.
 func CheckRight(ctx context.Context, s *app.Stack, i project.Integration) (lacks string, err error) {
 	o, err := Find(string(i.Kind), i.Vendor)
 	action := o.Spec.ManagedAction

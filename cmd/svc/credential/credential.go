@@ -16,7 +16,8 @@ import (
 // Command returns "svc credential".
 func Command(a *app.App) *cobra.Command {
 	return app.Group("credential", "List, issue, rotate and revoke the credentials of projects",
-		a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: "List a project's credentials without their secrets"}, nil, list),
+		a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: "List a project's credentials without their secrets"},
+			nil, list),
 		issue(a), rotate(a), revoke(a))
 }
 
@@ -129,14 +130,16 @@ func request(ctx context.Context, s *app.Stack, rec *project.Record, i Issued) s
 			call = r.call
 		}
 	}
-	return fmt.Sprintf("curl -sS -H 'X-API-KEY: %s' -H 'X-API-SECRET: %s' -H 'X-ENV: %s' ", i.ClientID, i.ClientSecret, i.Environment) +
+	return fmt.Sprintf("curl -sS -H 'X-API-KEY: %s' -H 'X-API-SECRET: %s' -H 'X-ENV: %s' ", i.ClientID,
+		i.ClientSecret, i.Environment) +
 		fmt.Sprintf(call, deployed.BaseURL)
 }
 
 func parseClientID(into *string) func(args []string) error {
 	return func(args []string) error {
 		if _, ok := project.ParseClientID(args[0]); !ok {
-			return app.Usagef(`%q is no client ID of "svc credential list"; "svc vendor account" rotates the key of a vendor`, args[0])
+			return app.Usagef(`%q is no client ID of "svc credential list"; "svc vendor account" rotates the key of a vendor`,
+				args[0])
 		}
 		*into = args[0]
 		return nil
@@ -188,7 +191,8 @@ func revoke(a *app.App) *cobra.Command {
 		if err := s.Confirm(ctx, yes, question); err != nil {
 			return err
 		}
-		return printState(s, clientID, "revoked (functions follow within seconds)", s.Projects.RevokeCredential(ctx, clientID))
+		return printState(s, clientID, "revoked (functions follow within seconds)",
+			s.Projects.RevokeCredential(ctx, clientID))
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd

@@ -29,7 +29,8 @@ func balance(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	if err != nil {
 		return err
 	}
-	return s.PrintRows(map[string]any{"project_id": rec.ID, "balance": balance}, "Project", rec.ID, "Balance", app.Credits(balance))
+	return s.PrintRows(map[string]any{"project_id": rec.ID, "balance": balance}, "Project", rec.ID,
+		"Balance", app.Credits(balance))
 }
 
 func alert(a *app.App) *cobra.Command {
@@ -102,7 +103,8 @@ func (m *movement) identify() (err error) {
 }
 
 // move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
-func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record, write func(context.Context, credit.Movement) error) (err error) {
+func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record,
+	write func(context.Context, credit.Movement) error) (err error) {
 	if err := rec.RefuseClosed(); err != nil {
 		return err
 	}

@@ -9,7 +9,8 @@ import (
 
 // A file of grants gives grants that each name a project once, or says what is wrong.
 func FuzzGrants(f *testing.F) {
-	for _, text := range []string{"project,credits,reason\nacme,100,x\n", "\ufeffacme,100\n", "acme,1e3\n", "acme,-1\n", "a,1\na,2\n", "\"a\n", "acme;100", "", "a,9223372036854775808\n", "#x\na,1,,\n"} {
+	for _, text := range []string{"project,credits,reason\nacme,100,x\n", "\ufeffacme,100\n", "acme,1e3\n", "acme,-1\n",
+		"a,1\na,2\n", "\"a\n", "acme;100", "", "a,9223372036854775808\n", "#x\na,1,,\n"} {
 		f.Add(text, "2026-03-31-invoices", "why")
 		f.Add(text, "2026-02-30", "")
 	}

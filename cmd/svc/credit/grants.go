@@ -36,8 +36,8 @@ const (
 	maxProblems = 20       // in one error
 )
 
-// readGrants reads lines of project, credits and an optional reason. The error lists the problems of all lines. A project
-// occurs once: batch and project form the ID of the grant, so that a repeat has no effect.
+// readGrants reads lines of project, credits and an optional reason. The error lists the problems of all lines. A
+// project occurs once: batch and project form the ID of the grant, so that a repeat has no effect.
 func readGrants(text, batch, reason string) ([]bulkGrant, error) {
 	day, err := parseBatch(batch)
 	if err != nil {
@@ -86,7 +86,8 @@ func readGrants(text, batch, reason string) ([]bulkGrant, error) {
 func parseBatch(batch string) (time.Time, error) {
 	day, err := time.Parse(time.DateOnly, batch[:min(len(batch), len(time.DateOnly))])
 	if err != nil || !batchPattern.MatchString(batch) {
-		return day, app.Usagef("--batch names the file's grants and begins with their date, such as 2026-03-31-invoices, not %q", batch)
+		return day, app.Usagef("--batch names the file's grants and begins with their date, such as 2026-03-31-invoices, "+
+			"not %q", batch)
 	}
 	return day, app.ValidateDay("--batch", day)
 }
@@ -112,7 +113,8 @@ func parseGrant(fields []string, reason string, seen map[string]bool) (g bulkGra
 	return g, ""
 }
 
-var errNotAll = errors.New("some grants failed: correct the file and run the command again; grants that were made are not repeated")
+var errNotAll = errors.New("some grants failed: correct the file and run the command again; grants that were made " +
+	"are not repeated")
 
 // grantAll makes the grants where all projects exist.
 func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {

@@ -82,7 +82,8 @@ Entries with which the settling function releases unused credits are not shown.`
 		})
 	})
 	days.AddFlags(cmd)
-	cmd.Flags().BoolVar(&uncertain, "uncertain", false, "show the uncertain charges of all days: a vendor may have carried out the request")
+	cmd.Flags().BoolVar(&uncertain, "uncertain", false,
+		"show the uncertain charges of all days: a vendor may have carried out the request")
 	return cmd
 }
 
@@ -117,9 +118,11 @@ func runVerify(ctx context.Context, s *app.Stack) error {
 	views, rows := app.List(verified.Findings, func(f credit.Finding) (credit.Finding, []string) {
 		return f, []string{f.Project, string(f.Damage), string(f.Key), f.Detail}
 	})
-	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows, Empty: "Every wallet agrees with its ledger."}
+	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows,
+		Empty: "Every wallet agrees with its ledger."}
 	err = s.Print(map[string]any{"wallets": verified.Wallets, "entries": verified.Entries, "findings": views}, t)
-	s.Note("%s, %s.", app.Count(verified.Wallets, "wallet", "wallets"), app.Count(verified.Entries, "ledger entry", "ledger entries"))
+	s.Note("%s, %s.", app.Count(verified.Wallets, "wallet", "wallets"),
+		app.Count(verified.Entries, "ledger entry", "ledger entries"))
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,8 @@ type Diagnosis struct {
 
 // checks are in the order of their run, because later checks depend on earlier ones.
 var checks = []func(*Diagnosis, context.Context){
-	(*Diagnosis).identity, (*Diagnosis).tables, (*Diagnosis).vaultAccess, (*Diagnosis).gateway, (*Diagnosis).managedSecrets,
+	(*Diagnosis).identity, (*Diagnosis).tables, (*Diagnosis).vaultAccess, (*Diagnosis).gateway,
+	(*Diagnosis).managedSecrets,
 	(*Diagnosis).exchangeRates, (*Diagnosis).projects,
 }
 
@@ -142,15 +143,19 @@ func (d *Diagnosis) gateway(ctx context.Context) {
 		return
 	}
 	if known.BaseURL == "" {
-		d.Add(app.Broken, "stack", d.StackName(), "the stack does not name its base URL", "aws cloudformation describe-stacks --region "+d.AWS.Region+" --query 'Stacks[?Outputs[?OutputKey==`BaseUrl`]].StackName'")
+		d.Add(app.Broken, "stack", d.StackName(), "the stack does not name its base URL",
+			"aws cloudformation describe-stacks --region "+d.AWS.Region+
+				" --query 'Stacks[?Outputs[?OutputKey==`BaseUrl`]].StackName'")
 		return
 	}
 	a, err := d.request(ctx, known.BaseURL+balancePath, "svc_doctor_aaaaaaaa", "svcs_none")
 	switch {
 	case err != nil:
-		d.Add(app.Broken, "gateway", known.BaseURL, err.Error(), "Is the stack deployed, and does the base URL belong to it? A web ACL or the DNS may block the request.")
+		d.Add(app.Broken, "gateway", known.BaseURL, err.Error(),
+			"Is the stack deployed, and does the base URL belong to it? A web ACL or the DNS may block the request.")
 	case a.status != http.StatusUnauthorized:
-		d.Add(app.Broken, "gateway", known.BaseURL, fmt.Sprintf("HTTP %d %s without credentials, not 401", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
+		d.Add(app.Broken, "gateway", known.BaseURL,
+			fmt.Sprintf("HTTP %d %s without credentials, not 401", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
 	default:
 		d.Add(app.OK, "gateway", known.BaseURL, "", "")
 	}
@@ -166,7 +171,8 @@ const (
 	ProbeAttempts = 8
 )
 
-// requestNew makes a request with a new credential, and repeats the request while a function may not know the credential.
+// requestNew makes a request with a new credential, and repeats the request while a function may not know the
+// credential.
 func (d *Diagnosis) requestNew(ctx context.Context, url, clientID, clientSecret string) (response, error) {
 	for attempt := 1; ; attempt++ {
 		a, err := d.request(ctx, url, clientID, clientSecret)
@@ -193,7 +199,8 @@ func (d *Diagnosis) Probe(ctx context.Context, baseURL string) {
 	case err != nil:
 		d.Add(app.Broken, "probe", d.Only, err.Error(), d.Line("doctor"))
 	case a.status == http.StatusUnauthorized || a.status == http.StatusInternalServerError:
-		d.Add(app.Broken, "probe", d.Only, fmt.Sprintf("HTTP %d %s with a valid credential", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
+		d.Add(app.Broken, "probe", d.Only, fmt.Sprintf("HTTP %d %s with a valid credential", a.status, a.Error.Code),
+			d.Line("logs %s", a.requestID))
 	default:
 		d.Add(app.OK, "probe", d.Only, fmt.Sprintf("HTTP %d %s", a.status, a.Error.Code), "")
 	}

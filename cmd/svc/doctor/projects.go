@@ -42,15 +42,19 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	d.AddIf(!project.ValidID(id), app.Broken, "reserved", id, "its ID is a reserved word: its credentials get 401 unauthorized",
+	d.AddIf(!project.ValidID(id), app.Broken, "reserved", id,
+		"its ID is a reserved word: its credentials get 401 unauthorized",
 		"Move its client: svc project export, then svc project import FILE --id ID.")
 	if !rec.Closed.IsZero() {
 		balance, err := d.Credits.Balance(ctx, id)
-		d.AddIf(balance > 0, app.Warning, "closed", id, "it is closed, and has "+app.Credits(balance), d.Line("project close %s", id))
+		d.AddIf(balance > 0, app.Warning, "closed", id, "it is closed, and has "+app.Credits(balance),
+			d.Line("project close %s", id))
 		return err
 	}
-	d.AddIf(rec.Paused, app.Warning, "paused", id, "every request gets 503 project_paused", d.Line("project resume %s", id))
-	d.AddIf(rec.Trial && len(rec.TrialDestinations) == 0, app.Warning, "trial", id, "it is on trial, and no destination is allowed",
+	d.AddIf(rec.Paused, app.Warning, "paused", id, "every request gets 503 project_paused",
+		d.Line("project resume %s", id))
+	d.AddIf(rec.Trial && len(rec.TrialDestinations) == 0, app.Warning, "trial", id,
+		"it is on trial, and no destination is allowed",
 		d.Line("project trial %s on --allow 0771234567", id))
 	for _, env := range project.Environments() {
 		d.environment(ctx, rec, env)
@@ -65,7 +69,8 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 
 func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env project.Environment) {
 	subject := rec.ID + " " + string(env)
-	credentials := slices.ContainsFunc(rec.Credentials, func(c project.Credential) bool { return c.Environment == env && c.Active && len(c.Secrets) > 0 })
+	credentials := slices.ContainsFunc(rec.Credentials,
+		func(c project.Credential) bool { return c.Environment == env && c.Active && len(c.Secrets) > 0 })
 	connect := d.Line("integration set %s barcode builtin --env %s --mode managed", rec.ID, env)
 	active, checked := 0, map[project.Kind]bool{}
 	for _, i := range rec.Integrations {
@@ -90,11 +95,13 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 	}
 	switch {
 	case active > 0 && !credentials:
-		d.Add(app.Broken, "credential", subject, "it has integrations and no live credential", d.Line("credential issue %s --env %s", rec.ID, env))
+		d.Add(app.Broken, "credential", subject, "it has integrations and no live credential",
+			d.Line("credential issue %s --env %s", rec.ID, env))
 	case credentials && active == 0:
 		d.Add(app.Broken, "integrations", subject, "it has credentials and no active integration", connect)
 	case active == 0 && env == project.Development && len(rec.Integrations) == 0 && len(rec.Credentials) == 0:
-		d.Add(app.Warning, "integrations", rec.ID, "it has neither credentials nor integrations", d.Line("credential issue %s", rec.ID))
+		d.Add(app.Warning, "integrations", rec.ID, "it has neither credentials nor integrations",
+			d.Line("credential issue %s", rec.ID))
 	}
 	if env == project.Production && credentials {
 		d.dailyLimits(rec)
@@ -110,7 +117,8 @@ func (d *Diagnosis) dailyLimits(rec *project.Record) {
 		d.AddIf(spends && limit == 0, app.Warning, "limits", rec.ID+" production",
 			"no daily limit of "+unit+": a stolen credential can spend "+spent, d.Line("project limits %s %s", rec.ID, flag))
 	}
-	warn(slices.ContainsFunc(rec.Integrations, managed), rec.Limits.DailyCredits, "credits", "the wallet", app.ProposedCredits)
+	warn(slices.ContainsFunc(rec.Integrations, managed), rec.Limits.DailyCredits, "credits",
+		"the wallet", app.ProposedCredits)
 	warn(slices.ContainsFunc(rec.Active(project.SMS, project.Production), byok), rec.Limits.DailyUnits,
 		"SMS units", "the account at the vendor", app.ProposedUnits)
 }
@@ -132,7 +140,8 @@ func (d *Diagnosis) right(ctx context.Context, id string, i project.Integration)
 	if err != nil {
 		d.Add(app.Warning, "right", id+" "+i.ID, catalog.NotChecked+err.Error(), guide)
 	}
-	d.AddIf(lacks != "", app.Broken, "right", id+" "+i.ID, lacks, "Deploy with the ARN in SmsOriginationIdentityArns: "+guide)
+	d.AddIf(lacks != "", app.Broken, "right", id+" "+i.ID, lacks,
+		"Deploy with the ARN in SmsOriginationIdentityArns: "+guide)
 }
 
 // completion returns the command that completes an integration.
@@ -157,7 +166,8 @@ func (d *Diagnosis) completion(ctx context.Context, id string, i project.Integra
 		options = append(options, "--ask")
 	}
 	remove := "--setting " + upstream.EndpointSetting + "=" // the only setting that can be wrong
-	return d.Line("integration set %s %s --env %s %s", id, vendor, i.Environment, cmp.Or(strings.Join(options, " "), remove))
+	return d.Line("integration set %s %s --env %s %s", id, vendor, i.Environment,
+		cmp.Or(strings.Join(options, " "), remove))
 }
 
 func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
@@ -176,13 +186,16 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 	case wallet.Balance == 0 && pays:
 		d.Add(app.Broken, "wallet", rec.ID, "it has Managed integrations and no credits", grant)
 	case wallet.Balance < wallet.Alert:
-		d.Add(app.Warning, "wallet", rec.ID, app.Credits(wallet.Balance)+", below its alert of "+app.Credits(wallet.Alert), grant)
+		d.Add(app.Warning, "wallet", rec.ID,
+			app.Credits(wallet.Balance)+", below its alert of "+app.Credits(wallet.Alert), grant)
 	}
 	if wallet != nil && !wallet.Oldest.IsZero() && time.Since(wallet.Oldest) > maxPending {
-		d.Add(app.Broken, "settler", rec.ID, "requests that ended long ago hold a lease since "+app.Second(wallet.Oldest), "The settling function does not run: docs/runbook.md, Settle silent.")
+		d.Add(app.Broken, "settler", rec.ID, "requests that ended long ago hold a lease since "+app.Second(wallet.Oldest),
+			"The settling function does not run: docs/runbook.md, Settle silent.")
 	}
 	uncertain, err := d.Credits.Uncertain(ctx, rec.ID)
-	d.AddIf(len(uncertain) > 0, app.Warning, "uncertain", rec.ID, fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)),
+	d.AddIf(len(uncertain) > 0, app.Warning, "uncertain", rec.ID,
+		fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)),
 		d.Line("sms uncertain list %s", rec.ID))
 	return err
 }

@@ -41,7 +41,8 @@ func (d *Diagnosis) tables(ctx context.Context) {
 		out, err := d.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 		if absent := (*types.ResourceNotFoundException)(nil); errors.As(err, &absent) {
 			missing++
-			d.Add(app.Broken, "table", name, "the table does not exist", "Deploy the stack again, or restore a deleted table from its backup: docs/restore.md.")
+			d.Add(app.Broken, "table", name, "the table does not exist",
+				"Deploy the stack again, or restore a deleted table from its backup: docs/restore.md.")
 			continue
 		}
 		if err != nil {
@@ -78,7 +79,8 @@ func (d *Diagnosis) clock(skew time.Duration) {
 }
 
 // table returns severity, detail and advice of the first problem of a table, or OK.
-func (d *Diagnosis) table(ctx context.Context, short, keys string, table *types.TableDescription) (s app.Severity, detail, advice string, err error) {
+func (d *Diagnosis) table(ctx context.Context, short, keys string,
+	table *types.TableDescription) (s app.Severity, detail, advice string, err error) {
 	name := d.Table(short)
 	var got []string
 	for _, k := range table.KeySchema {
@@ -87,16 +89,19 @@ func (d *Diagnosis) table(ctx context.Context, short, keys string, table *types.
 	uncertain := func(i types.GlobalSecondaryIndexDescription) bool { return aws.ToString(i.IndexName) == "uncertain" }
 	switch {
 	case strings.Join(got, " ") != keys:
-		return app.Broken, "its keys are " + strings.Join(got, " ") + ", not " + keys, "It is not a table of this product. Deploy under another stage.", nil
+		return app.Broken, "its keys are " + strings.Join(got, " ") + ", not " + keys,
+			"It is not a table of this product. Deploy under another stage.", nil
 	case table.TableStatus != types.TableStatusActive:
 		return app.Warning, "it is " + string(table.TableStatus), "Wait until it is ACTIVE.", nil
 	case short == "ledger" && !slices.ContainsFunc(table.GlobalSecondaryIndexes, uncertain):
 		return app.Broken, `it lacks its index "uncertain"`, "A restored table needs it: docs/restore.md.", nil
 	case short == "transient":
 		out, err := d.DB.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &name})
-		if err == nil && (out.TimeToLiveDescription == nil || aws.ToString(out.TimeToLiveDescription.AttributeName) != "expires") {
-			return app.Warning, "nothing in it expires", "aws dynamodb update-time-to-live --region " + d.AWS.Region + " --table-name " + name +
-				" --time-to-live-specification Enabled=true,AttributeName=expires", nil
+		if err == nil && (out.TimeToLiveDescription == nil ||
+			aws.ToString(out.TimeToLiveDescription.AttributeName) != "expires") {
+			return app.Warning, "nothing in it expires",
+				"aws dynamodb update-time-to-live --region " + d.AWS.Region + " --table-name " + name +
+					" --time-to-live-specification Enabled=true,AttributeName=expires", nil
 		}
 		return app.OK, "", "", err
 	case short == "rates" || d.Local:
@@ -120,7 +125,8 @@ func (d *Diagnosis) otherStages(ctx context.Context) {
 			return // the missing tables are already reported
 		}
 		for _, name := range page.TableNames {
-			if stage, ok := strings.CutSuffix(strings.TrimPrefix(name, "svc-"), "-projects"); ok && strings.HasPrefix(name, "svc-") {
+			if stage, ok := strings.CutSuffix(strings.TrimPrefix(name, "svc-"), "-projects"); ok &&
+				strings.HasPrefix(name, "svc-") {
 				stages = append(stages, stage)
 			}
 		}
@@ -139,7 +145,8 @@ func (d *Diagnosis) otherStages(ctx context.Context) {
 func (d *Diagnosis) vaultAccess(ctx context.Context) {
 	name := secret.Name(d.Stage, project.SMS, secret.Managed)
 	_, err := d.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
-	if response, ok := errors.AsType[smithy.APIError](err); err != nil && (!ok || response.ErrorCode() != "ResourceNotFoundException" && response.ErrorCode() != "InvalidRequestException") {
+	if response, ok := errors.AsType[smithy.APIError](err); err != nil &&
+		(!ok || response.ErrorCode() != "ResourceNotFoundException" && response.ErrorCode() != "InvalidRequestException") {
 		d.noVault = d.Failed("secrets", "Secrets Manager", err)
 		return
 	}
@@ -182,7 +189,9 @@ func (d *Diagnosis) exchangeRates(ctx context.Context) {
 	case current == nil:
 		d.Add(app.Warning, "rates", "", "there are no exchange rates: currency operations return 422", d.Line("rates sync"))
 	case time.Since(current.Fetched) > ratesStale:
-		d.Add(app.Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", time.Since(current.Fetched).Round(time.Minute)), d.Line("rates show"))
+		d.Add(app.Broken, "rates", current.Source,
+			fmt.Sprintf("the exchange rates in use were fetched %s ago",
+				time.Since(current.Fetched).Round(time.Minute)), d.Line("rates show"))
 	default:
 		d.Add(app.OK, "rates", current.Source, "", "")
 	}

@@ -59,23 +59,26 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 		}
 		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		return store(ctx, s, rec.ID, envs, project.Kind(kind), vendor, false, func(rec *project.Record) (all []project.Integration, err error) {
-			for _, env := range envs {
-				i := rec.Integration(env, project.Kind(kind), vendor)
-				if i == nil {
-					return nil, fmt.Errorf("integration %s: %w", project.IntegrationID(env, project.Kind(kind), vendor), project.ErrNotFound)
+		return store(ctx, s, rec.ID, envs, project.Kind(kind), vendor, false,
+			func(rec *project.Record) (all []project.Integration, err error) {
+				for _, env := range envs {
+					i := rec.Integration(env, project.Kind(kind), vendor)
+					if i == nil {
+						return nil, fmt.Errorf("integration %s: %w",
+							project.IntegrationID(env, project.Kind(kind), vendor), project.ErrNotFound)
+					}
+					i.Active = active
+					all = append(all, *i)
 				}
-				i.Active = active
-				all = append(all, *i)
-			}
-			return all, nil
-		})
+				return all, nil
+			})
 	})
 }
 
 // store edits the integrations of a project with a vendor in some environments, in one write, and prints them.
 func store(
-	ctx context.Context, s *app.Stack, id string, envs []project.Environment, kind project.Kind, vendor string, replace bool,
+	ctx context.Context, s *app.Stack, id string, envs []project.Environment, kind project.Kind, vendor string,
+	replace bool,
 	edit func(*project.Record) ([]project.Integration, error),
 ) error {
 	err := s.Projects.EditIntegrations(ctx, id, func(rec *project.Record) ([]project.Integration, error) {
@@ -103,10 +106,11 @@ func store(
 	return s.Print(app.OneOrAll(views), catalog.Table(views))
 }
 
-// withOthers validates integrations, and with replace makes them active and adds the other active ones of their kinds and
-// environments, inactive. The refusal of mixed modes names the commands that avoid it, for a shell; set refuses to replace
-// others by an integration that is incomplete.
-func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.Integration) ([]project.Integration, error) {
+// withOthers validates integrations, and with replace makes them active and adds the other active ones of their kinds
+// and environments, inactive. The refusal of mixed modes names the commands that avoid it, for a shell; set refuses to
+// replace others by an integration that is incomplete.
+func withOthers(s *app.Stack, rec *project.Record, replace bool,
+	all []project.Integration) ([]project.Integration, error) {
 	var others []project.Integration
 	hint := []string{
 		"Replace the others in one write, or deactivate them first:",
@@ -119,7 +123,8 @@ func withOthers(s *app.Stack, rec *project.Record, replace bool, all []project.I
 			if other.Active = false; other.Vendor != i.Vendor {
 				others = append(others, other)
 				if other.Mode != i.Mode {
-					hint = append(hint, s.Line("integration disable %s %s %s --env %s", rec.ID, other.Kind, other.Vendor, other.Environment))
+					hint = append(hint, s.Line("integration disable %s %s %s --env %s", rec.ID, other.Kind,
+						other.Vendor, other.Environment))
 				}
 			}
 		}
@@ -229,7 +234,8 @@ input with --secrets -. A managed integration uses the service's own account, se
 	flags.StringArrayVar(&o.settings, "setting", nil, "NAME=VALUE, a setting of the vendor (repeat for more)")
 	_ = cmd.RegisterFlagCompletionFunc("setting", completeSettings) // the flag exists
 	o.secrets.AddFlag(cmd)
-	flags.BoolVar(&o.replace, "replace", false, "activate it and deactivate the others of its kind and environment, in one write")
+	flags.BoolVar(&o.replace, "replace", false,
+		"activate it and deactivate the others of its kind and environment, in one write")
 	flags.BoolVar(&o.ask, "ask", false, "ask for secret fields that are already stored")
 	flags.IntVar(&o.priority, "priority", 0, "order of the active integrations, the lowest first")
 	flags.BoolVar(&o.inactive, "inactive", false, "do not use the integration yet")
@@ -264,7 +270,8 @@ func (o *setOptions) parse(args []string) (err error) {
 	return o.secrets.Parse(o.App, o.offer.Spec)
 }
 
-var errSecretsOfManaged = app.Usagef(`--secrets is for byok integrations; "svc vendor account" sets the account that managed ones use`)
+var errSecretsOfManaged = app.Usagef(`--secrets is for byok integrations; "svc vendor account" sets the account that ` +
+	`managed ones use`)
 
 func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	var accounts []catalog.Account // with the new secret fields; nil before the first edit
@@ -294,7 +301,8 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 	}
 	for _, i := range integrations {
 		if i.Mode == project.BYOK && !project.ValidID(rec.ID) {
-			return fmt.Errorf("%w: project %s has a reserved ID, its secrets would have the names of the service's own vendor accounts", app.ErrRefused, rec.ID)
+			return fmt.Errorf("%w: project %s has a reserved ID, its secrets would have the names of the service's own vendor "+
+				"accounts", app.ErrRefused, rec.ID)
 		}
 		account, err := catalog.ReadAccount(ctx, s, o.offer, secret.Owner(i.Mode, rec.ID), i.Environment)
 		if err != nil {
@@ -319,7 +327,8 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 }
 
 // integration returns the project's integration with the changes of the options, or a new integration.
-func (o *setOptions) integration(s *app.Stack, rec *project.Record, env project.Environment) (i project.Integration, err error) {
+func (o *setOptions) integration(s *app.Stack, rec *project.Record,
+	env project.Environment) (i project.Integration, err error) {
 	i = project.Integration{Kind: o.offer.Kind, Environment: env, Vendor: o.offer.Spec.Name, Active: !o.inactive}
 	if before := rec.Integration(env, o.offer.Kind, o.offer.Spec.Name); before != nil {
 		i = *before
@@ -339,13 +348,15 @@ func (o *setOptions) integration(s *app.Stack, rec *project.Record, env project.
 	var usesSandbox bool
 	if i.Settings, usesSandbox = o.offer.WithSandbox(s, i.Settings); usesSandbox && !o.noted {
 		o.noted = true
-		s.Note("Endpoint: the sandbox, %s. The local stack calls a real vendor only with --setting endpoint=URL.", i.Settings[upstream.EndpointSetting])
+		s.Note("Endpoint: the sandbox, %s. The local stack calls a real vendor only with --setting endpoint=URL.",
+			i.Settings[upstream.EndpointSetting])
 	}
 	return i, nil
 }
 
 // readSecrets sets the secret fields of the accounts of byok integrations.
-func (o *setOptions) readSecrets(ctx context.Context, s *app.Stack, integrations []project.Integration, accounts []catalog.Account) error {
+func (o *setOptions) readSecrets(ctx context.Context, s *app.Stack, integrations []project.Integration,
+	accounts []catalog.Account) error {
 	managed := slices.ContainsFunc(integrations, func(i project.Integration) bool { return i.Mode == project.Managed })
 	if !managed && len(o.offer.Spec.Secrets) > 0 {
 		return o.secrets.Read(ctx, s, accounts, o.ask)

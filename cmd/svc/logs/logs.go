@@ -39,7 +39,8 @@ of JSON. The search ends after a minute, and says so.`,
 	flags.StringVar(&f.operation, "operation", "", "requests of this operation, such as sms_send")
 	flags.BoolVar(&f.Failed, "failed", false, "requests with an HTTP status of 400 or more")
 	flags.IntVar(&f.status, "status", 0, "requests with this HTTP status, such as 502")
-	flags.StringVar(&f.reason, "reason", "", "requests with this code or reason of their error, such as vendor_unreachable")
+	flags.StringVar(&f.reason, "reason", "",
+		"requests with this code or reason of their error, such as vendor_unreachable")
 	flags.DurationVar(&f.Last, "last", 24*time.Hour, "age of the oldest line")
 	flags.IntVar(&f.Lines, "lines", 100, "the largest number of lines; the newest ones are shown")
 	return cmd
@@ -63,12 +64,14 @@ func (f *Filter) parse(args []string) error {
 	if len(args) > 0 {
 		id, err := uuid.Parse(args[0])
 		if err != nil {
-			return app.Usagef("REQUEST_ID is the request_id of a response, such as 9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11, not %q", args[0])
+			return app.Usagef("REQUEST_ID is the request_id of a response, such as 9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11, not %q",
+				args[0])
 		}
 		f.id = id.String()
 	}
 	if f.Last <= 0 || f.Lines <= 0 || !plain.MatchString(f.Project+f.operation+f.reason) {
-		return app.Usagef("--last is a time above 0, such as 72h, --lines is 1 or more, and the other flags have letters, digits, - and _")
+		return app.Usagef("--last is a time above 0, such as 72h, --lines is 1 or more, and the other flags have letters, " +
+			"digits, - and _")
 	}
 	return nil
 }
@@ -110,7 +113,8 @@ func (f *Filter) print(s *app.Stack, found []Line) error {
 			tables[i].Rows = append(tables[i].Rows, []string{name, l.Field(name)})
 		}
 		row := []string{s.Time(l.At), l.Field("operation"), l.Field("status"), l.Reason()}
-		all.Rows = append(all.Rows, append(row, l.Field("vendor"), l.Field("environment"), l.Field("request_id"), l.Field("error")))
+		all.Rows = append(all.Rows, append(row, l.Field("vendor"), l.Field("environment"),
+			l.Field("request_id"), l.Field("error")))
 	}
 	if f.id == "" || s.CSV() {
 		tables = []app.Table{all}
@@ -127,8 +131,8 @@ type Failure struct {
 	Last      time.Time `json:"last"`
 }
 
-// Failures returns the failures of a project in the last hour, the newest first, and their table. Failures notes where it
-// cannot read the logs, or not all of them.
+// Failures returns the failures of a project in the last hour, the newest first, and their table. Failures notes where
+// it cannot read the logs, or not all of them.
 func Failures(ctx context.Context, s *app.Stack, projectID string) ([]Failure, app.Table) {
 	f := &Filter{Project: projectID, Failed: true, Last: time.Hour, Lines: 1000, Time: 10 * time.Second}
 	found, missing, err := f.Search(ctx, s)
@@ -149,7 +153,8 @@ func Failures(ctx context.Context, s *app.Stack, projectID string) ([]Failure, a
 		}
 		failures[i].Requests++
 	}
-	t := app.Table{Header: []string{"FAILED IN THE LAST HOUR", "STATUS", "REASON", "REQUESTS", "LAST"}, Empty: "No failures in the last hour."}
+	t := app.Table{Header: []string{"FAILED IN THE LAST HOUR", "STATUS", "REASON", "REQUESTS", "LAST"},
+		Empty: "No failures in the last hour."}
 	_, t.Rows = app.List(failures, func(f Failure) (Failure, []string) {
 		return f, []string{f.Operation, strconv.Itoa(f.Status), f.Reason, s.Number(int64(f.Requests)), s.Time(f.Last)}
 	})

@@ -81,10 +81,12 @@ func (f *Filter) read(function string, text []byte) (l Line, selected bool) {
 		}
 	}
 	status, _ := strconv.Atoi(l.Field("status"))
-	return l, (!f.Failed || status >= 400) && (f.reason == "" || f.reason == l.Field("reason") || f.reason == l.Field("code"))
+	return l, (!f.Failed || status >= 400) &&
+		(f.reason == "" || f.reason == l.Field("reason") || f.reason == l.Field("code"))
 }
 
-// Search returns the newest lines that the filter selects, oldest first, and a sentence for people where lines are missing.
+// Search returns the newest lines that the filter selects, oldest first, and a sentence for people where lines are
+// missing.
 func (f *Filter) Search(ctx context.Context, s *app.Stack) (found []Line, missing string, err error) {
 	limited, cancel := context.WithTimeout(ctx, f.Time)
 	defer cancel()
@@ -93,12 +95,16 @@ func (f *Filter) Search(ctx context.Context, s *app.Stack) (found []Line, missin
 		search = f.local
 	}
 	found, err = search(limited, s)
-	slices.SortStableFunc(found, func(a, b Line) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Function, b.Function)) })
+	slices.SortStableFunc(found, func(a,
+		b Line) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Function, b.Function))
+	})
 	if n := len(found) - f.Lines; n > 0 {
 		found, missing = found[n:], fmt.Sprintf("These are the newest %d lines of more: --lines shows more of them.", f.Lines)
 	}
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		return found, "The search ended after " + f.Time.String() + ", and lines are missing: a shorter --last takes less time.", nil
+		return found, "The search ended after " + f.Time.String() +
+			", and lines are missing: a shorter --last takes less time.", nil
 	}
 	return found, missing, err
 }
@@ -124,15 +130,16 @@ func (f *Filter) local(_ context.Context, s *app.Stack) (found []Line, err error
 	return found, nil
 }
 
-// firstSpan is the time that the first search of a log group covers. Each further search goes back twice as far until there
-// are enough lines, because a search returns the oldest lines first.
+// firstSpan is the time that the first search of a log group covers. Each further search goes back twice as far until
+// there are enough lines, because a search returns the oldest lines first.
 const firstSpan = 10 * time.Minute
 
 // cloud searches the log group of each function of the stack. With an error cloud returns the lines that it has found.
 func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err error) {
 	logs := cloudwatchlogs.NewFromConfig(s.AWS)
 	prefix := "/aws/lambda/" + s.StackName() + "-"
-	pages := cloudwatchlogs.NewDescribeLogGroupsPaginator(logs, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &prefix})
+	pages := cloudwatchlogs.NewDescribeLogGroupsPaginator(logs,
+		&cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &prefix})
 	var names []string
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -165,7 +172,8 @@ func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err err
 	return found, err
 }
 
-// search returns the newest lines of a log group from one time up to and without another, one more than the filter's number.
+// search returns the newest lines of a log group from one time up to and without another, one more than the filter's
+// number.
 func (f *Filter) search(
 	ctx context.Context, logs *cloudwatchlogs.Client, name, function string, begin, end time.Time,
 ) (lines []Line, err error) {

@@ -147,7 +147,8 @@ func (f *flight) checkParameters(p parameters) {
 			continue
 		}
 		if problem := d.problem(p.set[name]); problem != "" {
-			f.Add(app.Broken, "parameter", name, fmt.Sprintf("it is %q, and has to be %s", p.set[name], problem), "Correct it in "+p.from+".")
+			f.Add(app.Broken, "parameter", name, fmt.Sprintf("it is %q, and has to be %s", p.set[name], problem),
+				"Correct it in "+p.from+".")
 		}
 	}
 	f.combinations(p)
@@ -184,8 +185,8 @@ func (f *flight) environments(p parameters) {
 
 var placeholder = regexp.MustCompile(`\$\{([A-Za-z0-9]+)\}`)
 
-// resolve returns the value of a variable: a text, a reference to a parameter, or a text with such references, in the short
-// or, in a packaged template, in the long form. The names to which the variable refers are added to used.
+// resolve returns the value of a variable: a text, a reference to a parameter, or a text with such references, in the
+// short or, in a packaged template, in the long form. The names to which the variable refers are added to used.
 func (p parameters) resolve(n *yaml.Node, used map[string]bool) string {
 	tag := strings.TrimPrefix(n.Tag, "!")
 	if n.Kind == yaml.MappingNode && len(n.Content) == 2 {
@@ -235,7 +236,8 @@ func (d definition) problem(value string) string {
 // combinations checks what one parameter needs of another. The template's Rules refuse these and two web ACLs as well.
 func (f *flight) combinations(p parameters) {
 	for _, c := range []struct{ name, needs string }{
-		{"DomainName", "CertificateArn"}, {"CertificateArn", "DomainName"}, {"HostedZoneId", "DomainName"}, {"MonthlyBudgetUsd", "AlarmTopicArn"},
+		{"DomainName", "CertificateArn"}, {"CertificateArn", "DomainName"}, {"HostedZoneId",
+			"DomainName"}, {"MonthlyBudgetUsd", "AlarmTopicArn"},
 	} {
 		lacks := p.value(c.name) != "" && p.value(c.needs) == ""
 		f.AddIf(lacks, app.Broken, "parameters", c.name, "it needs "+c.needs, "Set both, or neither.")
@@ -243,10 +245,13 @@ func (f *flight) combinations(p parameters) {
 	address := p.number("AddressRequestsPer5Minutes")
 	switch {
 	case address > 0 && p.value("WebAclArn") != "":
-		f.Add(app.Broken, "parameters", "WebAclArn", "an API has one web ACL, and AddressRequestsPer5Minutes creates another", "Set one of both.")
+		f.Add(app.Broken, "parameters", "WebAclArn",
+			"an API has one web ACL, and AddressRequestsPer5Minutes creates another", "Set one of both.")
 	case address > 0 && address < 10:
-		f.Add(app.Broken, "parameter", "AddressRequestsPer5Minutes", "AWS WAF takes no limit below 10", "Set 10 or more, or 0 for no web ACL.")
+		f.Add(app.Broken, "parameter", "AddressRequestsPer5Minutes", "AWS WAF takes no limit below 10",
+			"Set 10 or more, or 0 for no web ACL.")
 	}
-	f.AddIf(p.value("AlarmTopicArn") == "", app.Warning, "parameter", "AlarmTopicArn", "without a topic the alarms notify no one",
+	f.AddIf(p.value("AlarmTopicArn") == "", app.Warning, "parameter", "AlarmTopicArn",
+		"without a topic the alarms notify no one",
 		"Set the ARN of an SNS topic that your team reads.")
 }

@@ -125,7 +125,8 @@ const (
 )
 
 // within runs one call with a time limit. The error of a call that the limit ends names who has not responded.
-func within[T any](ctx context.Context, limit time.Duration, who string, call func(context.Context) (T, error)) (T, error) {
+func within[T any](ctx context.Context, limit time.Duration, who string,
+	call func(context.Context) (T, error)) (T, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	out, err := call(limited)
@@ -181,7 +182,8 @@ func (o *options) tools(ctx context.Context) (wait func() []app.Finding) {
 		var f app.Findings
 		windows := runtime.GOOS == "windows" && !o.released
 		f.AddIf(!windows, app.OK, "system", runtime.GOOS, "", "")
-		f.AddIf(windows, app.Broken, "system", runtime.GOOS, "the build needs make and bash with Linux paths", "Build inside WSL, or deploy a released package.")
+		f.AddIf(windows, app.Broken, "system", runtime.GOOS, "the build needs make and bash with Linux paths",
+			"Build inside WSL, or deploy a released package.")
 		running.Wait()
 		for _, tool := range found {
 			f.Found = append(f.Found, tool.Found...)
@@ -205,18 +207,20 @@ func (f *flight) account(ctx context.Context, p parameters) {
 
 // regions checks that what parameters name by ARN is in the stack's region.
 func (f *flight) regions(p parameters, region string) {
-	for _, name := range []string{"AlarmTopicArn", "CertificateArn", "KmsKeyArn", "PreviousKmsKeyArn", "MmdbLayerArn", "WebAclArn"} {
+	for _, name := range []string{"AlarmTopicArn", "CertificateArn", "KmsKeyArn", "PreviousKmsKeyArn",
+		"MmdbLayerArn", "WebAclArn"} {
 		parts := strings.SplitN(p.value(name), ":", 5)
 		if len(parts) == 5 && parts[3] != region {
-			f.Add(app.Broken, "parameter", name, "it is in the region "+parts[3]+", the stack in "+region, "Name one of the stack's region, or give --region.")
+			f.Add(app.Broken, "parameter", name, "it is in the region "+parts[3]+", the stack in "+region,
+				"Name one of the stack's region, or give --region.")
 		}
 	}
 }
 
 const creationFailed = "its creation or deletion failed, and no deployment can continue it"
 
-// stackStates are the states of a stack that need something before or in place of a deployment. Advice that begins with a
-// hyphen is a command of aws cloudformation for the stack.
+// stackStates are the states of a stack that need something before or in place of a deployment. Advice that begins with
+// a hyphen is a command of aws cloudformation for the stack.
 var stackStates = map[types.StackStatus]struct {
 	severity       app.Severity
 	detail, advice string
@@ -230,9 +234,12 @@ var stackStates = map[types.StackStatus]struct {
 	types.StackStatusRollbackFailed:         {app.Broken, creationFailed, "-delete-stack"},
 	types.StackStatusCreateFailed:           {app.Broken, creationFailed, "-delete-stack"},
 	types.StackStatusDeleteFailed:           {app.Broken, creationFailed, "-delete-stack"},
-	types.StackStatusUpdateFailed:           {app.Broken, "an update stopped halfway without a rollback", "-rollback-stack"},
-	types.StackStatusUpdateRollbackFailed:   {app.Broken, "the rollback of an update stopped halfway", "-continue-update-rollback"},
-	types.StackStatusImportRollbackFailed:   {app.Broken, "an import of resources stopped halfway", "-describe-stack-events"},
+	types.StackStatusUpdateFailed: {app.Broken,
+		"an update stopped halfway without a rollback", "-rollback-stack"},
+	types.StackStatusUpdateRollbackFailed: {app.Broken, "the rollback of an update stopped halfway",
+		"-continue-update-rollback"},
+	types.StackStatusImportRollbackFailed: {app.Broken, "an import of resources stopped halfway",
+		"-describe-stack-events"},
 	// A change set may wait for a person, or CloudFormation has refused the change set. SAM begins the creation again.
 	types.StackStatusReviewInProgress: {
 		app.Warning, "the change set of its creation was not executed: its events have the reason", "-describe-events",
@@ -279,7 +286,8 @@ func (f *flight) leftovers(ctx context.Context, p parameters) {
 		if f.Failed("table", name, err) {
 			return
 		}
-		f.Add(app.Broken, "table", name, "a former stack left it, and CloudFormation would refuse the change set (ResourceExistenceCheck)",
+		f.Add(app.Broken, "table", name,
+			"a former stack left it, and CloudFormation would refuse the change set (ResourceExistenceCheck)",
 			"Deploy with the tables, or delete them: docs/uninstall.md, Deploy again.")
 	}
 }
@@ -291,10 +299,12 @@ func (f *flight) isolation(stack *app.CloudStack, p parameters) {
 	before, after, costs := p.defined[name].Default, p.set[name], []string(nil)
 	if stack != nil {
 		before = cmp.Or(stack.Parameters[name], before)
-		costs = append(costs, "it changes from "+before+" to "+after+", and a new renderer gets all documents without a canary")
+		costs = append(costs, "it changes from "+before+" to "+after+
+			", and a new renderer gets all documents without a canary")
 	}
 	if after == "project" {
-		costs = append(costs, "execution environments of one project each mean more cold starts, a fee for each, and no provisioned concurrency")
+		costs = append(costs, "execution environments of one project each mean more cold starts, a fee for each, and no "+
+			"provisioned concurrency")
 	}
 	f.AddIf(after != "" && after != before, app.Warning, "parameter", name, strings.Join(costs, "; "),
 		"Read docs/upgrade.md, Change PdfIsolation.")
@@ -322,16 +332,22 @@ func (f *flight) lambda(ctx context.Context, p parameters) {
 			fmt.Sprintf("%d of %d MiB are used: each deployment adds versions, and nothing deletes them", used, most),
 			`Delete old versions: docs/upgrade.md, Old versions. Or ask for more, "Function and layer storage" (L-2ACBD22F).`)
 	}
-	limit, free := int(settings.AccountLimit.ConcurrentExecutions), int(aws.ToInt32(settings.AccountLimit.UnreservedConcurrentExecutions))
+	limit, free := int(settings.AccountLimit.ConcurrentExecutions),
+		int(aws.ToInt32(settings.AccountLimit.UnreservedConcurrentExecutions))
 	pdf, rate := int(p.number("PdfConcurrency")), int(p.number("ApiRequestsPerSecond"))
 	switch {
 	case limit < concurrencyLeast:
-		f.Add(app.Broken, "quota", "Lambda", fmt.Sprintf("the account runs %d functions at once: a few slow requests stop the whole API", limit), askConcurrency)
+		f.Add(app.Broken, "quota", "Lambda",
+			fmt.Sprintf("the account runs %d functions at once: a few slow requests stop the whole API", limit), askConcurrency)
 	case pdf > 0 && free-pdf < unreservedLeast:
-		f.Add(app.Broken, "quota", "Lambda", fmt.Sprintf("PdfConcurrency=%d leaves less than %d of %d for all other functions, which Lambda refuses", pdf, unreservedLeast, free),
+		f.Add(app.Broken, "quota", "Lambda",
+			fmt.Sprintf("PdfConcurrency=%d leaves less than %d of %d for all other functions, which Lambda refuses", pdf,
+				unreservedLeast, free),
 			"Lower it, or set 0. "+askConcurrency)
 	case limit < rate:
-		f.Add(app.Warning, "quota", "Lambda", fmt.Sprintf("the account runs %d functions at once, and ApiRequestsPerSecond lets %d requests a second in per route", limit, rate),
+		f.Add(app.Warning, "quota", "Lambda",
+			fmt.Sprintf("the account runs %d functions at once, and ApiRequestsPerSecond lets %d requests a second in per route",
+				limit, rate),
 			"Lower ApiRequestsPerSecond, or ask for more: "+askConcurrency)
 	default:
 		f.Add(app.OK, "quota", "Lambda", fmt.Sprintf("%d functions at once", limit), "")
@@ -346,13 +362,16 @@ func (f *flight) gateway(ctx context.Context, p parameters) {
 	if f.Failed("quota", "API Gateway", err) {
 		return
 	}
-	f.AddIf(p.value("AccessLogs") == "on" && aws.ToString(account.CloudwatchRoleArn) == "", app.Broken, "account", "API Gateway",
-		"AccessLogs needs the account's log role, and there is none", "Create it once for the account and region: docs/deploy.md, Access logs.")
+	f.AddIf(p.value("AccessLogs") == "on" &&
+		aws.ToString(account.CloudwatchRoleArn) == "", app.Broken, "account", "API Gateway",
+		"AccessLogs needs the account's log role, and there is none", "Create it once for the account and region: "+
+			"docs/deploy.md, Access logs.")
 	throttle := cmp.Or(account.ThrottleSettings, &gatewaytypes.ThrottleSettings{})
 	rate, burst := p.number("ApiRequestsPerSecond"), p.number("ApiBurst")
 	if throttle.RateLimit > 0 && (rate > throttle.RateLimit || burst > float64(throttle.BurstLimit)) {
 		f.Add(app.Warning, "quota", "API Gateway",
-			fmt.Sprintf("the account takes %.0f requests a second and %d at once over all its APIs, less than ApiRequestsPerSecond or ApiBurst", throttle.RateLimit, throttle.BurstLimit),
+			fmt.Sprintf("the account takes %.0f requests a second and %d at once over all its APIs, less than "+
+				"ApiRequestsPerSecond or ApiBurst", throttle.RateLimit, throttle.BurstLimit),
 			`Lower them, or ask for more under Service Quotas, Amazon API Gateway, "Throttle rate" (L-8A5B8E43).`)
 		return
 	}

@@ -24,10 +24,11 @@ func (silent) Do(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// TestSilentEndpoint: the whole run ends within 20 s, also where the programs, the source of credentials and each call to AWS
-// take their time, and what never responds is in a sentence.
+// TestSilentEndpoint: the whole run ends within 20 s, also where the programs, the source of credentials and each call
+// to AWS take their time, and what never responds is in a sentence.
 func TestSilentEndpoint(t *testing.T) {
-	cfg := aws.Config{Region: "eu-west-1", HTTPClient: silent{}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}
+	cfg := aws.Config{Region: "eu-west-1", HTTPClient: silent{},
+		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}
 	hangs := func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
 	knows := func(context.Context) (string, error) { return "me", nil }
 	for want, c := range map[string]struct {
@@ -47,18 +48,20 @@ func TestSilentEndpoint(t *testing.T) {
 				case <-ctx.Done():
 					return nil, ctx.Err()
 				case <-time.After(c.opens):
-					return &app.Stack{App: o.App, AWS: cfg, DB: dynamodb.NewFromConfig(cfg), Actor: func(ctx context.Context) (string, error) {
-						if waited := time.Since(began); waited != c.opens {
-							t.Errorf("the calls to AWS began after %s, want %s", waited, c.opens)
-						}
-						return c.actor(ctx)
-					}}, nil
+					return &app.Stack{App: o.App, AWS: cfg, DB: dynamodb.NewFromConfig(cfg),
+						Actor: func(ctx context.Context) (string, error) {
+							if waited := time.Since(began); waited != c.opens {
+								t.Errorf("the calls to AWS began after %s, want %s", waited, c.opens)
+							}
+							return c.actor(ctx)
+						}}, nil
 				}
 			}
 			f, _, err := o.check(t.Context())
 			var silent []string
 			for _, found := range f.Found {
-				if service, ok := strings.CutSuffix(found.Detail, " did not respond in time"); ok && found.Check != "tool" && found.Advice != "" {
+				if service, ok := strings.CutSuffix(found.Detail, " did not respond in time"); ok && found.Check != "tool" &&
+					found.Advice != "" {
 					silent = append(silent, service)
 				}
 			}

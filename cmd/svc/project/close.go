@@ -66,8 +66,10 @@ then finishes what an interruption left.`,
 		default:
 			m.Credits = wallet.Balance
 		}
-		err = s.Confirm(ctx, yes, fmt.Sprintf("Close %s on stage %s? Its requests will be refused, its secrets and settings deleted.", rec.ID, s.Stage),
-			fmt.Sprintf("revoke %s, deactivate %s and delete their settings", app.Count(len(rec.Credentials), "credential", "credentials"),
+		err = s.Confirm(ctx, yes, fmt.Sprintf("Close %s on stage %s? Its requests will be refused, its secrets and "+
+			"settings deleted.", rec.ID, s.Stage),
+			fmt.Sprintf("revoke %s, deactivate %s and delete their settings",
+				app.Count(len(rec.Credentials), "credential", "credentials"),
 				app.Count(len(rec.Integrations), "integration", "integrations")),
 			strings.TrimSuffix(fmt.Sprintf("take %s by an adjustment: %s", app.Credits(m.Credits), m.Reason), ": "),
 			fmt.Sprintf("delete the secrets svc/%s/*/%s/*, and its own e-mail domains", s.Stage, rec.ID))
@@ -89,8 +91,8 @@ then finishes what an interruption left.`,
 	return cmd
 }
 
-// finishClosing takes the remaining steps of a closing, and prints their results and what the project keeps. The first step
-// ends the access, so that no request reserves credits that the adjustment takes.
+// finishClosing takes the remaining steps of a closing, and prints their results and what the project keeps. The first
+// step ends the access, so that no request reserves credits that the adjustment takes.
 func finishClosing(ctx context.Context, s *app.Stack, m credit.Movement) error {
 	closed, err := s.Projects.Close(ctx, m.Project)
 	if err != nil {
@@ -127,8 +129,10 @@ func finishClosing(ctx context.Context, s *app.Stack, m credit.Movement) error {
 	}
 	until := closed.Closed.Add(project.ReopenFor)
 	return s.PrintRows(map[string]any{
-		"project_id": m.Project, "closed": closed.Closed, "reopen_until": until, "credits": taken, "secrets": secrets, "uncertain": len(uncertain),
-	}, "Project", m.Project, "State", "closed"+soon, "Reopen until", app.Second(until), "Credits taken", app.Credits(taken),
+		"project_id": m.Project, "closed": closed.Closed, "reopen_until": until, "credits": taken, "secrets": secrets,
+		"uncertain": len(uncertain),
+	}, "Project", m.Project, "State", "closed"+soon, "Reopen until", app.Second(until), "Credits taken",
+		app.Credits(taken),
 		"Deleted", cmp.Or(strings.Join(secrets, ", "), "no secret")+"; settings, trial destinations, own domains",
 		"Left", "ID, name, limits, client IDs, wallet and ledger")
 }

@@ -25,7 +25,7 @@ func limits(a *app.App) *cobra.Command {
 	var given limitFlags
 	cmd := &cobra.Command{
 		Use:   "limits PROJECT",
-		Short: "Show, set and remove the limits of a project: requests, messages to one number, a day's credits and SMS units",
+		Short: "Show, set and remove a project's limits: requests, messages to one number, a day's credits and SMS units",
 		Long: `Show, set and remove the limits of a project. A limit that no flag names stays as it is, and
 "none" removes a limit. The requests count in each environment, all else over both of them.
 The windows of --per-recipient divide a day and begin at 00:00 UTC; a day ends at 00:00 UTC.
@@ -140,8 +140,8 @@ func parseRecipients(text string) ([]project.RecipientLimit, error) {
 	return all, nil
 }
 
-// showLimits prints the limits of a project, and what the daily limits have counted since 00:00 UTC. A limit that is not
-// set counts nothing.
+// showLimits prints the limits of a project, and what the daily limits have counted since 00:00 UTC. A limit that is
+// not set counts nothing.
 func showLimits(ctx context.Context, s *app.Stack, rec *project.Record) (err error) {
 	counters, now := ratelimit.New(s.DB, s.Table("transient")), time.Now()
 	view := struct {
@@ -159,7 +159,8 @@ func showLimits(ctx context.Context, s *app.Stack, rec *project.Record) (err err
 		return err
 	}
 	today := fmt.Sprintf("%s credits, %s SMS units counted", credit.Grouped(view.Credits), credit.Grouped(view.Units))
-	return s.Print(view, app.Table{Rows: slices.Concat(app.Rows("Project", rec.ID), view.limitRows(), app.Rows("Today", today))})
+	return s.Print(view, app.Table{Rows: slices.Concat(app.Rows("Project", rec.ID), view.limitRows(),
+		app.Rows("Today", today))})
 }
 
 // limitRows are the limits in force.

@@ -25,10 +25,12 @@ func Command(a *app.App) *cobra.Command {
 		create(a),
 		a.Command(&cobra.Command{Use: "list", Short: "List all projects"}, nil, list),
 		a.ProjectCommand(&cobra.Command{
-			Use: "show PROJECT", Short: "Show a project with its balance, credentials, integrations and failures of the last hour",
+			Use: "show PROJECT", Short: "Show a project with its balance, credentials, integrations and failures of the last " +
+				"hour",
 			Example: "  svc project show acme",
 		}, nil, show),
-		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume", "End the pause of a project", false),
+		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume",
+			"End the pause of a project", false),
 		limits(a), trial(a), export(a), importFile(a), closeProject(a), reopen(a))
 }
 
@@ -50,8 +52,9 @@ func settingsOf(p project.Project) Settings {
 	return Settings{
 		ID: p.ID, Name: p.Name, Paused: p.Paused,
 		LimitRequests: p.Limit.Requests, LimitSeconds: int(p.Limit.Window / time.Second),
-		PerRecipient: recipientTexts(p.Limits.Recipients), DailyCredits: p.Limits.DailyCredits, DailyUnits: p.Limits.DailyUnits,
-		Trial: p.Trial, TrialDestinations: append([]string{}, p.TrialDestinations...),
+		PerRecipient: recipientTexts(p.Limits.Recipients), DailyCredits: p.Limits.DailyCredits,
+		DailyUnits: p.Limits.DailyUnits,
+		Trial:      p.Trial, TrialDestinations: append([]string{}, p.TrialDestinations...),
 	}
 }
 
@@ -136,10 +139,11 @@ func show(ctx context.Context, s *app.Stack, rec *project.Record) error {
 }
 
 func pause(a *app.App, name, short string, paused bool) *cobra.Command {
-	return a.ProjectCommand(&cobra.Command{Use: name + " PROJECT", Short: short}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { p.Paused = paused })
-		return printChange(s, p, err, "State", func(v View) string { return v.state() + soon })
-	})
+	return a.ProjectCommand(&cobra.Command{Use: name + " PROJECT", Short: short}, nil,
+		func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+			p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { p.Paused = paused })
+			return printChange(s, p, err, "State", func(v View) string { return v.state() + soon })
+		})
 }
 
 // soon says when functions know of a change.
@@ -174,7 +178,8 @@ func trial(a *app.App) *cobra.Command {
 		p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { p.Trial, p.TrialDestinations = on, allow })
 		return printChange(s, p, err, "Trial", func(v View) string { return v.trial() + soon })
 	})
-	cmd.Flags().StringArrayVar(&allow, "allow", nil, "a destination that the trial allows (repeat for more); replaces earlier destinations")
+	cmd.Flags().StringArrayVar(&allow, "allow", nil,
+		"a destination that the trial allows (repeat for more); replaces earlier destinations")
 	return cmd
 }
 
@@ -194,7 +199,8 @@ lacks, and the command that sets them; docs/limits-and-429.md says what each lim
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&p.ID, "id", "", "project ID, 3 to 32 of a-z, 0-9 and - (default: a random one)")
-	flags.StringVar(&like, "like", "", "the project whose limits, trial and integrations the new project gets; other flags come first")
+	flags.StringVar(&like, "like", "",
+		"the project whose limits, trial and integrations the new project gets; other flags come first")
 	flags.BoolVar(&p.Trial, "trial", false, "send SMS to the allowed destinations only")
 	flags.StringArrayVar(&p.TrialDestinations, "allow", nil, "a destination that the trial allows (repeat for more)")
 	given.add(flags, 600)
@@ -227,9 +233,10 @@ lacks, and the command that sets them; docs/limits-and-429.md says what each lim
 }
 
 // createProject creates a project with its integrations, all or nothing, then its empty wallet and its judgements about
-// domains, and prints the project. Secrets, credentials and credits are not copied: an integration without a stored secret is
-// inactive until "svc integration set" stores the secret.
-func createProject(ctx context.Context, s *app.Stack, p project.Project, all []project.Integration, judged burner.Domains) error {
+// domains, and prints the project. Secrets, credentials and credits are not copied: an integration without a stored
+// secret is inactive until "svc integration set" stores the secret.
+func createProject(ctx context.Context, s *app.Stack, p project.Project, all []project.Integration,
+	judged burner.Domains) error {
 	p.ID = cmp.Or(p.ID, project.NewID())
 	for n := range all {
 		i := &all[n]

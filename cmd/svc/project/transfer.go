@@ -40,7 +40,8 @@ func export(a *app.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.PrintJSON(transfer{transferFormat, settingsOf(rec.Project), append([]project.Integration{}, rec.Integrations...), judged})
+		return s.PrintJSON(transfer{transferFormat, settingsOf(rec.Project),
+			append([]project.Integration{}, rec.Integrations...), judged})
 	})
 }
 

@@ -70,7 +70,8 @@ var outcomes = map[bool]string{true: "was on", false: "switched on"}
 // protect switches on each protection that is off, and notes the outcome for recovery.
 func (p *protected) protect(ctx context.Context, s *app.Stack) error {
 	if p.Protection != outcomes[true] {
-		_, err := s.DB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &p.Table, DeletionProtectionEnabled: aws.Bool(true)})
+		_, err := s.DB.UpdateTable(ctx,
+			&dynamodb.UpdateTableInput{TableName: &p.Table, DeletionProtectionEnabled: aws.Bool(true)})
 		if err != nil {
 			return err
 		}
@@ -88,17 +89,21 @@ const (
 	longestWait              = 30 * time.Minute
 )
 
-// recover switches recovery on. DynamoDB answers ContinuousBackupsUnavailableException while it prepares the backups of a
-// new or restored table ("UpdateContinuousBackups", Amazon DynamoDB API reference).
+// recover switches recovery on. DynamoDB answers ContinuousBackupsUnavailableException while it prepares the backups of
+// a new or restored table ("UpdateContinuousBackups", Amazon DynamoDB API reference).
 func (p *protected) recover(ctx context.Context, s *app.Stack) error {
 	for pause, waited := firstPause, time.Duration(0); ; pause = min(2*pause, longestPause) {
 		_, err := s.DB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
-			TableName: &p.Table, PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+			TableName: &p.Table,
+			PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{
+				PointInTimeRecoveryEnabled: aws.Bool(true),
+			},
 		})
 		if _, early := errors.AsType[*types.ContinuousBackupsUnavailableException](err); !early || waited >= longestWait {
 			return err
 		}
-		s.Note("%s: DynamoDB prepares the table's backups (ContinuousBackupsUnavailableException); the next attempt is in %s.", p.Table, pause)
+		s.Note("%s: DynamoDB prepares the table's backups (ContinuousBackupsUnavailableException); the next attempt "+
+			"is in %s.", p.Table, pause)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

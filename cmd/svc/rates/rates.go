@@ -62,7 +62,8 @@ func viewPair(set *rates.Set, base, target string, now time.Time) (pairView, boo
 	case base == plain:
 		v.Made = "a currency to itself"
 	case base != set.Base:
-		v.Made = fmt.Sprintf("%s %s divided by %s %s, each for 1 %s", set.Rates[plain], plain, set.Rates[base], base, set.Base)
+		v.Made = fmt.Sprintf("%s %s divided by %s %s, each for 1 %s", set.Rates[plain], plain,
+			set.Rates[base], base, set.Base)
 	}
 	if plain != target && pair.Source != rates.BankSource {
 		v.Made += "; the central bank has no usable value"
@@ -107,7 +108,8 @@ func bankTable(bank rates.Bank, now time.Time) app.Table {
 		}
 		slices.Sort(usable)
 		t.Rows = append(t.Rows, []string{
-			base, r.Buy.Rate.String(), r.Sell.Rate.String(), string(r.Buy.Date), r.Central.Rate.String(), string(r.Central.Date), strings.Join(usable, " "),
+			base, r.Buy.Rate.String(), r.Sell.Rate.String(), string(r.Buy.Date), r.Central.Rate.String(), string(r.Central.Date),
+			strings.Join(usable, " "),
 		})
 	}
 	return t

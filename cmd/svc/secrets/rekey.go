@@ -121,7 +121,8 @@ func encrypt(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key
 	case s.DryRun:
 		return "it would be encrypted again", nil
 	}
-	value, err := s.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: entry.ARN, VersionId: current.VersionId})
+	value, err := s.Vault.GetSecretValue(ctx,
+		&secretsmanager.GetSecretValueInput{SecretId: entry.ARN, VersionId: current.VersionId})
 	if err == nil {
 		_, err = s.Vault.UpdateSecret(ctx, &secretsmanager.UpdateSecretInput{
 			SecretId: entry.ARN, KmsKeyId: &key, SecretString: value.SecretString, ClientRequestToken: &token,

@@ -21,7 +21,8 @@ import (
 // Command returns "svc sms".
 func Command(a *app.App) *cobra.Command {
 	return app.Group("sms", "Resolve SMS with an uncertain outcome, test integrations",
-		app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until the vendor or an operator resolves them", list(a), resolve(a)),
+		app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until the vendor or an operator "+
+			"resolves them", list(a), resolve(a)),
 		test(a))
 }
 
@@ -60,15 +61,17 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 			}
 		}
 		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST", "RESOLUTION"}
-		return app.PrintList(s.App, app.Table{Header: header, Empty: "No SMS is uncertain."}, all, func(v Uncertain) (Uncertain, []string) {
-			resolution := ""
-			if v.Resolution.Verdict != "" {
-				resolution = command.Note(v.Entry)
-			}
-			return v, []string{
-				v.ProjectID, string(v.Key), s.Time(v.Key.Time()), s.Number(v.Credits), app.Dollars(v.Credits), v.Environment, v.Vendor, v.RequestID, resolution,
-			}
-		})
+		return app.PrintList(s.App, app.Table{Header: header, Empty: "No SMS is uncertain."}, all,
+			func(v Uncertain) (Uncertain, []string) {
+				resolution := ""
+				if v.Resolution.Verdict != "" {
+					resolution = command.Note(v.Entry)
+				}
+				return v, []string{
+					v.ProjectID, string(v.Key), s.Time(v.Key.Time()), s.Number(v.Credits), app.Dollars(v.Credits), v.Environment,
+					v.Vendor, v.RequestID, resolution,
+				}
+			})
 	})
 	cmd.Flags().BoolVar(&resolved, "all", false, "also those that are resolved")
 	return cmd
@@ -114,7 +117,8 @@ is lost, repeat the command: it counts once. A resolution is final.`,
 		r := entry.Resolution
 		return s.PrintRows(map[string]any{
 			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": r, "balance": balance,
-		}, "Project", rec.ID, "SMS", string(entry.Key), "Credits", app.Credits(entry.Credits), "Resolution", string(r.Verdict),
+		}, "Project", rec.ID, "SMS", string(entry.Key), "Credits", app.Credits(entry.Credits), "Resolution",
+			string(r.Verdict),
 			"Reason", r.Reason, "By", r.Actor, "Balance", app.Credits(balance))
 	})
 	cmd.Flags().BoolVar(&confirm, "confirm", false, "the SMS was sent: the charge stays")
@@ -192,7 +196,8 @@ right "svc integration check" checks.`,
 			return err
 		}
 		vendor := vendors.NewTable(s.AWS).Find(name)
-		s.Note("From     %s (%s) through %s, sender %s", rec.ID, i.Environment, vendor.Title, app.Cell(account.Settings["sender_id"]))
+		s.Note("From     %s (%s) through %s, sender %s", rec.ID, i.Environment, vendor.Title,
+			app.Cell(account.Settings["sender_id"]))
 		if account.Endpoint != "" {
 			s.Note("Endpoint %s", account.Endpoint)
 		}
@@ -204,7 +209,8 @@ right "svc integration check" checks.`,
 			if signer, err = s.Actor(ctx); err != nil {
 				return err
 			}
-			s.Note("Signed   by %s, your own AWS identity, and not by the role of the function: svc integration check checks that", signer)
+			s.Note("Signed   by %s, your own AWS identity, and not by the role of the function: svc integration check checks "+
+				"that", signer)
 		}
 		if err := s.Confirm(ctx, yes, "Send it?"); err != nil {
 			return err

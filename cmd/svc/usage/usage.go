@@ -77,7 +77,8 @@ them in the logs.`,
 // report prints the usage of one project after another, and names entries that cannot be read, which then are an error.
 func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) error {
 	total, unreadable, step, list := Sums{}, 0, s.Progress("reading entry", 0), &list{Stack: s, before: "{\n  \"rows\": ["}
-	list.table = app.Table{Header: []string{"PROJECT", "DAY", "OPERATION", "REQUESTS", "UNITS", "CREDITS", "REFUNDS", "USD"}, Empty: "No usage."}
+	list.table = app.Table{Header: []string{"PROJECT", "DAY", "OPERATION", "REQUESTS", "UNITS", "CREDITS", "REFUNDS",
+		"USD"}, Empty: "No usage."}
 	longest := slices.MaxFunc(append(slices.Clip(ids), "PROJECT"), func(a, b string) int { return len(a) - len(b) })
 	list.widths = []int{len(longest), 10, 19, 9, 9, 14, 13, 0}
 	read := credit.Reading{}
@@ -99,7 +100,8 @@ func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) erro
 		if err != nil {
 			return err
 		}
-		for _, at := range slices.SortedFunc(maps.Keys(rows), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		for _, at := range slices.SortedFunc(maps.Keys(rows),
+			func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 			if err := list.print(Row{id, at[0], at[1], rows[at].valued()}); err != nil {
 				return err
 			}
@@ -126,7 +128,8 @@ func (l *list) print(r Row) error {
 		return err
 	}
 	row := []string{
-		r.ProjectID, r.Day, r.Operation, l.Number(r.Requests), l.Number(r.Units), l.Number(r.Credits), l.Number(r.Refunds), r.USD,
+		r.ProjectID, r.Day, r.Operation, l.Number(r.Requests), l.Number(r.Units), l.Number(r.Credits), l.Number(r.Refunds),
+		r.USD,
 	}
 	for i := range row {
 		if !l.CSV() {

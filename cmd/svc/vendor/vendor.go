@@ -46,7 +46,8 @@ func list(a *app.App) *cobra.Command {
 					continue
 				}
 				if len(views) == 0 || o.Kind != views[len(views)-1].Kind {
-					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}})
+					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS",
+						"REQUIRED", "DESCRIPTION"}})
 				}
 				v := View{o.Kind, o.Spec}
 				v.Settings, v.Secrets = append([]upstream.Field{}, o.Settings()...), append([]upstream.Field{}, v.Secrets...)
@@ -162,7 +163,8 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 			t.Tried, err = catalog.TestAccount(ctx, s, account)
 		}
 		if err != nil {
-			return fmt.Errorf("%w: the new key does not work, and the old key stays (--untried skips the test): %w", app.ErrRefused, err)
+			return fmt.Errorf("%w: the new key does not work, and the old key stays (--untried skips the test): %w",
+				app.ErrRefused, err)
 		}
 	}
 	if err := catalog.Put(ctx, s, accounts); err != nil {
@@ -183,9 +185,11 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 }
 
 // integration returns an integration with the account: the project's, or a temporary one for the service's own account.
-func (o *accountOptions) integration(s *app.Stack, rec *project.Record, env project.Environment) (i project.Integration, err error) {
+func (o *accountOptions) integration(s *app.Stack, rec *project.Record,
+	env project.Environment) (i project.Integration, err error) {
 	kind, spec := o.offer.Kind, o.offer.Spec
-	i = project.Integration{Kind: kind, Environment: env, Vendor: spec.Name, Mode: project.Managed, Settings: map[string]string{}}
+	i = project.Integration{Kind: kind, Environment: env, Vendor: spec.Name, Mode: project.Managed,
+		Settings: map[string]string{}}
 	for _, f := range spec.Settings {
 		if f.Name != upstream.EndpointSetting {
 			i.Settings[f.Name] = "any" // the test concerns the account, not the settings

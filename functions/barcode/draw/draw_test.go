@@ -19,8 +19,8 @@ import (
 	"svcapi/functions/barcode/symbology"
 )
 
-// decodePNG reads a picture with the standard library and checks the properties that pixels do not show: a palette of two opaque colours,
-// one bit per pixel.
+// decodePNG reads a picture with the standard library and checks the properties that pixels do not show: a palette of
+// two opaque colours, one bit per pixel.
 func decodePNG(t testing.TB, p *Picture) *image.Paletted {
 	t.Helper()
 	data := p.PNG()
@@ -71,7 +71,8 @@ func decodeSVG(t testing.TB, p *Picture) (svgDocument, []bool) {
 	}
 	if len(doc.Path) != 1 || len(doc.Rect) != 1 || doc.Rendering != "crispEdges" ||
 		doc.Width != p.Width || doc.Height != p.Height || doc.ViewBox != fmt.Sprintf("0 0 %d %d", p.Width, p.Height) {
-		t.Fatalf("%s: %d by %d, view box %s, %d paths, %d rects", p.Title, doc.Width, doc.Height, doc.ViewBox, len(doc.Path), len(doc.Rect))
+		t.Fatalf("%s: %d by %d, view box %s, %d paths, %d rects", p.Title, doc.Width, doc.Height, doc.ViewBox,
+			len(doc.Path), len(doc.Rect))
 	}
 	pixels := make([]bool, p.Width*p.Height)
 	for d := doc.Path[0].D; d != ""; {
@@ -153,7 +154,8 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// docs/decisions/pictures.md#qr-codes: the size is exact, a module has whole pixels, and the remaining pixels widen the margin.
+// docs/decisions/pictures.md#qr-codes: the size is exact, a module has whole pixels, and the remaining pixels widen the
+// margin.
 func TestSquare(t *testing.T) {
 	for _, c := range []struct {
 		bytes, size, margin int
@@ -176,15 +178,18 @@ func TestSquare(t *testing.T) {
 		}
 		side := code.Bounds().Dx()
 		if p.Width != c.size || p.Height != c.size || p.module != c.module || p.left != c.left {
-			t.Errorf("%d modules, margin %d on %d: modules of %d from %d, want %d from %d", side, c.margin, c.size, p.module, p.left, c.module, c.left)
+			t.Errorf("%d modules, margin %d on %d: modules of %d from %d, want %d from %d", side, c.margin, c.size, p.module,
+				p.left, c.module, c.left)
 		}
-		if right := c.size - p.left - side*p.module; p.left < c.margin*p.module || right < c.margin*p.module || right-p.left > 1 {
+		if right := c.size - p.left - side*p.module; p.left < c.margin*p.module || right < c.margin*p.module ||
+			right-p.left > 1 {
 			t.Errorf("margins of %d and %d pixels", p.left, right)
 		}
 		p.Background = Color{250, 240, 230}
 		samePixels(t, p, func(x, y int) bool {
 			x, y = x-p.left, y-p.left
-			return x >= 0 && y >= 0 && x < side*p.module && y < side*p.module && code.At(x/p.module, y/p.module) == color.Color(color.Black)
+			return x >= 0 && y >= 0 && x < side*p.module && y < side*p.module &&
+				code.At(x/p.module, y/p.module) == color.Color(color.Black)
 		})
 	}
 }
@@ -196,7 +201,8 @@ func TestSquareTooSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Square("QR code", code, 184, 4)
-	if want := "177 modules and margins of 4 do not fit 184 pixels; size must be at least 185"; err == nil || err.Error() != want {
+	if want := "177 modules and margins of 4 do not fit 184 pixels; size must be at least 185"; err == nil ||
+		err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if _, err := Square("QR code", code, 185, 4); err != nil {
@@ -204,16 +210,19 @@ func TestSquareTooSmall(t *testing.T) {
 	}
 }
 
-// The physical size of a picture: pixels per metre in the PNG, millimetres in the SVG. Without a resolution there is none.
+// The physical size of a picture: pixels per metre in the PNG, millimetres in the SVG. Without a resolution there is
+// none.
 func TestDPI(t *testing.T) {
 	code, err := qrcode.Encode("x", qrcode.M)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for dpi, want := range map[int][2]string{
-		0:   {"", `width="300" height="300" viewBox="0 0 300 300"`},
-		72:  {"\x00\x00\x00\x09pHYs\x00\x00\x0b\x13\x00\x00\x0b\x13\x01", `width="105.833mm" height="105.833mm" viewBox="0 0 300 300"`},
-		300: {"\x00\x00\x00\x09pHYs\x00\x00\x2e\x23\x00\x00\x2e\x23\x01", `width="25.400mm" height="25.400mm" viewBox="0 0 300 300"`},
+		0: {"", `width="300" height="300" viewBox="0 0 300 300"`},
+		72: {"\x00\x00\x00\x09pHYs\x00\x00\x0b\x13\x00\x00\x0b\x13\x01",
+			`width="105.833mm" height="105.833mm" viewBox="0 0 300 300"`},
+		300: {"\x00\x00\x00\x09pHYs\x00\x00\x2e\x23\x00\x00\x2e\x23\x01",
+			`width="25.400mm" height="25.400mm" viewBox="0 0 300 300"`},
 	} {
 		p, err := Square("QR code", code, 300, 4)
 		if err != nil {
@@ -221,7 +230,8 @@ func TestDPI(t *testing.T) {
 		}
 		p.DPI = dpi
 		decodePNG(t, p)
-		if data := string(p.PNG()); !strings.Contains(data, want[0]) || strings.Contains(data, "pHYs") != (dpi > 0) || !strings.Contains(string(p.SVG()), want[1]) {
+		if data := string(p.PNG()); !strings.Contains(data, want[0]) || strings.Contains(data, "pHYs") != (dpi > 0) ||
+			!strings.Contains(string(p.SVG()), want[1]) {
 			t.Errorf("%d: %.100q, %.200s", dpi, data, p.SVG())
 		}
 	}
@@ -230,7 +240,8 @@ func TestDPI(t *testing.T) {
 // The contrast ratios of WCAG 2.2, with its documents' examples (docs/decisions/pictures.md#low-contrast).
 func TestContrast(t *testing.T) {
 	for colors, want := range map[[2]string]float64{
-		{"000000", "ffffff"}: 21, {"ffffff", "000000"}: 21, {"777777", "777777"}: 1, {"777777", "ffffff"}: 4.48, {"949494", "ffffff"}: 3.03,
+		{"000000", "ffffff"}: 21, {"ffffff", "000000"}: 21, {"777777", "777777"}: 1, {"777777",
+			"ffffff"}: 4.48, {"949494", "ffffff"}: 3.03,
 		{"969696", "ffffff"}: 2.96, {"ff0000", "ffffff"}: 4, {"0a0a0a", "000000"}: 1.06,
 	} {
 		var p Picture

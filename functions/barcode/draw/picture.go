@@ -17,7 +17,8 @@ import (
 // Color has red, green and blue. The zero value is black.
 type Color [3]byte
 
-// ParseColor returns the color of six hexadecimal digits, with or without # before them. The caller has validated the text.
+// ParseColor returns the color of six hexadecimal digits, with or without # before them. The caller has validated the
+// text.
 func ParseColor(text string) (c Color) {
 	_, _ = hex.Decode(c[:], []byte(strings.TrimPrefix(text, "#")))
 	return c

@@ -16,11 +16,12 @@ var compressors = sync.Pool{New: func() any {
 	return z
 }}
 
-// PNG returns the picture as a PNG of one bit per pixel with a palette of background and foreground, both opaque. A picture
-// with text has four bits per pixel, and a palette with the shades between these colours.
+// PNG returns the picture as a PNG of one bit per pixel with a palette of background and foreground, both opaque. A
+// picture with text has four bits per pixel, and a palette with the shades between these colours.
 //
-// The package image/png is not used: it packs and filters each row of pixels, and measured were 165 µs for a barcode with
-// a pool of compressors. This code packs each row of modules once, and the filter Up makes the rows below all zero.
+// The package image/png is not used: it packs and filters each row of pixels, and measured were 165 µs for a barcode
+// with a pool of compressors. This code packs each row of modules once, and the filter Up makes the rows below all
+// zero.
 func (p *Picture) PNG() []byte {
 	depth := 1
 	if p.textTop > 0 {

@@ -19,7 +19,8 @@ func (p *Picture) SVG() []byte {
 	out := fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %d %d" `+
 		`role="img" shape-rendering="crispEdges"><title>%s</title><desc>%s</desc>`+
 		`<rect width="100%%" height="100%%" fill="#%x"/><path fill="#%x" d="`,
-		size(p.Width), size(p.Height), p.Width, p.Height, escape(p.Title), escape(p.code.Content()), p.Background, p.Foreground)
+		size(p.Width), size(p.Height), p.Width, p.Height, escape(p.Title),
+		escape(p.code.Content()), p.Background, p.Foreground)
 
 	width := p.code.Bounds().Dx()
 	ends, open, tops := make([]int, width), make([]int, width), make([]int, width)

@@ -17,8 +17,8 @@ import (
 	"svcapi/functions/barcode/symbology"
 )
 
-// typeface returns the outlines of the labels: Go Regular, copyright 2016 Bigelow & Holmes Inc., under the licence of the Go
-// project (BSD, three clauses). The first call reads the font, so that a picture without text does not need it.
+// typeface returns the outlines of the labels: Go Regular, copyright 2016 Bigelow & Holmes Inc., under the licence of
+// the Go project (BSD, three clauses). The first call reads the font, so that a picture without text does not need it.
 var typeface = sync.OnceValues(func() (*sfnt.Font, error) { return sfnt.Parse(goregular.TTF) })
 
 const (
@@ -34,8 +34,8 @@ const (
 )
 
 // Print adds a line with the labels below the bars, in the largest size up to emModules in which all of them fit. The
-// bars of the guards' modules reach into the line, and bearer bars of so many modules are above and below the other bars. The
-// picture grows by the heights of the line and of the bearer bars.
+// bars of the guards' modules reach into the line, and bearer bars of so many modules are above and below the other
+// bars. The picture grows by the heights of the line and of the bearer bars.
 func (p *Picture) Print(labels []symbology.Label, guards [][2]int, bearer int) error {
 	outlines, err := typeface()
 	if err != nil {
@@ -114,7 +114,8 @@ func set(f *sfnt.Font, size fixed.Int26_6, text string) (outlines []sfnt.Segment
 var commands = [...]struct {
 	command string
 	points  int
-}{sfnt.SegmentOpMoveTo: {"M", 1}, sfnt.SegmentOpLineTo: {"L", 1}, sfnt.SegmentOpQuadTo: {"Q", 2}, sfnt.SegmentOpCubeTo: {"C", 3}}
+}{sfnt.SegmentOpMoveTo: {"M", 1}, sfnt.SegmentOpLineTo: {"L", 1}, sfnt.SegmentOpQuadTo: {"Q",
+	2}, sfnt.SegmentOpCubeTo: {"C", 3}}
 
 // appendText writes the text as the data of a path in units of 1/64 pixel.
 func (p *Picture) appendText(out []byte) []byte {

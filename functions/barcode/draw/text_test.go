@@ -59,7 +59,8 @@ func everyType(t *testing.T, check func(t *testing.T, p printed)) {
 	}
 }
 
-// long has the modules whose bars are longer (GS1 General Specifications, 5.2.5: guards, and in UPC-A the outer digits).
+// long has the modules whose bars are longer (GS1 General Specifications, 5.2.5: guards, and in UPC-A the outer
+// digits).
 var long = map[string]func(column int) bool{
 	"EAN13": func(c int) bool { return c < 3 || c >= 45 && c < 50 || c >= 92 },
 	"EAN8":  func(c int) bool { return c < 3 || c >= 31 && c < 36 || c >= 64 },
@@ -78,7 +79,8 @@ func TestTextLeavesTheBars(t *testing.T) {
 		}
 		with, without := decoded.(*image.Paletted), decodePNG(t, p.without)
 		size, before := with.Rect.Size(), without.Rect.Size()
-		if grown := size.Y - before.Y; size.X != before.X || grown < 2 || grown > 11*p.factor+2*p.bearer || (p.bearer > 0) != (p.with.Title == "ITF14") || size != image.Pt(p.with.Width, p.with.Height) {
+		if grown := size.Y - before.Y; size.X != before.X || grown < 2 || grown > 11*p.factor+2*p.bearer ||
+			(p.bearer > 0) != (p.with.Title == "ITF14") || size != image.Pt(p.with.Width, p.with.Height) {
 			t.Errorf("%s: %v, without text %v", p.with.Title, size, before)
 		}
 		for i, want := range []Color{0: p.with.Background, 15: p.with.Foreground} {
@@ -95,13 +97,15 @@ func TestTextLeavesTheBars(t *testing.T) {
 		}
 		for x := range before.X {
 			for y := range 2 * p.bearer {
-				if y%p.bearer+y/p.bearer*(before.Y+p.bearer) >= size.Y || with.ColorIndexAt(x, y%p.bearer+y/p.bearer*(before.Y+p.bearer)) != 15 {
+				if y%p.bearer+y/p.bearer*(before.Y+p.bearer) >= size.Y ||
+					with.ColorIndexAt(x, y%p.bearer+y/p.bearer*(before.Y+p.bearer)) != 15 {
 					t.Fatalf("%s: no bearer bar at %d, %d", p.with.Title, x, y)
 				}
 			}
 			column, guard := (x-p.left)/p.factor, long[p.with.Title]
 			for y := range 5 * p.factor {
-				if x >= p.left && guard != nil && column < p.with.code.Bounds().Dx() && guard(column) && with.ColorIndexAt(x, before.Y+y) != 15*without.ColorIndexAt(x, 0) {
+				if x >= p.left && guard != nil && column < p.with.code.Bounds().Dx() && guard(column) &&
+					with.ColorIndexAt(x, before.Y+y) != 15*without.ColorIndexAt(x, 0) {
 					t.Fatalf("%s: the guard bar at module %d ends at %d", p.with.Title, column, y)
 				}
 			}

@@ -110,5 +110,6 @@ func tooMuch(data string, level Level) error {
 				len(data), level, most, lower)
 		}
 	}
-	return fmt.Errorf("%d bytes are too much for error correction %s, which holds %s; no level holds them", len(data), level, most)
+	return fmt.Errorf("%d bytes are too much for error correction %s, which holds %s; no level holds them",
+		len(data), level, most)
 }

@@ -53,7 +53,8 @@ func TestVectors(t *testing.T) {
 			hash.Write(line(symbol, y))
 		}
 		if got := fmt.Sprintf("%x", hash.Sum(nil)); got != v.SHA256 {
-			t.Errorf("%s mask %d, %d of %q: not as %s draw it", name, v.Mask, v.Length, v.Repeat, strings.Join(v.Sources, " and "))
+			t.Errorf("%s mask %d, %d of %q: not as %s draw it", name, v.Mask, v.Length, v.Repeat,
+				strings.Join(v.Sources, " and "))
 		}
 	}
 	if len(seen) != 160 || lines.Err() != nil {
@@ -98,10 +99,14 @@ func TestTooMuch(t *testing.T) {
 		level   Level
 		message string
 	}{
-		{1274, H, "1274 bytes are too much for error correction H, which holds 1273 bytes, 1852 capital letters or 3057 digits; error correction Q holds them"},
-		{2000, H, "2000 bytes are too much for error correction H, which holds 1273 bytes, 1852 capital letters or 3057 digits; error correction M holds them"},
-		{2953, M, "2953 bytes are too much for error correction M, which holds 2331 bytes, 3391 capital letters or 5596 digits; error correction L holds them"},
-		{2954, L, "2954 bytes are too much for error correction L, which holds 2953 bytes, 4296 capital letters or 7089 digits; no level holds them"},
+		{1274, H, "1274 bytes are too much for error correction H, which holds 1273 bytes, 1852 capital letters or 3057 " +
+			"digits; error correction Q holds them"},
+		{2000, H, "2000 bytes are too much for error correction H, which holds 1273 bytes, 1852 capital letters or 3057 " +
+			"digits; error correction M holds them"},
+		{2953, M, "2953 bytes are too much for error correction M, which holds 2331 bytes, 3391 capital letters or 5596 " +
+			"digits; error correction L holds them"},
+		{2954, L, "2954 bytes are too much for error correction L, which holds 2953 bytes, 4296 capital letters or 7089 " +
+			"digits; no level holds them"},
 	} {
 		_, err := Encode(strings.Repeat("x", c.bytes), c.level)
 		if err == nil || err.Error() != c.message {

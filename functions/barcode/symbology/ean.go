@@ -59,8 +59,8 @@ func withCheckDigit(data string, length int) (string, error) {
 	return "", fmt.Errorf("takes %d digits, or %d with the check digit; found %d", length-1, length, len(data))
 }
 
-// wantCheckDigit rejects a number whose last digit is not the expected check digit. The message does not repeat the data, as logs
-// hold the message.
+// wantCheckDigit rejects a number whose last digit is not the expected check digit. The message does not repeat the
+// data, as logs hold the message.
 func wantCheckDigit(number string, expected byte) error {
 	if found := number[len(number)-1]; found != expected {
 		return fmt.Errorf("the check digit must be %c; found %c", expected, found)

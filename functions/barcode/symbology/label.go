@@ -7,8 +7,8 @@ import (
 	"github.com/boombuler/barcode"
 )
 
-// Label is a piece of the human-readable text of a symbol, centred below the modules From to To. Module 0 is the first of
-// the symbol, and modules of a quiet zone are before 0 and behind the last.
+// Label is a piece of the human-readable text of a symbol, centred below the modules From to To. Module 0 is the first
+// of the symbol, and modules of a quiet zone are before 0 and behind the last.
 type Label struct {
 	Text     string
 	From, To int
@@ -17,9 +17,9 @@ type Label struct {
 // group is a label's number of characters and its place.
 type group struct{ characters, from, to int }
 
-// groupings are the groups of digits of EAN and UPC, and the modules of the guard bars, to which UPC-A adds the bars of its
-// first and last digit (GS1 General Specifications, 5.2.5). In the quiet zones are the digits that have no bars of their
-// own, and those that UPC sets apart. Without a quiet zone they are beside the guard bars.
+// groupings are the groups of digits of EAN and UPC, and the modules of the guard bars, to which UPC-A adds the bars of
+// its first and last digit (GS1 General Specifications, 5.2.5). In the quiet zones are the digits that have no bars of
+// their own, and those that UPC sets apart. Without a quiet zone they are beside the guard bars.
 var groupings = map[string]struct {
 	quiet, bare []group
 	guards      [][2]int
@@ -46,8 +46,8 @@ var groupings = map[string]struct {
 // Guards returns the modules whose bars are longer where the symbol has text, from the first to the one after the last.
 func (t *Type) Guards() [][2]int { return groupings[t.Name].guards }
 
-// Bearer returns the height of the bars above and below a symbol with text, in modules: 2 for ITF-14, the least that GS1
-// General Specifications, 5.3, ask for where no printing plate is used; else 0.
+// Bearer returns the height of the bars above and below a symbol with text, in modules: 2 for ITF-14, the least that
+// GS1 General Specifications, 5.3, ask for where no printing plate is used; else 0.
 func (t *Type) Bearer() int {
 	if t.Name == "ITF14" {
 		return 2
@@ -55,8 +55,8 @@ func (t *Type) Bearer() int {
 	return 0
 }
 
-// Labels returns the human-readable text of a symbol: EAN and UPC in the groups of their standard, all other types as one
-// label below the whole symbol. Characters that cannot be printed are left out.
+// Labels returns the human-readable text of a symbol: EAN and UPC in the groups of their standard, all other types as
+// one label below the whole symbol. Characters that cannot be printed are left out.
 func (t *Type) Labels(code barcode.Barcode, quietZone bool) []Label {
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

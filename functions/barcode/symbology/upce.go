@@ -14,8 +14,8 @@ var upceDigits = [2][10]int{
 	{0b0100111, 0b0110011, 0b0011011, 0b0100001, 0b0011101, 0b0111001, 0b0000101, 0b0010001, 0b0001001, 0b0010111},
 }
 
-// upceParities has, by check digit, a bit for each of the six digits: 1 is set B in number system 0, and set A in number
-// system 1.
+// upceParities has, by check digit, a bit for each of the six digits: 1 is set B in number system 0, and set A in
+// number system 1.
 var upceParities = [10]int{
 	0b111000, 0b110100, 0b110010, 0b110001, 0b101100, 0b100110, 0b100011, 0b101010, 0b101001, 0b100101,
 }
@@ -96,7 +96,8 @@ func compressUPCA(full string) (string, error) {
 		return "", fmt.Errorf("only a UPC-A of number system 0 or 1 compresses; found %c", full[0])
 	}
 	for _, six := range []string{
-		full[1:3] + full[8:11] + full[3:4], full[1:4] + full[9:11] + "3", full[1:5] + full[10:11] + "4", full[1:6] + full[10:11],
+		full[1:3] + full[8:11] + full[3:4], full[1:4] + full[9:11] + "3", full[1:5] + full[10:11] +
+			"4", full[1:6] + full[10:11],
 	} {
 		if expanded, err := expandUPCE(full[0], six); err == nil && expanded == full[:11] {
 			return full[:1] + six, nil

@@ -56,7 +56,8 @@ func token(node *yaml.Node) jsontext.Token {
 // Pretty returns a value as JSON over several lines, in the order of the YAML value.
 func Pretty(node *yaml.Node) string {
 	var out bytes.Buffer
-	_ = WriteJSON(jsontext.NewEncoder(&out, jsontext.WithIndent("  ")), node) // the same example has been written in the document
+	// the same example has been written in the document
+	_ = WriteJSON(jsontext.NewEncoder(&out, jsontext.WithIndent("  ")), node)
 	text := strings.TrimRight(out.String(), "\n")
 	if len(node.Content) == 0 {
 		return strings.ReplaceAll(text, "\n", "")

@@ -69,7 +69,8 @@ func (r Request) Headers() []Header {
 
 // File returns the file into which a sample saves the response, or nothing for JSON.
 func (r Request) File() string {
-	return map[string]string{"image/png": "code.png", "image/svg+xml": "code.svg", "application/pdf": "document.pdf"}[r.MediaType]
+	return map[string]string{"image/png": "code.png", "image/svg+xml": "code.svg",
+		"application/pdf": "document.pdf"}[r.MediaType]
 }
 
 // shell returns a literal in single quotes, where a shell replaces nothing.

@@ -116,7 +116,8 @@ func TestSamplesReportErrors(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusPaymentRequired)
-		_, _ = io.WriteString(w, `{"success":false,"request_id":"the-request","error":{"code":"insufficient_funds","message":"m"}}`)
+		_, _ = io.WriteString(w, `{"success":false,"request_id":"the-request","error":{"code":"insufficient_funds",`+
+			`"message":"m"}}`)
 	}))
 	defer server.Close()
 	for _, sample := range all(t, Request{Method: "GET", URL: server.URL, MediaType: "application/json"}) {

@@ -40,7 +40,8 @@ var (
 )
 
 const (
-	// memoryShare is the part of the function's memory for the browser and this process. The system and the layer use the rest.
+	// memoryShare is the part of the function's memory for the browser and this process. The system and the layer use the
+	// rest.
 	memoryShare = 0.75
 	// A browser is replaced after this number of documents, or when it holds this number of bytes between two documents.
 	recycleAfter  = 200
@@ -50,11 +51,13 @@ const (
 // Validate returns the problems of the configuration.
 func (c config) Validate() error {
 	wrong := []error{
-		settings.InRange("PDF_RENDER_SECONDS", c.RenderSeconds, 1, 23), settings.InRange("PDF_MAX_PAGES", c.MaxPages, 1, 2000),
+		settings.InRange("PDF_RENDER_SECONDS", c.RenderSeconds, 1,
+			23), settings.InRange("PDF_MAX_PAGES", c.MaxPages, 1, 2000),
 		settings.InRange("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", c.MemoryMB, 1024, 10240),
 	}
 	if _, err := os.Stat(c.Browser); err != nil {
-		wrong = append(wrong, fmt.Errorf("no browser at %s: `make layer` unpacks one on x86-64 Linux; elsewhere set CHROMIUM to the path of Chrome or Chromium", c.Browser))
+		wrong = append(wrong, fmt.Errorf("no browser at %s: `make layer` unpacks one on x86-64 Linux; elsewhere set "+
+			"CHROMIUM to the path of Chrome or Chromium", c.Browser))
 	}
 	return errors.Join(wrong...)
 }

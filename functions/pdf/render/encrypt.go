@@ -16,8 +16,8 @@ import (
 	"svcapi/functions/pdf/render/event"
 )
 
-// encrypt returns the PDF, encrypted with AES-256 in revision 6 (ISO 32000-2, 7.6.4), which belongs to PDF 2.0. The password
-// opens the PDF for reading, printing and copying. Nothing knows the owner's password.
+// encrypt returns the PDF, encrypted with AES-256 in revision 6 (ISO 32000-2, 7.6.4), which belongs to PDF 2.0. The
+// password opens the PDF for reading, printing and copying. Nothing knows the owner's password.
 func encrypt(pdf []byte, password event.Password, maxBytes int64) (encrypted []byte, err error) {
 	defer func() {
 		if err != nil && !errors.As(err, new(*event.RejectionError)) {
@@ -34,7 +34,8 @@ func encrypt(pdf []byte, password event.Password, maxBytes int64) (encrypted []b
 		Permissions: model.PermissionsPrint | model.PermissionExtract | model.PermissionExtractRev3,
 		Limits:      model.DefaultResourceLimits(),
 	}
-	document, err := pdfcpu.ReadWithContext(context.Background(), bytes.NewReader(append([]byte(version), pdf[len(version):]...)), conf)
+	document, err := pdfcpu.ReadWithContext(context.Background(),
+		bytes.NewReader(append([]byte(version), pdf[len(version):]...)), conf)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,8 @@ func TestPassword(t *testing.T) {
 	r := started(t, configuration(t, serveFiles(t)))
 	for _, password := range []string{"1234", "pässwörd ශ්\u200dරී", strings.Repeat("x", 32)} {
 		e := event.Event{
-			HTML: []byte("<h1>Salary</h1><p style='break-before:page'>2026"), PageWidth: 100, PageHeight: 150, Outline: true, MaxBytes: 1 << 20,
+			HTML: []byte("<h1>Salary</h1><p style='break-before:page'>2026"), PageWidth: 100, PageHeight: 150, Outline: true,
+			MaxBytes: 1 << 20,
 			Password: event.Password(password), Metadata: event.Metadata{Title: "Pay slip", Author: "Acme"},
 		}
 		result := handled(t, r, e)
@@ -56,13 +57,15 @@ func TestPassword(t *testing.T) {
 		out, err := exec.Command("pdfinfo", "-upw", password, path).CombinedOutput()
 		shown, textErr := exec.Command("pdftotext", "-upw", password, path, "-").CombinedOutput()
 		for _, want := range []string{
-			"Pay slip", "Acme", "Tagged:          yes", "Pages:           2", "yes (print:yes copy:yes change:no addNotes:no algorithm:AES-256)", "283.92 x 426 pts",
+			"Pay slip", "Acme", "Tagged:          yes", "Pages:           2", "yes (print:yes copy:yes change:no addNotes:no " +
+				"algorithm:AES-256)", "283.92 x 426 pts",
 		} {
 			if !strings.Contains(string(out), want) {
 				t.Errorf("no %q in %s", want, out)
 			}
 		}
-		if err != nil || textErr != nil || !strings.Contains(string(shown), "Salary") || !strings.Contains(string(result.PDF), "/R 6") {
+		if err != nil || textErr != nil || !strings.Contains(string(shown), "Salary") ||
+			!strings.Contains(string(result.PDF), "/R 6") {
 			t.Errorf("%v, %v (make poppler installs both tools): %s", err, textErr, shown)
 		}
 		for _, wrong := range []string{"", password[1:]} {
@@ -70,7 +73,8 @@ func TestPassword(t *testing.T) {
 				t.Errorf("%q opens the PDF: %s", wrong, out)
 			}
 		}
-		if _, err := encrypt(result.PDF, event.Password(password), e.MaxBytes); err == nil || strings.Contains(err.Error(), password) {
+		if _, err := encrypt(result.PDF, event.Password(password), e.MaxBytes); err == nil ||
+			strings.Contains(err.Error(), password) {
 			t.Errorf("a PDF that is encrypted: %v", err)
 		}
 	}
@@ -82,8 +86,10 @@ func TestPassword(t *testing.T) {
 	long := strings.Repeat("x", event.MaxPassword) // poppler's programs take 32 bytes at most
 	whole, err := encrypt(pdf, event.Password(long), 1<<20)
 	for user, opens := range map[string]bool{long: true, long[1:]: false} {
-		conf := &model.Configuration{Cmd: model.LISTINFO, Reader15: true, UserPW: user, ValidationMode: model.ValidationRelaxed, Limits: model.DefaultResourceLimits()}
-		if _, readErr := pdfcpu.ReadWithContext(t.Context(), bytes.NewReader(whole), conf); err != nil || (readErr == nil) != opens {
+		conf := &model.Configuration{Cmd: model.LISTINFO, Reader15: true, UserPW: user,
+			ValidationMode: model.ValidationRelaxed, Limits: model.DefaultResourceLimits()}
+		if _, readErr := pdfcpu.ReadWithContext(t.Context(), bytes.NewReader(whole), conf); err != nil ||
+			(readErr == nil) != opens {
 			t.Errorf("%d bytes: %v, %v", len(user), err, readErr)
 		}
 	}
@@ -109,7 +115,8 @@ func TestSheets(t *testing.T) {
 		{"huge page rule", "@page{size:1000000cm 1000000cm}", event.Event{PageSize: "A4", CSSSize: true}, 0, 0},
 		{"page rule of nothing", "@page{size:0 0}", event.Event{PageSize: "A4", CSSSize: true}, 596, 842},
 	} {
-		c.e.HTML, c.e.MaxBytes, c.e.Outline = []byte("<style>"+c.style+"</style><body style='margin:0'><h1 style='margin:0;font-size:3px'>A"), 1<<20, true
+		c.e.HTML, c.e.MaxBytes, c.e.Outline = []byte("<style>"+c.style+
+			"</style><body style='margin:0'><h1 style='margin:0;font-size:3px'>A"), 1<<20, true
 		c.e.Margins = event.Margins{Top: 2, Right: 2, Bottom: 2, Left: 2}
 		result := handled(t, r, c.e)
 		if (result.Rejection != nil) != (c.width == 0) {
@@ -119,7 +126,8 @@ func TestSheets(t *testing.T) {
 			continue
 		}
 		sheet := pdftest.Sheets(t, result.PDF)[0]
-		if sheet[0] < c.width-2 || sheet[0] > c.width+2 || sheet[1] < c.height-2 || sheet[1] > c.height+2 || !strings.Contains(string(result.PDF), "/Outlines") {
+		if sheet[0] < c.width-2 || sheet[0] > c.width+2 || sheet[1] < c.height-2 || sheet[1] > c.height+2 ||
+			!strings.Contains(string(result.PDF), "/Outlines") {
 			t.Errorf("%s: %v points", c.name, sheet)
 		}
 		if got := pdftest.Inked(t, result.PDF); got[3] > 4 {

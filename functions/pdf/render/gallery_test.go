@@ -35,24 +35,31 @@ func around(mm float64) event.Margins { return event.Margins{Top: mm, Right: mm,
 var examples = []example{
 	{name: "invoice", about: "An invoice with its logo as a data image", margins: around(15)},
 	{name: "payslip", about: "A payslip in Calibri with headings in three scripts", margins: around(18)},
-	{name: "statement", about: "A statement of 400 rows: repeated table heads, page numbers in a margin box", margins: event.Margins{Top: 15, Right: 12, Bottom: 20, Left: 12}},
+	{name: "statement", about: "A statement of 400 rows: repeated table heads, page numbers in a margin box",
+		margins: event.Margins{Top: 15, Right: 12, Bottom: 20, Left: 12}},
 	{name: "letter", about: "A letter in Sinhala, Tamil and English with bold and italics", margins: around(25)},
 	{name: "receipt-arabic", about: "A receipt in Arabic, from right to left", margins: around(20)},
 	{name: "label", about: "A shipping label of 100 × 150 mm", sheet: [2]float64{100, 150}},
-	{name: "receipt-thermal", about: "A receipt of a thermal printer, 80 mm wide", sheet: [2]float64{80, 170}, margins: around(4)},
+	{name: "receipt-thermal", about: "A receipt of a thermal printer, 80 mm wide",
+		sheet: [2]float64{80, 170}, margins: around(4)},
 	{name: "certificate", about: "A certificate in landscape, drawn to the edge of the sheet", landscape: true},
 	{name: "form", about: "A filled form with fields and boxes", margins: around(18)},
 	{name: "report", about: "A report in two columns with a chart as SVG", margins: around(15)},
-	{name: "article", about: "An article with footnotes and page numbers: `@page { @top-left { … } @bottom-center { content: counter(page) \" / \" counter(pages) } }`", margins: event.Margins{Top: 25, Right: 30, Bottom: 25, Left: 30}},
+	{name: "article", about: "An article with footnotes and page numbers: `@page { @top-left { … } @bottom-center { " +
+		"content: counter(page) \" / \" counter(pages) } }`", margins: event.Margins{Top: 25, Right: 30,
+		Bottom: 25, Left: 30}},
 	{name: "mathematics", about: "Formulas in MathML", margins: around(25)},
-	{name: "header-footer", about: "`header_html` and `footer_html` with `title`, `date`, `pageNumber` and `totalPages`", margins: event.Margins{Top: 25, Right: 20, Bottom: 25, Left: 20},
-		header: `<div style="font-size:9px;width:100%;margin:0 20mm;color:#555;border-bottom:1px solid #aaa"><span class="title"></span></div>`,
-		footer: `<div style="font-size:9px;width:100%;margin:0 20mm;color:#555;text-align:right">Page <span class="pageNumber"></span> of <span class="totalPages"></span></div>`},
+	{name: "header-footer", about: "`header_html` and `footer_html` with `title`, `date`, `pageNumber` and `totalPages`",
+		margins: event.Margins{Top: 25, Right: 20, Bottom: 25, Left: 20},
+		header: `<div style="font-size:9px;width:100%;margin:0 20mm;color:#555;border-bottom:1px solid #aaa"><span ` +
+			`class="title"></span></div>`,
+		footer: `<div style="font-size:9px;width:100%;margin:0 20mm;color:#555;text-align:right">Page <span ` +
+			`class="pageNumber"></span> of <span class="totalPages"></span></div>`},
 	{name: "tickets", about: "Tickets with barcodes as data images", margins: around(15)},
 }
 
-// The documents of the gallery are rendered, with the pages that docs/gallery lists, without a missing glyph and without a
-// Type 3 font, which Chromium writes for a bold that no font has.
+// The documents of the gallery are rendered, with the pages that docs/gallery lists, without a missing glyph and
+// without a Type 3 font, which Chromium writes for a bold that no font has.
 func TestGallery(t *testing.T) {
 	folder := filepath.Join("..", "..", "..", "docs", "gallery")
 	templates, err := template.New("").Funcs(helpers(folder)).ParseGlob("../gallery/*.html")
@@ -61,8 +68,10 @@ func TestGallery(t *testing.T) {
 	}
 	r := started(t, configuration(t, nil))
 	var index strings.Builder
-	index.WriteString("# PDFs\n\nDocuments of all kinds, rendered by `make gallery`. The pictures show the first pages of responses of `POST /utilities/pdf/generate`. " +
-		"A picture links to its PDF. The HTML is in [functions/pdf/gallery](../../functions/pdf/gallery).\n\n| Document | Pages | Bytes | First page |\n|---|---|---|---|\n")
+	index.WriteString("# PDFs\n\nDocuments of all kinds, rendered by `make gallery`. The pictures show the first pages " +
+		"of responses of `POST /utilities/pdf/generate`. " +
+		"A picture links to its PDF. The HTML is in [functions/pdf/gallery](../../functions/pdf/gallery).\n\n| Document | " +
+		"Pages | Bytes | First page |\n|---|---|---|---|\n")
 	listed, err := os.ReadFile(filepath.Join(folder, "pdfs.md"))
 	if err != nil {
 		t.Fatal(err)

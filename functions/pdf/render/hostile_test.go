@@ -48,9 +48,11 @@ func nested(open, within, shut string, depth int) func() string {
 func laughs(levels int, attribute string) func() string {
 	return func() string {
 		var b strings.Builder
-		b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"><g id="g0"><rect width="1" height="1"/></g>`)
+		b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"><g id="g0"><rect ` +
+			`width="1" height="1"/></g>`)
 		for level := 1; level <= levels; level++ {
-			fmt.Fprintf(&b, `<g id="g%d">%s</g>`, level, strings.Repeat(fmt.Sprintf(`<use %s="#g%d" x="1"/>`, attribute, level-1), 10))
+			fmt.Fprintf(&b, `<g id="g%d">%s</g>`, level,
+				strings.Repeat(fmt.Sprintf(`<use %s="#g%d" x="1"/>`, attribute, level-1), 10))
 		}
 		return b.String() + "</svg>"
 	}
@@ -70,7 +72,8 @@ func noise(n int) func() string {
 func tags(n int) func() string {
 	return func() string {
 		random := rand.New(rand.NewPCG(5, 6))
-		names := strings.Fields("div span table tr td ul li p b i svg math g use select option button form input a img iframe template style title h1 details summary ruby rt frameset frame object")
+		names := strings.Fields("div span table tr td ul li p b i svg math g use select option button form input a img " +
+			"iframe template style title h1 details summary ruby rt frameset frame object")
 		var b strings.Builder
 		for range n {
 			name := names[random.IntN(len(names))]
@@ -110,7 +113,8 @@ var bombs = []bomb{
 	{"a million elements", repeat("", "<p>")(1_000_000), true},
 	{"as many elements as allowed", repeat("", "<b>x</b>")(documentLimits.Elements), false},
 	{"as many blocks as allowed", repeat("", "<div>x</div>")(documentLimits.Elements), false},
-	{"as many boxes on one page", repeat("<div style='font-size:1px;line-height:1px'>", "<div></div>")(documentLimits.Elements - 1), false},
+	{"as many boxes on one page", repeat("<div style='font-size:1px;line-height:1px'>",
+		"<div></div>")(documentLimits.Elements - 1), false},
 	{"line breaks", repeat("", "<br>")(100_000), false},
 	{"attributes", repeat("<p ", "a ")(250_000), false},
 	{"many attributes", func() string {
@@ -129,8 +133,10 @@ var bombs = []bomb{
 	{"as many cells as allowed", repeat("<table><tr>", "<td>x")(documentLimits.Elements - 3), false},
 	{"large spans", repeat("<table>", "<tr><td colspan=1000 rowspan=65534>x")(100), false},
 	{"spans of columns", repeat("<table><colgroup>", "<col span=1000>")(1000), false},
-	{"a table with borders", repeat("<table border style='border-collapse:collapse'>", "<tr><td>x<td>y<td>z")(9_000), false},
-	{"repeated heads", repeat("<table><thead><tr><td><div style='height:200px'>x</div><tbody>", "<tr><td>y")(10_000), false},
+	{"a table with borders", repeat("<table border style='border-collapse:collapse'>", "<tr><td>x<td>y<td>z")(9_000),
+		false},
+	{"repeated heads", repeat("<table><thead><tr><td><div style='height:200px'>x</div><tbody>", "<tr><td>y")(10_000),
+		false},
 
 	// Text.
 	{"one long word", repeat("", "x")(event.MaxHTML), false},
@@ -159,7 +165,8 @@ var bombs = []bomb{
 
 	// Pages and sizes.
 	{"a million centimetres", fixed("<div style='height:1000000cm'>x"), false},
-	{"a million centimetres, filled", fixed("<div style='height:1000000cm;background:linear-gradient(red,blue)'>x"), false},
+	{"a million centimetres, filled",
+		fixed("<div style='height:1000000cm;background:linear-gradient(red,blue)'>x"), false},
 	{"a wide page", fixed("<div style='width:1000000cm;height:1px;background:red'>x"), true},
 	{"endless breaks", repeat("", "<p style='break-after:page'>x")(17_000), false},
 	{"as many pages as allowed", repeat("", "<p style='break-after:page'>x")(499), true},
@@ -168,20 +175,28 @@ var bombs = []bomb{
 	{"a giant page", fixed("<style>@page{size:100000mm 100000mm!important}</style>x"), false},
 	{"orphans", repeat("<div style='orphans:100000;widows:100000'>", "x<br>")(20_000), false},
 	{"unbreakable", repeat("", "<div style='break-inside:avoid;height:99cm'>x</div>")(300), false},
-	{"margin boxes", repeat("<style>@page{", "@top-left{content:counter(page) counter(pages)}", "}</style>")(10_000), false},
-	{"fixed on each page", fixed("<div style='position:fixed;inset:0;background:conic-gradient(red,blue)'></div><div style='height:400000mm'>"), false},
+	{"margin boxes", repeat("<style>@page{", "@top-left{content:counter(page) counter(pages)}", "}</style>")(10_000),
+		false},
+	{"fixed on each page", fixed("<div style='position:fixed;inset:0;background:conic-gradient(red,blue)'></div><div " +
+		"style='height:400000mm'>"), false},
 
 	// Images.
 	{"a large data image", func() string { return "<img src=" + pdftest.DataPNG(20_000, 20_000) + ">" }, true},
 	{"a hidden data image", func() string {
-		return "<style>@import 'data:text/css;base64," + base64.StdEncoding.EncodeToString([]byte("body{background:url("+pdftest.DataPNG(9_000, 9_000)+")}")) + "'</style>x"
+		return "<style>@import 'data:text/css;base64," +
+			base64.StdEncoding.EncodeToString([]byte("body{background:url("+pdftest.DataPNG(9_000, 9_000)+")}")) + "'</style>x"
 	}, false},
 	{"an image in an image", func() string {
-		return `<img src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString([]byte("<svg xmlns='http://www.w3.org/2000/svg'><image width='9' height='9' href='"+pdftest.DataPNG(9_000, 9_000)+"'/></svg>")) + `">`
+		return `<img src="data:image/svg+xml;base64,` +
+			base64.StdEncoding.EncodeToString([]byte("<svg xmlns='http://www.w3.org/2000/svg'><image width='9' height='9' href='"+pdftest.DataPNG(9_000, 9_000)+"'/></svg>")) + `">`
 	}, false},
-	{"one image, often", func() string { return clip(strings.Repeat("<img width=1 src=https://IMAGES/20>", 9_000)) }, false},
-	{"as many pixels as allowed", fixed("<img width=99 src=https://IMAGES/20?1><img width=99 src=https://IMAGES/20?2><img width=99 src=https://IMAGES/20?3>"), false},
-	{"as many damaged pixels as allowed", fixed("<img width=99 src=https://IMAGES/cut?1><img width=99 src=https://IMAGES/cut?2><img width=99 src=https://IMAGES/cut?3>"), false},
+	{"one image, often", func() string { return clip(strings.Repeat("<img width=1 src=https://IMAGES/20>", 9_000)) },
+		false},
+	{"as many pixels as allowed", fixed("<img width=99 src=https://IMAGES/20?1><img width=99 " +
+		"src=https://IMAGES/20?2><img width=99 src=https://IMAGES/20?3>"), false},
+	{"as many damaged pixels as allowed",
+		fixed("<img width=99 src=https://IMAGES/cut?1><img width=99 src=https://IMAGES/cut?2><img width=99 " +
+			"src=https://IMAGES/cut?3>"), false},
 	{"as many damaged images as allowed", func() string {
 		var b strings.Builder
 		for i := range imageLimits.Images {
@@ -189,7 +204,8 @@ var bombs = []bomb{
 		}
 		return b.String()
 	}, false},
-	{"more pixels than allowed", fixed("<img src=https://IMAGES/20?1><img src=https://IMAGES/20?2><img src=https://IMAGES/20?3><img src=https://IMAGES/20?4>"), true},
+	{"more pixels than allowed", fixed("<img src=https://IMAGES/20?1><img src=https://IMAGES/20?2><img " +
+		"src=https://IMAGES/20?3><img src=https://IMAGES/20?4>"), true},
 	{"an image too large", fixed("<img src=https://IMAGES/400>"), false},
 	{"too many images", func() string {
 		var b strings.Builder
@@ -213,12 +229,14 @@ var bombs = []bomb{
 	{"laughs in an image", func() string {
 		return `<img src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString([]byte(laughs(8, "href")())) + `">`
 	}, false},
-	{"a use of itself", fixed(`<svg><g id="a"><use href="#a"/><use href="#b"/></g><g id="b"><use href="#a"/></g></svg>`), true},
+	{"a use of itself", fixed(`<svg><g id="a"><use href="#a"/><use href="#b"/></g><g id="b"><use href="#a"/></g></svg>`),
+		true},
 	{"patterns in patterns", func() string {
 		var b strings.Builder
 		b.WriteString("<svg width=900 height=900>")
 		for i := range 30 {
-			fmt.Fprintf(&b, `<pattern id="p%d" width=".01" height=".01"><rect width="9" height="9" fill="url(#p%d)"/><rect width="5" height="5" fill="url(#p%d)"/></pattern>`, i, i+1, i+1)
+			fmt.Fprintf(&b, `<pattern id="p%d" width=".01" height=".01"><rect width="9" height="9" fill="url(#p%d)"/><rect `+
+				`width="5" height="5" fill="url(#p%d)"/></pattern>`, i, i+1, i+1)
 		}
 		return b.String() + `<rect width="900" height="900" fill="url(#p0)"/></svg>`
 	}, false},
@@ -230,12 +248,16 @@ var bombs = []bomb{
 		}
 		return b.String() + `</filter><rect width="5000" height="5000" filter="url(#f)"/></svg>`
 	}, false},
-	{"a large convolution", fixed(`<svg width="4000" height="4000"><filter id="f"><feMorphology operator="dilate" radius="999"/><feConvolveMatrix order="50" kernelMatrix="` + strings.Repeat("1 ", 2500) + `"/></filter><rect width="4000" height="4000" filter="url(#f)"/></svg>`), false},
-	{"a large SVG", fixed(`<svg width="99999999" height="99999999"><rect width="100%" height="100%" fill="red"/></svg>`), false},
+	{"a large convolution", fixed(`<svg width="4000" height="4000"><filter id="f"><feMorphology operator="dilate" ` +
+		`radius="999"/><feConvolveMatrix order="50" kernelMatrix="` + strings.Repeat("1 ", 2500) +
+		`"/></filter><rect width="4000" height="4000" filter="url(#f)"/></svg>`), false},
+	{"a large SVG", fixed(`<svg width="99999999" height="99999999"><rect width="100%" height="100%" fill="red"/></svg>`),
+		false},
 	{"a long path", func() string {
 		return clip(`<svg><path d="M0 0`+strings.Repeat(" L9 9C1 2 3 4 5 6", 25_000)) + `"/></svg>`
 	}, false},
-	{"dashes", fixed(`<svg width="900" height="900"><path d="M0 0L1e9 1e9" stroke="red" stroke-dasharray=".0001"/></svg>`), false},
+	{"dashes", fixed(`<svg width="900" height="900"><path d="M0 0L1e9 1e9" stroke="red" stroke-dasharray=".0001"/></svg>`),
+		false},
 	{"masks in masks", func() string {
 		var b strings.Builder
 		b.WriteString("<svg width=900 height=900>")
@@ -244,14 +266,18 @@ var bombs = []bomb{
 		}
 		return b.String() + `<rect width="900" height="900" mask="url(#m0)"/></svg>`
 	}, false},
-	{"animations", repeat("<svg><rect width=9 height=9>", "<animate attributeName=x from=0 to=9 dur=.001s repeatCount=indefinite />")(6_000), false},
+	{"animations", repeat("<svg><rect width=9 height=9>",
+		"<animate attributeName=x from=0 to=9 dur=.001s repeatCount=indefinite />")(6_000), false},
 
 	// Style sheets.
-	{"counters", repeat("<style>body{counter-reset:a}p{counter-increment:a 999999}p::before{content:counters(a,'.') counter(a,lower-roman)}</style>", "<p>")(5_000), false},
-	{"counters in counters", nested("<ol style='counter-reset:x'><li style='counter-increment:x'>", "<style>li::before{content:counters(x,'.........')}</style>", "", documentLimits.Depth/2-2), true},
+	{"counters", repeat("<style>body{counter-reset:a}p{counter-increment:a 999999}p::before{content:counters(a,'.') "+
+		"counter(a,lower-roman)}</style>", "<p>")(5_000), false},
+	{"counters in counters", nested("<ol style='counter-reset:x'><li style='counter-increment:x'>",
+		"<style>li::before{content:counters(x,'.........')}</style>", "", documentLimits.Depth/2-2), true},
 	{"a large grid", fixed("<div style='display:grid;grid-template:repeat(100000,1px)/repeat(100000,1px)'><p>x"), false},
 	{"a grid with far cells", repeat("<div style='display:grid'>", "<p style='grid-area:99999/99999'>x")(2_000), false},
-	{"a grid of lines", fixed("<div style='display:grid;grid-template-columns:repeat(auto-fill,minmax(1px,1fr));grid-template-rows:repeat(9999,1px)'><p>x"), false},
+	{"a grid of lines", fixed("<div style='display:grid;grid-template-columns:repeat(auto-fill,minmax(1px,1fr));" +
+		"grid-template-rows:repeat(9999,1px)'><p>x"), false},
 	{"columns", fixed("<div style='columns:1000000;height:1px'>" + strings.Repeat("x ", 9_000)), false},
 	{"columns in columns", repeat("", "<div style='columns:999;column-fill:auto;height:1px'>x y z")(100), false},
 	{"rules", func() string {
@@ -263,7 +289,8 @@ var bombs = []bomb{
 		return b.String() + "</style>" + strings.Repeat("<p>x", 3_000)
 	}, false},
 	{"has", repeat("<style>:has(:has(*)) *:has(~*:has(+*)){color:red}</style>", "<p><b>x</b>")(4_000), false},
-	{"has, within has", repeat("<style>"+strings.Repeat(":is(", 50)+"*"+strings.Repeat(")", 50)+"{color:red}</style>", "<p>x")(5_000), false},
+	{"has, within has", repeat("<style>"+strings.Repeat(":is(", 50)+"*"+strings.Repeat(")", 50)+"{color:red}</style>",
+		"<p>x")(5_000), false},
 	{"variables", func() string {
 		var b strings.Builder
 		b.WriteString("<style>p{--a0:xxxxxxxxxx;")
@@ -272,19 +299,30 @@ var bombs = []bomb{
 		}
 		return b.String() + "}p::before{content:var(--a11)}</style><p>x"
 	}, true},
-	{"calc", fixed("<p style='width:" + strings.Repeat("calc(1px + ", 9_000) + "1px" + strings.Repeat(")", 9_000) + "'>x"), false},
-	{"nested rules", fixed("<style>" + strings.Repeat("p{&:not(x){", 5_000) + "color:red" + strings.Repeat("}}", 5_000) + "</style><p>x"), true},
-	{"imports of itself", fixed("<style>@import 'data:text/css,@import \"data:text/css,p{color:red}\"';</style><p>x"), true},
-	{"gradients", repeat("<p style='height:200mm;background:", "radial-gradient(red,blue 1px,green 2px),", "red'>x")(2_000), false},
-	{"a repeating gradient", fixed("<p style='height:200mm;background:repeating-linear-gradient(red 0,blue .001px)'>x"), false},
-	{"filters", repeat("<div style='filter:blur(99px)'>", "<div style='filter:blur(99px) drop-shadow(9px 9px 99px red);height:300mm;background:red'>x</div>")(60), false},
-	{"backdrop filters", repeat("", "<div style='position:absolute;inset:0;backdrop-filter:blur(99px)'>x</div>")(300), false},
+	{"calc", fixed("<p style='width:" + strings.Repeat("calc(1px + ", 9_000) + "1px" + strings.Repeat(")", 9_000) + "'>x"),
+		false},
+	{"nested rules", fixed("<style>" + strings.Repeat("p{&:not(x){", 5_000) + "color:red" + strings.Repeat("}}", 5_000) +
+		"</style><p>x"), true},
+	{"imports of itself", fixed("<style>@import 'data:text/css,@import \"data:text/css,p{color:red}\"';</style><p>x"),
+		true},
+	{"gradients", repeat("<p style='height:200mm;background:", "radial-gradient(red,blue 1px,green 2px),",
+		"red'>x")(2_000), false},
+	{"a repeating gradient", fixed("<p style='height:200mm;background:repeating-linear-gradient(red 0,blue .001px)'>x"),
+		false},
+	{"filters", repeat("<div style='filter:blur(99px)'>",
+		"<div style='filter:blur(99px) drop-shadow(9px 9px 99px red);height:300mm;background:red'>x</div>")(60), false},
+	{"backdrop filters", repeat("", "<div style='position:absolute;inset:0;backdrop-filter:blur(99px)'>x</div>")(300),
+		false},
 	{"shadows", repeat("<p style='box-shadow:", "0 0 999px 99px red,", "0 0 9px blue'>x")(1_500), false},
-	{"blend modes", repeat("", "<div style='mix-blend-mode:difference;position:absolute;inset:0;background:red;opacity:.5'>x</div>")(1_500), false},
-	{"transforms", repeat("<div style='perspective:1px'>", "<div style='transform:rotate3d(1,1,1,9deg) scale(99999)'>x</div>")(3_000), false},
-	{"masks and clips", repeat("", "<div style='mask:linear-gradient(#000,transparent);clip-path:polygon(0 0,99% 0,50% 99%)'>x")(200), false},
+	{"blend modes", repeat("", "<div style='mix-blend-mode:difference;position:absolute;inset:0;background:red;"+
+		"opacity:.5'>x</div>")(1_500), false},
+	{"transforms", repeat("<div style='perspective:1px'>",
+		"<div style='transform:rotate3d(1,1,1,9deg) scale(99999)'>x</div>")(3_000), false},
+	{"masks and clips", repeat("",
+		"<div style='mask:linear-gradient(#000,transparent);clip-path:polygon(0 0,99% 0,50% 99%)'>x")(200), false},
 	{"zoom", nested("<div style='zoom:10'>", "x", "", 60), false},
-	{"large content", fixed("<style>p::before{content:'" + strings.Repeat("x", 200_000) + "'}</style><p><p><p><p>"), false},
+	{"large content", fixed("<style>p::before{content:'" + strings.Repeat("x", 200_000) + "'}</style><p><p><p><p>"),
+		false},
 	{"fonts", func() string {
 		var b strings.Builder
 		b.WriteString("<style>")
@@ -296,7 +334,8 @@ var bombs = []bomb{
 	{"animations of style", repeat("<style>@keyframes a{to{transform:rotate(360deg)}}p{animation:a .001s infinite}</style>", "<p>x")(3_000), false},
 	{"sticky", repeat("", "<div style='position:sticky;top:0'>x")(240), false},
 	{"subgrids", nested("<div style='display:grid;grid-template:subgrid/subgrid'>", "x", "", 100), false},
-	{"anchors", repeat("", "<p style='anchor-name:--a;position:absolute;position-anchor:--a;top:anchor(bottom)'>x")(1_500), false},
+	{"anchors", repeat("", "<p style='anchor-name:--a;position:absolute;position-anchor:--a;top:anchor(bottom)'>x")(1_500),
+		false},
 
 	// Nested documents, and attributes that need scripts.
 	{"frames", repeat("", "<iframe srcdoc='<p>x'></iframe>")(2_000), false},
@@ -310,13 +349,17 @@ var bombs = []bomb{
 	{"frames of data", repeat("", "<iframe src='data:text/html,<p>x'></iframe>")(500), false},
 	{"objects", repeat("", "<object data='data:image/svg+xml,<svg/>'></object>")(1_500), false},
 	{"an endless script", fixed("<script>for(;;);</script>x"), true},
-	{"a history flood", fixed("<script>for(;;)history.pushState({},'')</script><body onload='for(;;)history.pushState({},0)'>x"), true},
+	{"a history flood", fixed("<script>for(;;)history.pushState({},'')</script><body " +
+		"onload='for(;;)history.pushState({},0)'>x"), true},
 	{"a script of memory", fixed("<script>a=[];for(;;)a.push(new ArrayBuffer(1e8))</script>x"), false},
 	{"dialogs", fixed("<script>for(;;)alert(1)</script><dialog open>x</dialog>"), false},
 	{"refreshes", fixed("<meta http-equiv=refresh content=0>x"), false},
-	{"refreshes to data", fixed("<meta http-equiv=refresh content='0;url=data:text/html,x'><meta http-equiv=refresh content='0;url=about:blank'>x"), true},
-	{"forms", repeat("<form action=x>", "<input autofocus><select><option>x</select><textarea>x</textarea>")(3_000), false},
-	{"media", repeat("", "<video autoplay src=data:video/mp4;base64,AAAA></video><audio autoplay controls src=data:,></audio>")(1_000), false},
+	{"refreshes to data", fixed("<meta http-equiv=refresh content='0;url=data:text/html,x'><meta http-equiv=refresh " +
+		"content='0;url=about:blank'>x"), true},
+	{"forms", repeat("<form action=x>", "<input autofocus><select><option>x</select><textarea>x</textarea>")(3_000),
+		false},
+	{"media", repeat("", "<video autoplay src=data:video/mp4;base64,AAAA></video><audio autoplay controls "+
+		"src=data:,></audio>")(1_000), false},
 	{"canvases", repeat("", "<canvas width=32767 height=32767></canvas>")(2_000), true},
 	{"mathematics", nested("<math><mfrac><mi>x</mi>", "<mi>x", "", 100), false},
 	{"mathematics, wide", repeat("<math>", "<msubsup><mi>x</mi><mi>y</mi><mi>z</mi></msubsup>")(5_000), false},
@@ -392,8 +435,8 @@ func resident() (sum int64) {
 	return sum
 }
 
-// Every hostile document ends in a PDF or a documentError within the time limit, the process tree stays below the memory of
-// the function, and the next document is rendered.
+// Every hostile document ends in a PDF or a documentError within the time limit, the process tree stays below the
+// memory of the function, and the next document is rendered.
 func TestHostile(t *testing.T) {
 	if len(bombs) < 60 {
 		t.Fatalf("%d hostile documents", len(bombs))

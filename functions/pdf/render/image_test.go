@@ -44,7 +44,8 @@ func TestImages(t *testing.T) {
 			asData, dataErr := draw("data:image/png;base64," + base64.StdEncoding.EncodeToString(i.Body))
 			switch i.Drawn {
 			case pdftest.Refused:
-				if want := fmt.Sprintf("has %d pixels; at most 20000000", i.Pixels); err == nil || !strings.Contains(err.Error(), want) {
+				if want := fmt.Sprintf("has %d pixels; at most 20000000", i.Pixels); err == nil ||
+					!strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want %s", err, want)
 				}
 				if dataErr == nil || !strings.Contains(dataErr.Error(), "more than 60000000 pixels") {
@@ -90,32 +91,35 @@ func TestImagesEverywhere(t *testing.T) {
 	server := serveFiles(t)
 	r := started(t, configuration(t, server))
 	for name, html := range map[string]string{
-		"image":               "<img src=URL>",
-		"invisible image":     "<img src=URL style='visibility:hidden'>",
-		"image with CORS":     "<img src=URL crossorigin>",
-		"lazy image":          "<div style='height:5000mm'></div><img src=URL loading=lazy>",
-		"source set":          "<img srcset='URL 1x'>",
-		"picture":             "<picture><source srcset=URL><img></picture>",
-		"button":              "<input type=image src=URL>",
-		"poster":              "<video poster=URL></video>",
-		"attribute":           "<table background=URL><tr><td>x</table>",
-		"background":          "<p style='background:url(URL)'>x",
-		"escaped background":  `<p style='background:\75rl(URL)'>x`,
-		"reference":           "<p style='background:&#117;rl(URL)'>x",
-		"border":              "<p style='border:9px solid;border-image:url(URL) 3'>x",
-		"bullet":              "<ul style='list-style-image:url(URL)'><li>x</ul>",
-		"content":             "<style>p::before{content:url(URL)}</style><p>x",
-		"mask":                "<p style='mask:url(URL)'>x",
-		"print style":         "<style>@media print{p{background:url(URL)}}</style><p>x",
-		"image set":           "<p style='background:image-set(\"URL\" 1x)'>x",
-		"SVG":                 "<svg><image href=URL width=9 height=9 /></svg>",
-		"SVG pattern":         "<svg><pattern id=p width=1 height=1><image href=URL width=9 height=9 /></pattern><rect fill=url(#p) width=9 height=9 /></svg>",
-		"frame":               "<iframe srcdoc='<img src=URL>'></iframe>",
-		"sandboxed frame":     "<iframe sandbox srcdoc='<img src=URL>'></iframe>",
-		"policy":              "<meta http-equiv=Content-Security-Policy content=\"default-src 'none';img-src https:\"><img src=URL>",
-		"base":                "<base href=https://example.com/><img src=URL>",
-		"names of the method": "<img name=Image id=createImageBitmap><form id=OffscreenCanvas name=Uint32Array></form><a id=Promise></a><img src=URL>",
-		"second image":        "<img src=" + server.URL + "/PNG><img src=URL>",
+		"image":              "<img src=URL>",
+		"invisible image":    "<img src=URL style='visibility:hidden'>",
+		"image with CORS":    "<img src=URL crossorigin>",
+		"lazy image":         "<div style='height:5000mm'></div><img src=URL loading=lazy>",
+		"source set":         "<img srcset='URL 1x'>",
+		"picture":            "<picture><source srcset=URL><img></picture>",
+		"button":             "<input type=image src=URL>",
+		"poster":             "<video poster=URL></video>",
+		"attribute":          "<table background=URL><tr><td>x</table>",
+		"background":         "<p style='background:url(URL)'>x",
+		"escaped background": `<p style='background:\75rl(URL)'>x`,
+		"reference":          "<p style='background:&#117;rl(URL)'>x",
+		"border":             "<p style='border:9px solid;border-image:url(URL) 3'>x",
+		"bullet":             "<ul style='list-style-image:url(URL)'><li>x</ul>",
+		"content":            "<style>p::before{content:url(URL)}</style><p>x",
+		"mask":               "<p style='mask:url(URL)'>x",
+		"print style":        "<style>@media print{p{background:url(URL)}}</style><p>x",
+		"image set":          "<p style='background:image-set(\"URL\" 1x)'>x",
+		"SVG":                "<svg><image href=URL width=9 height=9 /></svg>",
+		"SVG pattern": "<svg><pattern id=p width=1 height=1><image href=URL width=9 height=9 /></pattern><rect " +
+			"fill=url(#p) width=9 height=9 /></svg>",
+		"frame":           "<iframe srcdoc='<img src=URL>'></iframe>",
+		"sandboxed frame": "<iframe sandbox srcdoc='<img src=URL>'></iframe>",
+		"policy": "<meta http-equiv=Content-Security-Policy content=\"default-src 'none';img-src " +
+			"https:\"><img src=URL>",
+		"base": "<base href=https://example.com/><img src=URL>",
+		"names of the method": "<img name=Image id=createImageBitmap><form id=OffscreenCanvas name=Uint32Array></form><a " +
+			"id=Promise></a><img src=URL>",
+		"second image": "<img src=" + server.URL + "/PNG><img src=URL>",
 	} {
 		for file, want := range map[string]string{"PNG-without-its-end": "", "PNG-without-data": "decoded"} {
 			t.Run(name+" "+file, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// The function pdfrender renders HTML to PDF for the function pdf. Its role may write its own log and nothing else, because
-// the documents are those of strangers (docs/decisions/pdf.md#pdf-renderer).
+// The function pdfrender renders HTML to PDF for the function pdf. Its role may write its own log and nothing else,
+// because the documents are those of strangers (docs/decisions/pdf.md#pdf-renderer).
 package main
 
 import (

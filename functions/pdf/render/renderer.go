@@ -69,13 +69,15 @@ func protectionStates(protections []browser.Protection) []any {
 
 // lambdaKeys gives the time and the text of a log entry Lambda's names, because Lambda filters entries by level.
 func lambdaKeys(groups []string, a slog.Attr) slog.Attr {
-	if names := map[string]string{slog.TimeKey: "timestamp", slog.MessageKey: "message"}; len(groups) == 0 && names[a.Key] != "" {
+	if names := map[string]string{slog.TimeKey: "timestamp", slog.MessageKey: "message"}; len(groups) == 0 &&
+		names[a.Key] != "" {
 		a.Key = names[a.Key]
 	}
 	return a
 }
 
-// handle returns the response to an event. An error is a failure of the renderer, or of the operation that sent the event.
+// handle returns the response to an event. An error is a failure of the renderer, or of the operation that sent the
+// event.
 func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.APIGatewayProxyStreamingResponse, error) {
 	e, err := event.Parse(text)
 	if err != nil {
@@ -103,7 +105,8 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 	return event.Result{PDF: pdf, Warnings: warnings}.Response()
 }
 
-// render returns the PDF of a document with its warnings. The document causes every error that wraps an *event.RejectionError.
+// render returns the PDF of a document with its warnings. The document causes every error that wraps an
+// *event.RejectionError.
 func (r *renderer) render(ctx context.Context, d browser.Document) (pdf []byte, warnings string, err error) {
 	if err := documentLimits.Check(string(d.HTML), string(d.Header), string(d.Footer)); err != nil {
 		return nil, "", err

@@ -20,8 +20,8 @@ var Hash = sync.OnceValue(func() string {
 	return hex.EncodeToString(hash[:])
 })
 
-// Pack returns a difference to the compiled table: in gzip, the hash of the table, and a line for each domain that was added
-// (+) or removed (-).
+// Pack returns a difference to the compiled table: in gzip, the hash of the table, and a line for each domain that was
+// added (+) or removed (-).
 func Pack(added, removed []string) []byte { return pack(Hash(), added, removed) }
 
 func pack(hash string, added, removed []string) []byte {

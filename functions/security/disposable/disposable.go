@@ -1,6 +1,6 @@
 // Package disposable finds the domains of disposable mail. The command build derives the table from published lists
-// (lists/sources.json, NOTICE.md). The table is used as it is in the program, so a start needs no work, and Find allocates
-// nothing. A Difference changes the table by the domains that the lists have added and removed since.
+// (lists/sources.json, NOTICE.md). The table is used as it is in the program, so a start needs no work, and Find
+// allocates nothing. A Difference changes the table by the domains that the lists have added and removed since.
 package disposable
 
 import (

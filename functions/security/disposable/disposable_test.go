@@ -100,7 +100,8 @@ func TestOrdinaryProviders(t *testing.T) {
 	}
 }
 
-// randomDomains returns listed domains, the same with one changed letter, their children and parents, and random domains.
+// randomDomains returns listed domains, the same with one changed letter, their children and parents, and random
+// domains.
 func randomDomains(seed uint64, n int) []string {
 	r := rand.New(rand.NewPCG(seed, seed))
 	var listed []string
@@ -211,8 +212,10 @@ func TestDifference(t *testing.T) {
 		packed []byte
 		fails  bool
 	}{
-		"nothing stored": {nil, false}, "no change": {Pack(nil, nil), false}, "another table": {pack("other", added, removed), false},
-		"cut": {packed[:len(packed)/2], true}, "no gzip": {[]byte("x"), true}, "too large": {pack(strings.Repeat("x", maxText+1), nil, nil), true},
+		"nothing stored": {nil, false}, "no change": {Pack(nil, nil),
+			false}, "another table": {pack("other", added, removed), false},
+		"cut": {packed[:len(packed)/2], true}, "no gzip": {[]byte("x"),
+			true}, "too large": {pack(strings.Repeat("x", maxText+1), nil, nil), true},
 	} {
 		if d, err := Read(c.packed); d != nil || (err != nil) != c.fails {
 			t.Errorf("%s: a difference: %v, %v", about, d != nil, err)

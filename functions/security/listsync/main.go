@@ -1,5 +1,5 @@
-// The function listsync fetches the published lists of disposable mail domains on a schedule, and stores their difference to
-// the compiled table.
+// The function listsync fetches the published lists of disposable mail domains on a schedule, and stores their
+// difference to the compiled table.
 package main
 
 import (

@@ -36,8 +36,8 @@ type syncer struct {
 	log      *telemetry.Logger
 }
 
-// handle fetches the lists once and logs one line. A source without a usable list is no error of the function: the list in use
-// stays, and an alarm watches the age of that list, which only a run that has failed counts.
+// handle fetches the lists once and logs one line. A source without a usable list is no error of the function: the list
+// in use stays, and an alarm watches the age of that list, which only a run that has failed counts.
 func (s *syncer) handle(ctx context.Context) error {
 	run, cancel := telemetry.BeforeLogging(ctx)
 	defer cancel()
@@ -45,7 +45,8 @@ func (s *syncer) handle(ctx context.Context) error {
 	event := telemetry.Event{
 		Level: slog.LevelInfo, Message: "lists synced",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: "listsync"}},
-		Metrics:    []telemetry.Metric{{Name: "ListsAge", Unit: telemetry.Seconds, Value: outcome.Age(outcome.Tried).Seconds(), SkipZero: true}},
+		Metrics: []telemetry.Metric{{Name: "ListsAge", Unit: telemetry.Seconds,
+			Value: outcome.Age(outcome.Tried).Seconds(), SkipZero: true}},
 		Attributes: []slog.Attr{
 			slog.Int("domains", outcome.Domains), slog.Int("added", outcome.Added), slog.Int("removed", outcome.Removed),
 		},
@@ -81,7 +82,8 @@ func (s *syncer) run(ctx context.Context) (burner.Outcome, error) {
 	return next.Outcome, s.store.PutDifference(ctx, next)
 }
 
-// fetch returns the difference of the lists to the compiled table, or why it is not used. The packed difference is that in use.
+// fetch returns the difference of the lists to the compiled table, or why it is not used. The packed difference is that
+// in use.
 func (s *syncer) fetch(ctx context.Context, packed []byte) (next burner.Difference, err error) {
 	sources, err := lists.Sources()
 	if err != nil {
@@ -112,7 +114,8 @@ func (s *syncer) fetch(ctx context.Context, packed []byte) (next burner.Differen
 		return next, fmt.Errorf("%d of %d domains would change, over %d %%", changed, before, maxChange)
 	}
 	if next.Packed = disposable.Pack(added, removed); len(next.Packed) > maxPacked {
-		return next, fmt.Errorf("the difference has %d bytes, over %d: deploy a version with newer lists", len(next.Packed), maxPacked)
+		return next, fmt.Errorf("the difference has %d bytes, over %d: deploy a version with newer lists",
+			len(next.Packed), maxPacked)
 	}
 	next.Domains, next.Added, next.Removed = len(kept), len(added), len(removed)
 	return next, nil

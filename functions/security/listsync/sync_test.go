@@ -32,7 +32,8 @@ func TestSync(t *testing.T) {
 	t.Cleanup(func() { _ = server.Close() })
 	now, log := time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC), bytes.Buffer{}
 	s := &syncer{
-		store: burner.NewStore(db, tables.Projects), client: upstream.New(upstream.Config{TimeoutSeconds: 9, Local: true}), endpoint: server.URL,
+		store: burner.NewStore(db, tables.Projects), client: upstream.New(upstream.Config{TimeoutSeconds: 9,
+			Local: true}), endpoint: server.URL,
 		now: func() time.Time { return now }, log: telemetry.New(&log, telemetry.Config{}),
 	}
 	compiled := slices.Collect(disposable.Compiled().All)
@@ -71,7 +72,8 @@ func TestSync(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := judged.Difference
-		if err != nil || !strings.Contains(d.Failure, failure) || line.Failure != d.Failure || (failure == "") != (line.Level == "INFO") ||
+		if err != nil || !strings.Contains(d.Failure, failure) || line.Failure != d.Failure ||
+			(failure == "") != (line.Level == "INFO") ||
 			line.ListsAge != d.Age(now).Seconds() || !d.Tried.Equal(now) {
 			t.Errorf("%v, %+v, %s", err, d.Outcome, &log)
 		}
@@ -91,17 +93,20 @@ func TestSync(t *testing.T) {
 	}
 
 	added := []string{"New-1.example # remark.example", "b\u00fccher.example", "deep.new-2.example"}
-	// Ordinary domains and their parents, a public suffix, a child of a listed domain, texts that are no domains, comments.
+	// Ordinary domains and their parents, a public suffix, a child of a listed domain, texts that are no domains,
+	// comments.
 	never := []string{"gmail.com", "appleid.com", "test.de", "co.uk", "child.new-1.example", "example", "a_b.example",
 		"# the list of remark.example", "// remark.example"}
 	publish(slices.Concat(compiled[100:], added, never), compiled[1000:2000])
 	run(24*time.Hour, "")
 	d, err := disposable.Read(last.Packed)
-	if err != nil || last.Added != 3 || last.Removed != 100 || last.Domains != len(compiled)-97 || len(last.Sources) != 4 || last.Age(now) != 0 {
+	if err != nil || last.Added != 3 || last.Removed != 100 || last.Domains != len(compiled)-97 ||
+		len(last.Sources) != 4 || last.Age(now) != 0 {
 		t.Fatalf("%v, %+v", err, last.Outcome)
 	}
 	for domain, want := range map[string]bool{
-		"new-1.example": true, "xn--bcher-kva.example": true, "x.deep.new-2.example": true, "new-2.example": false, compiled[0]: false, compiled[100]: true,
+		"new-1.example": true, "xn--bcher-kva.example": true, "x.deep.new-2.example": true, "new-2.example": false,
+		compiled[0]: false, compiled[100]: true,
 		"gmail.com": false, "privaterelay.appleid.com": false, "test.de": false, "x.co.uk": false,
 	} {
 		if _, ok := d.Find(domain); ok != want {
@@ -109,7 +114,8 @@ func TestSync(t *testing.T) {
 		}
 	}
 
-	for _, outcome := range []sandbox.Outcome{sandbox.ServerError, sandbox.Unparseable, sandbox.Truncated, sandbox.Closed} {
+	for _, outcome := range []sandbox.Outcome{sandbox.ServerError, sandbox.Unparseable,
+		sandbox.Truncated, sandbox.Closed} {
 		if err := server.SetRules(sandbox.Rule{Vendor: "lists", Outcome: outcome, Times: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +153,8 @@ func TestSync(t *testing.T) {
 	}
 
 	s.store = burner.NewStore(db, "no-such-table")
-	if log.Reset(); s.handle(t.Context()) == nil || !bytes.Contains(log.Bytes(), []byte("lists not synced")) || bytes.Contains(log.Bytes(), []byte("ListsAge")) {
+	if log.Reset(); s.handle(t.Context()) == nil || !bytes.Contains(log.Bytes(), []byte("lists not synced")) ||
+		bytes.Contains(log.Bytes(), []byte("ListsAge")) {
 		t.Errorf("without a table: %s", &log)
 	}
 }
@@ -166,7 +173,8 @@ func TestConfig(t *testing.T) {
 	for _, c := range []struct {
 		name, value string
 		valid       bool
-	}{{"PROJECTS_TABLE", "projects", true}, {"LISTS_ENDPOINT_URL", "http://127.0.0.1", false}, {"SVC_LOCAL", "1", true}, {"VENDOR_TIMEOUT_SECONDS", "0", false}} {
+	}{{"PROJECTS_TABLE", "projects", true}, {"LISTS_ENDPOINT_URL", "http://127.0.0.1", false}, {"SVC_LOCAL", "1",
+		true}, {"VENDOR_TIMEOUT_SECONDS", "0", false}} {
 		if _, err := settings.Read[config](); err == nil && c.name == "PROJECTS_TABLE" {
 			t.Error("no table, no error")
 		}

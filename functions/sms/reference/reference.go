@@ -36,16 +36,18 @@ const (
 )
 
 // Seal returns the reference of a send through an account that has just ended. The reference has
-// hashes of the account's owner and endpoint. The send is named by the vendor's ID, else by hashes of the account and of its
-// only recipient's number with the text; an empty number means several recipients.
+// hashes of the account's owner and endpoint. The send is named by the vendor's ID, else by hashes of the account and
+// of its only recipient's number with the text; an empty number means several recipients.
 func (s Sealer) Seal(by upstream.Account, key, id, number, body string) string {
-	fields := []string{by.Integration.Vendor, strings.TrimPrefix(key, s.Scope), strconv.FormatInt(cache.Clock{}.Now().Unix(), 36), s.owner(by) + s.endpoint(by), "", ""}
+	fields := []string{by.Integration.Vendor, strings.TrimPrefix(key, s.Scope),
+		strconv.FormatInt(cache.Clock{}.Now().Unix(), 36), s.owner(by) + s.endpoint(by), "", ""}
 	if id != "" && len(id) <= maxID {
 		fields[5] = id
 	} else if fields[3] += s.account(by); number != "" {
 		fields[4] = s.hash(number + "\x00" + body)
 	}
-	sealed := s.aead.Seal(nil, nil, []byte(strings.Join(fields, "\x00")), []byte(s.Scope)) //nolint:gosec // the cipher makes the nonce
+	text := []byte(strings.Join(fields, "\x00"))
+	sealed := s.aead.Seal(nil, nil, text, []byte(s.Scope)) //nolint:gosec // the cipher makes the nonce
 	return base64.RawURLEncoding.EncodeToString(sealed)
 }
 

@@ -15,9 +15,11 @@ func TestReferences(t *testing.T) {
 	of := func(id string, env project.Environment) Sealer {
 		return New(&project.Project{ID: id}, env)
 	}
-	own, others := of("acme", project.Production), []Sealer{of("acme", project.Development), of("acme2", project.Production)}
+	own, others := of("acme", project.Production),
+		[]Sealer{of("acme", project.Development), of("acme2", project.Production)}
 	const number, request = "+94771234567", "7b6f3b0e-6d1c-4f0a-9a53-2c1f0d7b8a11/9999"
-	by := upstream.Account{Endpoint: "https://a", Owner: "managed", Secrets: map[string]string{"user": "u", "password": "p"}}
+	by := upstream.Account{Endpoint: "https://a", Owner: "managed",
+		Secrets: map[string]string{"user": "u", "password": "p"}}
 	by.Integration.Vendor = "ultimatesms"
 	moved, rotated, foreign := by, by, by
 	moved.Endpoint, foreign.Owner, rotated.Secrets = "https://b", "acme", map[string]string{"user": "u", "password": "q"}
@@ -25,7 +27,8 @@ func TestReferences(t *testing.T) {
 	for id, want := range map[string]string{long: long, "": "", long + "i": ""} {
 		text := own.Seal(by, key, id, number, "text")
 		vendor, send, ok := own.Open(text)
-		if !ok || vendor != "ultimatesms" || send.Key != key || send.ID != want || time.Since(send.Ended).Abs() > time.Minute || len(text) > 200 {
+		if !ok || vendor != "ultimatesms" || send.Key != key || send.ID != want ||
+			time.Since(send.Ended).Abs() > time.Minute || len(text) > 200 {
 			t.Errorf("%s %+v %t, %d characters", vendor, send, ok, len(text))
 		}
 		if send.IsTo(number, "text") != (want == "") || send.IsTo("+94771234568", "text") || send.IsTo(number, "other") {
@@ -41,7 +44,8 @@ func TestReferences(t *testing.T) {
 		if strings.Contains(string(sealed), request) || own.Seal(by, key, id, number, "text") == text {
 			t.Errorf("%q is not encrypted", sealed)
 		}
-		malformed := []string{"", "A", "....", strings.Repeat("A", 200), text[:50], "+" + text, text + "\n", text + "A", text + "="}
+		malformed := []string{"", "A", "....", strings.Repeat("A", 200), text[:50], "+" + text, text + "\n",
+			text + "A", text + "="}
 		for i := range sealed {
 			forged := append([]byte{}, sealed...)
 			forged[i] ^= 1

@@ -22,8 +22,8 @@ type Config struct {
 	Log              telemetry.Config
 }
 
-// Ages are the ages of a send at which Run asks its vendor: First, Absent, and each hour of the first day. A question is due in
-// the run in which the send reaches such an age, so that no question is stored.
+// Ages are the ages of a send at which Run asks its vendor: First, Absent, and each hour of the first day. A question
+// is due in the run in which the send reaches such an age, so that no question is stored.
 type Ages struct {
 	Period time.Duration `env:"RESOLVE_PERIOD,required"` // between two runs, as the schedule in template.yaml has it
 	First  time.Duration `env:"RESOLVE_FIRST" envDefault:"2m"`

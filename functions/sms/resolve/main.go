@@ -30,11 +30,12 @@ func main() {
 		}),
 		Projects: project.NewStore(db, cfg.ProjectsTable),
 		Client:   upstream.New(cfg.Upstream),
-		Secrets:  secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log), // no cache, because runs are far apart
-		Vendors:  vendors.NewTable(awsConfig),
-		Ages:     cfg.Ages,
-		Now:      cache.Clock{}.Now,
-		Log:      log,
+		// no cache, because runs are far apart
+		Secrets: secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log),
+		Vendors: vendors.NewTable(awsConfig),
+		Ages:    cfg.Ages,
+		Now:     cache.Clock{}.Now,
+		Log:     log,
 	}
 	lambda.Start(resolver.Handle)
 }

@@ -52,7 +52,8 @@ func (r *Resolver) Handle(ctx context.Context) error {
 	run, cancel := telemetry.BeforeLogging(ctx)
 	defer cancel()
 	results, err := r.Run(run)
-	event := telemetry.Event{Level: slog.LevelInfo, Message: "uncertain sends resolved", Attributes: []slog.Attr{slog.Any("sends", results)}}
+	event := telemetry.Event{Level: slog.LevelInfo, Message: "uncertain sends resolved",
+		Attributes: []slog.Attr{slog.Any("sends", results)}}
 	if err != nil {
 		event.Level, event.Message = slog.LevelError, "uncertain sends not read"
 		event.Attributes = append(event.Attributes, slog.String("error", err.Error()))
@@ -68,8 +69,8 @@ type send struct {
 }
 
 // Run asks about every send that is due and returns the number of sends by their results. The order is random,
-// so that a run without time for all sends does not leave out the same ones each time. After a vendor's failure Run sends no
-// further question to that endpoint.
+// so that a run without time for all sends does not leave out the same ones each time. After a vendor's failure Run
+// sends no further question to that endpoint.
 func (r *Resolver) Run(ctx context.Context) (map[credit.Verdict]int, error) {
 	var due []send
 	results := map[credit.Verdict]int{}
@@ -101,8 +102,8 @@ func (r *Resolver) Run(ctx context.Context) (map[credit.Verdict]int, error) {
 // errNoProject reports that the send's project does not exist any more.
 var errNoProject = errors.New("the project does not exist")
 
-// resolve asks about one send: the vendor of its reference, or each vendor where the request died before it could name one.
-// A panic of an adapter is an error of this send alone.
+// resolve asks about one send: the vendor of its reference, or each vendor where the request died before it could name
+// one. A panic of an adapter is an error of this send alone.
 func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool) (verdict credit.Verdict, err error) {
 	var account upstream.Account
 	defer func() {
@@ -130,7 +131,8 @@ func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool)
 	}
 	for _, in := range record.Integrations {
 		spec := r.Vendors.Spec(in.Vendor)
-		if in.Kind != project.SMS || in.Environment != env || in.Mode != project.Managed || known && in.Vendor != vendor || spec == nil {
+		if in.Kind != project.SMS || in.Environment != env || in.Mode != project.Managed || known && in.Vendor != vendor ||
+			spec == nil {
 			continue
 		}
 		var accountErr error

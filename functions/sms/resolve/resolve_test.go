@@ -37,7 +37,8 @@ func TestDue(t *testing.T) {
 				asked = append(asked, (age - offset).Round(testAges.Period))
 			}
 		}
-		if len(asked) != 26 || offset == 0 && (asked[0] != 2*time.Minute || asked[1] != 10*time.Minute || asked[2] != time.Hour || asked[25] != 24*time.Hour) {
+		if len(asked) != 26 || offset == 0 &&
+			(asked[0] != 2*time.Minute || asked[1] != 10*time.Minute || asked[2] != time.Hour || asked[25] != 24*time.Hour) {
 			t.Fatalf("from %s: %v", offset, asked)
 		}
 	}
@@ -80,7 +81,8 @@ func TestResolve(t *testing.T) {
 		{"found by a search in another account", twilio, twilio, true, "", 2 * time.Minute, rotated, "open", ""},
 		{"not found by a search", twilio, twilio, false, "", time.Hour, nil, "open", ""},
 		{"without a status call", "quicksend", "quicksend", true, "", time.Hour, nil, "not asked", ""},
-		{"died, and found at the second vendor", "twilio dialogv2", "", true, "", 2 * time.Minute, nil, "confirmed", "dialogv2: completed (sent)"},
+		{"died, and found at the second vendor", "twilio dialogv2", "", true, "", 2 * time.Minute, nil, "confirmed",
+			"dialogv2: completed (sent)"},
 		{"died, and absent", "twilio dialogv2", "", false, "", time.Hour, nil, "open", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,7 +95,8 @@ func TestResolve(t *testing.T) {
 			if c.sent {
 				vendor := account.Integration.Vendor
 				account.Endpoint, account.Secrets = f.sandbox.URL+"/"+vendor, sandbox.Accounts[vendor]
-				message := vendors.Message{To: []string{number}, Text: "m", Key: reference.Key(projectID+"/production/"+string(key), 0)}
+				message := vendors.Message{To: []string{number}, Text: "m",
+					Key: reference.Key(projectID+"/production/"+string(key), 0)}
 				_, err := f.Vendors.Find(vendor).New(f.Client, account).Send(t.Context(), message)
 				f.must(err)
 			}
@@ -116,7 +119,8 @@ func TestResolve(t *testing.T) {
 				}
 			}
 			balance, err := f.Credits.Balance(t.Context(), projectID)
-			if want := map[bool]int64{true: 100, false: 90}[got == "refunded"]; err != nil || got != c.want || balance != want || (len(resolved) == 1) != (c.reason != "") {
+			if want := map[bool]int64{true: 100, false: 90}[got == "refunded"]; err != nil || got != c.want || balance != want ||
+				(len(resolved) == 1) != (c.reason != "") {
 				t.Errorf("%s, balance %d, %v", got, balance, err)
 			}
 		})
@@ -180,21 +184,25 @@ func newFixture(t *testing.T) *fixture {
 	}
 	t.Cleanup(func() { _ = errors.Join(s.Close(), vault.Close()) })
 	reader := secretsmanager.New(secretsmanager.Options{
-		Region: template.Region, BaseEndpoint: &vault.URL, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+		Region: template.Region, BaseEndpoint: &vault.URL, Credentials: credentials.NewStaticCredentialsProvider("local",
+			"local", ""),
 	})
 	log := telemetry.New(io.Discard, telemetry.Config{})
 	f := &fixture{t: t, sandbox: s, Resolver: &Resolver{
 		Credits: credit.NewStore(client, tables.Tables), Projects: project.NewStore(client, tables.Projects),
-		Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: secret.New(reader, "test", secret.Config{}, log),
+		Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: secret.New(reader,
+			"test", secret.Config{}, log),
 		Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Ages: testAges, Log: log,
 	}}
 	for _, vendor := range []string{"dialogv2", "twilio", "quicksend"} {
 		change := secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}
 		f.must(secret.NewWriter(reader, "test").Put(t.Context(), project.SMS, secret.Managed, change))
 	}
-	_, err = f.Projects.CreateProject(t.Context(), project.Project{ID: projectID, Name: "p", Limit: project.RateLimit{Requests: 1, Window: time.Hour}})
+	_, err = f.Projects.CreateProject(t.Context(),
+		project.Project{ID: projectID, Name: "p", Limit: project.RateLimit{Requests: 1, Window: time.Hour}})
 	f.must(errors.Join(err, f.Credits.CreateWallet(t.Context(), projectID)))
-	f.must(f.Credits.Grant(t.Context(), credit.Movement{Project: projectID, ID: credit.NewKey(time.Now(), "g"), Credits: 100, Actor: "test", Reason: "test"}))
+	f.must(f.Credits.Grant(t.Context(),
+		credit.Movement{Project: projectID, ID: credit.NewKey(time.Now(), "g"), Credits: 100, Actor: "test", Reason: "test"}))
 	return f
 }
 
@@ -204,7 +212,8 @@ func (f *fixture) integrate(vendor string, change func(*project.Integration, *up
 		Kind: project.SMS, Environment: project.Production, Vendor: vendor, Mode: project.Managed, Active: true,
 		Settings: map[string]string{"sender_id": "Demo", "endpoint": f.sandbox.URL + "/" + vendor},
 	}
-	account := upstream.Account{Integration: in, Endpoint: in.Settings["endpoint"], Settings: in.Settings, Secrets: sandbox.Accounts[vendor], Owner: secret.Managed}
+	account := upstream.Account{Integration: in, Endpoint: in.Settings["endpoint"], Settings: in.Settings,
+		Secrets: sandbox.Accounts[vendor], Owner: secret.Managed}
 	if change != nil {
 		change(&in, &account)
 	}
@@ -218,7 +227,8 @@ func (f *fixture) charge(vendor string, by upstream.Account) credit.Key {
 	record, err := f.Projects.Load(f.t.Context(), projectID)
 	f.must(err)
 	r := &credit.Reservation{
-		Project: projectID, Key: credit.NewKey(time.Now(), "r"), Credits: 10, Price: credit.SMS, Environment: "production", RequestID: "r", Irrevocable: true,
+		Project: projectID, Key: credit.NewKey(time.Now(),
+			"r"), Credits: 10, Price: credit.SMS, Environment: "production", RequestID: "r", Irrevocable: true,
 	}
 	o := credit.Outcome{Uncertain: true}
 	if vendor != "" {
@@ -226,6 +236,7 @@ func (f *fixture) charge(vendor string, by upstream.Account) credit.Key {
 		sealer := reference.New(&record.Project, project.Production)
 		o.Reference = sealer.Seal(by, reference.Key(sealer.Scope+string(r.Key), 0), "", number, "m")
 	}
-	f.must(errors.Join(f.Credits.Reserve(f.t.Context(), r), f.Credits.Mark(f.t.Context(), r), f.Credits.Capture(f.t.Context(), r, o)))
+	f.must(errors.Join(f.Credits.Reserve(f.t.Context(), r), f.Credits.Mark(f.t.Context(), r),
+		f.Credits.Capture(f.t.Context(), r, o)))
 	return r.Key
 }

@@ -3,8 +3,8 @@ package units
 
 import "unicode/utf16"
 
-// A unit holds 153 septets of the GSM 7-bit default alphabet (3GPP TS 23.038), or 67 UTF-16 code units of other text, also
-// where the message has one unit only (docs/decisions/sms.md#units).
+// A unit holds 153 septets of the GSM 7-bit default alphabet (3GPP TS 23.038), or 67 UTF-16 code units of other text,
+// also where the message has one unit only (docs/decisions/sms.md#units).
 const (
 	septetsPerUnit = 153
 	ucs2PerUnit    = 67

@@ -31,7 +31,8 @@ var unitCases = []struct {
 	{"152 letters and a euro: the pair moves on", repeat("a", 152) + "€", 2, false},
 	{"151 letters and a euro fit", repeat("a", 151) + "€", 1, false},
 	{"a pair at each border", repeat("a", 152) + "€" + repeat("a", 150) + "€" + repeat("a", 151), 3, false},
-	{"a pair at each border costs a fourth unit", repeat("a", 152) + "€" + repeat("a", 150) + "€" + repeat("a", 152), 4, false},
+	{"a pair at each border costs a fourth unit",
+		repeat("a", 152) + "€" + repeat("a", 150) + "€" + repeat("a", 152), 4, false},
 	{"229 euros", repeat("€", 229), 4, false},
 	{"braces and backslash", `{}\`, 1, false},
 	{"tilde, bar, caret", "~|^", 1, false},
@@ -81,9 +82,11 @@ func TestUnits(t *testing.T) {
 }
 
 // gsm is the default alphabet by septet value, the table of 3GPP TS 23.038, 6.2.1, for a second implementation.
-const gsm = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\x1bÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
+const gsm = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\x1bÆæßÉ " +
+	"!\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 
-var escaped = map[rune]byte{'\f': 0x0a, '^': 0x14, '{': 0x28, '}': 0x29, '\\': 0x2f, '[': 0x3c, '~': 0x3d, ']': 0x3e, '|': 0x40, '€': 0x65}
+var escaped = map[rune]byte{'\f': 0x0a, '^': 0x14, '{': 0x28, '}': 0x29, '\\': 0x2f, '[': 0x3c, '~': 0x3d, ']': 0x3e,
+	'|': 0x40, '€': 0x65}
 
 // parts is a second implementation: parts encodes the text and splits the code units, never inside a pair.
 func parts(text string) [][]uint16 {

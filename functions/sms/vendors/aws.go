@@ -27,7 +27,8 @@ func endUserMessaging(cfg aws.Config) Vendor {
 			Settings: []upstream.Field{
 				required("sender_id", "origination identity: sender ID, phone number, pool, or an ARN of one"),
 				{Name: "region", Description: "AWS region; the stack's own where it is empty"},
-				{Name: "message_type", Description: "kind of message: TRANSACTIONAL (default) or PROMOTIONAL", Pattern: "^(TRANSACTIONAL|PROMOTIONAL)$"},
+				{Name: "message_type", Description: "kind of message: TRANSACTIONAL (default) or PROMOTIONAL",
+					Pattern: "^(TRANSACTIONAL|PROMOTIONAL)$"},
 				unitPrice,
 			},
 			Secrets: []upstream.Field{
@@ -45,8 +46,8 @@ func endUserMessaging(cfg aws.Config) Vendor {
 var phoneNumber = pattern.New(`^\+?[0-9]+$`)
 
 // OriginationIdentity returns the ARN of the origination identity in an integration's settings, in a region and in the
-// account of a role, and "" for a phone number, whose ARN AWS alone knows. A sender ID is that of the recipients' country
-// (Service Authorization Reference, AWS End User Messaging SMS and Voice V2, Resource types).
+// account of a role, and "" for a phone number, whose ARN AWS alone knows. A sender ID is that of the recipients'
+// country (Service Authorization Reference, AWS End User Messaging SMS and Voice V2, Resource types).
 func OriginationIdentity(settings map[string]string, region string, role arn.ARN) string {
 	id := settings["sender_id"]
 	resource := "sender-id/" + id + "/LK"
@@ -61,7 +62,8 @@ func OriginationIdentity(settings map[string]string, region string, role arn.ARN
 		resource = "pool/" + id
 	}
 	return arn.ARN{
-		Partition: role.Partition, Service: "sms-voice", Region: cmp.Or(settings["region"], region), AccountID: role.AccountID, Resource: resource,
+		Partition: role.Partition, Service: "sms-voice", Region: cmp.Or(settings["region"],
+			region), AccountID: role.AccountID, Resource: resource,
 	}.String()
 }
 
@@ -105,7 +107,8 @@ func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	})
 	kind := cmp.Or(types.MessageType(settings["message_type"]), types.MessageTypeTransactional)
 	out, err := client.SendTextMessage(ctx, &pinpointsmsvoicev2.SendTextMessageInput{
-		DestinationPhoneNumber: &m.To[0], OriginationIdentity: aws.String(settings["sender_id"]), MessageBody: &m.Text, MessageType: kind,
+		DestinationPhoneNumber: &m.To[0], OriginationIdentity: aws.String(settings["sender_id"]), MessageBody: &m.Text,
+		MessageType: kind,
 	})
 	if err != nil {
 		return Receipt{}, a.classify(sender, err)
@@ -116,8 +119,8 @@ func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	return Receipt{Status: "accepted", ID: *out.MessageId}, nil
 }
 
-// classify returns the class of the library's error. The error of the sender comes first: after the end of the context the
-// library returns a cancellation instead, which does not show whether a byte left.
+// classify returns the class of the library's error. The error of the sender comes first: after the end of the context
+// the library returns a cancellation instead, which does not show whether a byte left.
 func (a *awsAdapter) classify(sender *upstream.Sender, err error) error {
 	made, failed := sender.Last()
 	var response *smithyhttp.ResponseError

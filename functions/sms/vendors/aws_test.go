@@ -12,8 +12,8 @@ func TestEndUserMessaging(t *testing.T) {
 	})
 }
 
-// TestOriginationIdentity: the ARN that the role of the function needs a right on. Sources: AWS End User Messaging SMS API
-// reference, SendTextMessage, OriginationIdentity; Service Authorization Reference, the ARNs of resource types.
+// TestOriginationIdentity: the ARN that the role of the function needs a right on. Sources: AWS End User Messaging SMS
+// API reference, SendTextMessage, OriginationIdentity; Service Authorization Reference, the ARNs of resource types.
 func TestOriginationIdentity(t *testing.T) {
 	role, err := arn.Parse("arn:aws-cn:iam::123456789012:role/svc-prod-SmsRole")
 	if err != nil {

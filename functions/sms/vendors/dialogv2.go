@@ -86,7 +86,8 @@ func transaction(key string) uint64 {
 }
 
 // post returns the members of a successful response.
-func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
+func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any,
+	send bool) (map[string]jsontext.Value, error) {
 	response, err := a.call(ctx, a.Endpoint+path, bearer(token), body, send)
 	if err != nil {
 		return nil, err
@@ -153,7 +154,8 @@ func (a *dialogV2Adapter) Send(ctx context.Context, m Message) (Receipt, error) 
 			return Receipt{}, err
 		}
 		data, _ := members(response["data"]) // an error changes nothing: the vendor has accepted the message
-		removed := Removed{count(data["duplicatesRemoved"]), count(data["invalidNumbers"]), count(data["mask_blocked_numbers"])}
+		removed := Removed{count(data["duplicatesRemoved"]), count(data["invalidNumbers"]),
+			count(data["mask_blocked_numbers"])}
 		if removed.Sum() >= len(m.To) {
 			class := upstream.Rejected
 			// No document says that the counts exclude each other, and the first copy of a duplicate may have left.

@@ -15,16 +15,24 @@ import (
 
 func TestDialogV2(t *testing.T) {
 	testResponses(t, "dialogv2", []recorded{
-		{"accepted", "V", 200, `{"status":"success","comment":"Campaign Created","data":{"campaignId":4711,"campaignCost":0.5,"walletBalance":10.0,"userId":1},"errCode":""}`, "", Receipt{Status: "success", ID: "4711"}},
-		{"accepted, with removed recipients", "T", 200, `{"status":"success","data":{"campaignId":7,"duplicatesRemoved":"0","invalidNumbers":0,"mask_blocked_numbers":0}}`, "", Receipt{Status: "success", ID: "7"}},
-		{"every recipient removed", "made", 200, `{"status":"success","data":{"campaignId":7,"invalidNumbers":1}}`, upstream.Rejected, Receipt{}},
-		{"a duplicate removed", "made", 200, `{"status":"success","data":{"campaignId":7,"duplicatesRemoved":1}}`, upstream.Unusable, Receipt{}},
+		{"accepted", "V", 200, `{"status":"success","comment":"Campaign Created","data":{"campaignId":4711,` +
+			`"campaignCost":0.5,"walletBalance":10.0,"userId":1},"errCode":""}`, "", Receipt{Status: "success", ID: "4711"}},
+		{"accepted, with removed recipients", "T", 200,
+			`{"status":"success","data":{"campaignId":7,"duplicatesRemoved":"0","invalidNumbers":0,"mask_blocked_numbers":0}}`,
+			"", Receipt{Status: "success", ID: "7"}},
+		{"every recipient removed", "made", 200, `{"status":"success","data":{"campaignId":7,"invalidNumbers":1}}`,
+			upstream.Rejected, Receipt{}},
+		{"a duplicate removed", "made", 200, `{"status":"success","data":{"campaignId":7,"duplicatesRemoved":1}}`,
+			upstream.Unusable, Receipt{}},
 		{"an unknown code", "made", 200, `{"status":"failed","comment":"new","errCode":120}`, upstream.Unusable, Receipt{}},
 		{"accepted, without details", "made", 200, `{"status":"success","data":""}`, "", Receipt{Status: "success"}},
-		{"token refused, again and again", "T", 200, `{"status":"failed","comment":"Token","errCode":105}`, upstream.CredentialsRefused, Receipt{}},
+		{"token refused, again and again", "T", 200, `{"status":"failed","comment":"Token","errCode":105}`,
+			upstream.CredentialsRefused, Receipt{}},
 		{"its token in an HTML page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, upstream.Unusable, Receipt{}},
-		{"its token without a status", "made", 200, `{"token":"t0ken","comment":"\u0074\u0030ken"}`, upstream.Unusable, Receipt{}},
-		{"its token in a refusal", "made", 200, `{"status":"failed","comment":"Bearer t0ken","errCode":105}`, upstream.CredentialsRefused, Receipt{}},
+		{"its token without a status", "made", 200, `{"token":"t0ken","comment":"\u0074\u0030ken"}`,
+			upstream.Unusable, Receipt{}},
+		{"its token in a refusal", "made", 200, `{"status":"failed","comment":"Bearer t0ken","errCode":105}`,
+			upstream.CredentialsRefused, Receipt{}},
 		{"without an error code", "made", 200, `{"status":"failed","comment":"no"}`, upstream.Unusable, Receipt{}},
 	})
 }
@@ -37,7 +45,8 @@ func TestDialogV2Removed(t *testing.T) {
 		Source        string              `json:"sourceAddress"`
 		TransactionID uint64              `json:"transaction_id"`
 	}
-	accept := responds(200, `{"status":"success","data":{"campaignId":1,"duplicatesRemoved":1,"invalidNumbers":"2","mask_blocked_numbers":3}}`)
+	accept := responds(200, `{"status":"success","data":{"campaignId":1,"duplicatesRemoved":1,"invalidNumbers":"2",`+
+		`"mask_blocked_numbers":3}}`)
 	adapter := connect(t, "dialogv2", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		_ = json.Unmarshal(body, &last)
@@ -58,7 +67,8 @@ func TestDialogV2Removed(t *testing.T) {
 	if len(ids) != 2 {
 		t.Errorf("transaction IDs %v: a repetition has the same, and another call another one", ids)
 	}
-	if len(last.Recipients) != 6 || last.Recipients[1]["mobile"] != "712345678" || last.Source != "MyBrand" || last.TransactionID < 1 || last.TransactionID > 999_999_999_999_999_999 {
+	if len(last.Recipients) != 6 || last.Recipients[1]["mobile"] != "712345678" || last.Source != "MyBrand" ||
+		last.TransactionID < 1 || last.TransactionID > 999_999_999_999_999_999 {
 		t.Errorf("sent %+v", last)
 	}
 }

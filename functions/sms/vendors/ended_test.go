@@ -15,8 +15,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// A send that ends without a usable response has the same class with a vendor's library as with the adapter's own request,
-// whether the connection, the vendor's time or the context of the request ends first.
+// A send that ends without a usable response has the same class with a vendor's library as with the adapter's own
+// request, whether the connection, the vendor's time or the context of the request ends first.
 func TestEndedSends(t *testing.T) {
 	request := func(c net.Conn) { // reads one whole request
 		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {

@@ -15,8 +15,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// For every response to every call, an acceptance has a status, a failure has a class, and no error contains a secret. An
-// HTTP 5xx is never an acceptance, and its status alone never means that a message was not sent.
+// For every response to every call, an acceptance has a status, a failure has a class, and no error contains a secret.
+// An HTTP 5xx is never an acceptance, and its status alone never means that a message was not sent.
 func FuzzResponses(f *testing.F) {
 	table := NewTable(aws.Config{Region: "eu-west-1"})
 	for v := range table {
@@ -25,10 +25,14 @@ func FuzzResponses(f *testing.F) {
 		}
 	}
 	for _, body := range []string{
-		`{"status":"success","data":{"uid":"u1","campaignId":7}}`, `{"status":"success","token":"s3cret-key","expiration":43200}`,
-		`{"status":"failed","errCode":"105","comment":"token s3cret-key"}`, `{"sid":"SM12","status":"queued"}`, `{"balance":"0.05","currency":"USD"}`,
-		`{"MessageId":"m1"}`, `{"status":"success","campaign_data":{"campaign_total_cost":1.5,"sms_msg_data":[{"msg":"a"}]}}`, "1", "0|s3cret-key", "OK",
-		`{"success":true,"data":{"campaign_id":1,"sms_credit_balance":"9"}}`, `{"success":false,"message":"s3cret-key","errors":{"contact":["s3cret-key"]}}`,
+		`{"status":"success","data":{"uid":"u1","campaignId":7}}`, `{"status":"success","token":"s3cret-key",` +
+			`"expiration":43200}`,
+		`{"status":"failed","errCode":"105","comment":"token s3cret-key"}`, `{"sid":"SM12","status":"queued"}`,
+		`{"balance":"0.05","currency":"USD"}`,
+		`{"MessageId":"m1"}`, `{"status":"success","campaign_data":{"campaign_total_cost":1.5,"sms_msg_data":[{"msg":"a"}]}}`,
+		"1", "0|s3cret-key", "OK",
+		`{"success":true,"data":{"campaign_id":1,"sms_credit_balance":"9"}}`, `{"success":false,"message":"s3cret-key",` +
+			`"errors":{"contact":["s3cret-key"]}}`,
 		`{"accessToken":"s3cret-key-2","expiresIn":60,"serverRef":"r"}`,
 	} {
 		for v := range table {
@@ -45,7 +49,8 @@ func FuzzResponses(f *testing.F) {
 	}))
 	f.Cleanup(server.Close)
 	client := upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true})
-	classes := []upstream.Class{upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected, upstream.CredentialsRefused, upstream.AccountRefused, upstream.TooFast}
+	classes := []upstream.Class{upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected,
+		upstream.CredentialsRefused, upstream.AccountRefused, upstream.TooFast}
 	f.Fuzz(func(t *testing.T, vendor, call uint8, s int, b string) {
 		if s < 200 || s > 599 || len(b) > 1<<16 {
 			return
@@ -71,7 +76,8 @@ func FuzzResponses(f *testing.F) {
 			if strings.Contains(err.Error(), "s3cret-key") {
 				t.Errorf("%s: the error contains a secret: %v", v.Name, err)
 			}
-			if send && s >= 500 && e.Class == upstream.NotSent && v.Name != "dialogv2" && v.Name != "hutch" { // except for their logins
+			// except for their logins
+			if send && s >= 500 && e.Class == upstream.NotSent && v.Name != "dialogv2" && v.Name != "hutch" {
 				t.Errorf("%s: %d %q is %s", v.Name, s, b, e.Class)
 			}
 		}

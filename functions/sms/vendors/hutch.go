@@ -12,14 +12,15 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// hutch is Hutch BSMS' API v1 (bsms.hutch.lk), as the Laravel package sureshhemal/laravel-sms-sri-lanka and other clients use
-// it. The vendor publishes no document. A login returns a token.
+// hutch is Hutch BSMS' API v1 (bsms.hutch.lk), as the Laravel package sureshhemal/laravel-sms-sri-lanka and other
+// clients use it. The vendor publishes no document. A login returns a token.
 func hutch() Vendor {
 	tokens := newTokens()
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "hutch", Title: "Hutch BSMS", Endpoint: "https://bsms.hutch.lk",
-			Settings: []upstream.Field{senderID, unitPrice, {Name: "campaign_name", Description: "name of the campaigns in the vendor's reports; SMS where it is empty"}},
+			Settings: []upstream.Field{senderID, unitPrice,
+				{Name: "campaign_name", Description: "name of the campaigns in the vendor's reports; SMS where it is empty"}},
 			Secrets: []upstream.Field{
 				required("username", "API user of the account, not the user of the web pages"),
 				required("password", "password of the API user"),
@@ -32,13 +33,15 @@ func hutch() Vendor {
 	}
 }
 
-// hutchTokenLife is the life of a token without a stated life. A token that ends earlier is refused, and a new one follows.
+// hutchTokenLife is the life of a token without a stated life. A token that ends earlier is refused, and a new one
+// follows.
 const hutchTokenLife = time.Hour
 
 type hutchAdapter struct{ session }
 
 // post returns the members of a response with the HTTP status of success.
-func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, send bool) (map[string]jsontext.Value, error) {
+func (a *hutchAdapter) post(ctx context.Context, path, token string, body any,
+	send bool) (map[string]jsontext.Value, error) {
 	header := bearer(token)
 	header["Accept"], header["X-API-VERSION"] = []string{"*/*"}, []string{"v1"}
 	response, err := a.call(ctx, a.Endpoint+path, header, body, send)
@@ -46,7 +49,8 @@ func (a *hutchAdapter) post(ctx context.Context, path, token string, body any, s
 		return nil, err
 	}
 	values, _ := members(response.Body)
-	c := a.redacting(map[string]string{"token": token, "issued token": text(values["accessToken"]), "refresh token": text(values["refreshToken"])})
+	c := a.redacting(map[string]string{"token": token, "issued token": text(values["accessToken"]),
+		"refresh token": text(values["refreshToken"])})
 	if token != "" && response.Status == http.StatusUnauthorized {
 		return nil, c.fail(tokenRefused, string(response.Body))
 	}

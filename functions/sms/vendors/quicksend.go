@@ -23,9 +23,11 @@ func quickSend() Vendor {
 			Name: "quicksend", Title: "QuickSend.lk", Endpoint: "https://quicksend.lk" + quickSendPath,
 			Settings: []upstream.Field{senderID, unitPrice, {
 				Name: NativeCheckCost, Pattern: "^(true|false)$",
-				Description: `true asks the vendor for cost estimates, false (default) does not; confirm first that its check_cost sends nothing`,
+				Description: `true asks the vendor for cost estimates, false (default) does not; confirm first that its ` +
+					`check_cost sends nothing`,
 			}, {
-				Name: upstream.EndpointSetting, Description: "URL of the API of a white label, https; without a path the path is " + quickSendPath,
+				Name: upstream.EndpointSetting, Description: "URL of the API of a white label, https; without a path the path is " +
+					quickSendPath,
 			}},
 			Secrets: []upstream.Field{required("email", "e-mail address of the account"), apiKey},
 		},
@@ -37,7 +39,8 @@ func quickSend() Vendor {
 type quickSendAdapter struct{ caller }
 
 // request calls a function of the API. An endpoint without a path gets the vendor's own.
-func (a *quickSendAdapter) request(ctx context.Context, function string, body any, send bool) (*upstream.Response, error) {
+func (a *quickSendAdapter) request(ctx context.Context, function string, body any,
+	send bool) (*upstream.Response, error) {
 	header, address := basic(a.Secrets["email"], a.Secrets["api_key"]), a.Endpoint
 	header.Set("Accept", "application/json")
 	if u, err := url.Parse(address); err == nil && u.Path == "" {
@@ -109,7 +112,8 @@ func (a *quickSendAdapter) read(response *upstream.Response, err error) (map[str
 
 // CheckCost implements CostChecker. The vendor does not document the types of the values, so all are read as text.
 func (a *quickSendAdapter) CheckCost(ctx context.Context, to []string, message string) (Campaign, error) {
-	request := map[string]any{"senderID": a.Settings["sender_id"], "to": each(to, local), "msg": message, "check_cost": true}
+	request := map[string]any{"senderID": a.Settings["sender_id"], "to": each(to, local),
+		"msg": message, "check_cost": true}
 	response, err := a.request(ctx, "SEND_BULK_SAME", request, true)
 	values, err := a.read(response, err)
 	if err != nil {

@@ -26,20 +26,38 @@ func TestRequests(t *testing.T) {
 		header       string // Authorization and Content-Type
 		body         string
 	}{
-		{"quicksend", "", message, success, "POST", "/Client/api.php?FUN=SEND_SINGLE", quickSend, `{"msg":"Hello & good day","senderID":"MyBrand","to":"0771234567"}`},
-		{"quicksend", "/Client/api.php", two, success, "POST", "/Client/api.php?FUN=SEND_BULK_SAME", quickSend, `{"msg":"Hi & bye","senderID":"MyBrand","to":["0771234567","0712345678"]}`},
-		{"quicksend", "/label", message, success, "POST", "/label?FUN=SEND_SINGLE", quickSend, `{"msg":"Hello & good day","senderID":"MyBrand","to":"0771234567"}`},
-		{"notifylk", "", message, success, "POST", "/api/v1/send", form, "api_key=s3cret-key&message=Hello+%26+good+day&sender_id=MyBrand&to=94771234567&user_id=7"},
-		{"notifylk", "", sinhala, success, "POST", "/api/v1/send", form, "api_key=s3cret-key&message=%E0%B6%86%E0%B6%BA%E0%B7%94%E0%B6%B6%E0%B7%9D%E0%B7%80%E0%B6%B1%E0%B7%8A&sender_id=MyBrand&to=94771234567&type=unicode&user_id=7"},
-		{"textlk", "", sinhala, success, "POST", "/api/v3/sms/send", "Bearer s3cret-key" + json, `{"message":"ආයුබෝවන්","recipient":"94771234567","sender_id":"MyBrand","type":"unicode"}`},
-		{"ultimatesms", "/portal/v3", two, success, "POST", "/portal/v3/sms/send", "Bearer s3cret-key" + json, `{"message":"Hi & bye","recipient":"94771234567,94712345678","sender_id":"MyBrand","type":"plain"}`},
-		{"smslenz", "", sinhala, success, "POST", "/send-sms", json, `{"api_key":"s3cret-key","contact":"+94771234567","message":"ආයුබෝවන්","sender_id":"MyBrand","user_id":"7"}`},
-		{"smslenz", "", two, success, "POST", "/send-bulk-sms", json, `{"api_key":"s3cret-key","contacts":["+94771234567","+94712345678"],"message":"Hi & bye","sender_id":"MyBrand","user_id":"7"}`},
+		{"quicksend", "", message, success, "POST", "/Client/api.php?FUN=SEND_SINGLE", quickSend,
+			`{"msg":"Hello & good day","senderID":"MyBrand","to":"0771234567"}`},
+		{"quicksend", "/Client/api.php", two, success, "POST", "/Client/api.php?FUN=SEND_BULK_SAME", quickSend,
+			`{"msg":"Hi & bye","senderID":"MyBrand","to":["0771234567","0712345678"]}`},
+		{"quicksend", "/label", message, success, "POST", "/label?FUN=SEND_SINGLE", quickSend,
+			`{"msg":"Hello & good day","senderID":"MyBrand","to":"0771234567"}`},
+		{"notifylk", "", message, success, "POST", "/api/v1/send", form,
+			"api_key=s3cret-key&message=Hello+%26+good+day&sender_id=MyBrand&to=94771234567&user_id=7"},
+		{"notifylk", "", sinhala, success, "POST", "/api/v1/send", form,
+			"api_key=s3cret-key&message=%E0%B6%86%E0%B6%BA%E0%B7%94%E0%B6%B6%E0%B7%9D%E0%B7%80%E0%B6%B1%E0%B7%8A&" +
+				"sender_id=MyBrand&to=94771234567&type=unicode&user_id=7"},
+		{"textlk", "", sinhala, success, "POST", "/api/v3/sms/send", "Bearer s3cret-key" + json,
+			`{"message":"ආයුබෝවන්","recipient":"94771234567","sender_id":"MyBrand","type":"unicode"}`},
+		{"ultimatesms", "/portal/v3", two, success, "POST", "/portal/v3/sms/send", "Bearer s3cret-key" + json,
+			`{"message":"Hi & bye","recipient":"94771234567,94712345678","sender_id":"MyBrand","type":"plain"}`},
+		{"smslenz", "", sinhala, success, "POST", "/send-sms", json,
+			`{"api_key":"s3cret-key","contact":"+94771234567","message":"ආයුබෝවන්","sender_id":"MyBrand","user_id":"7"}`},
+		{"smslenz", "", two, success, "POST", "/send-bulk-sms", json,
+			`{"api_key":"s3cret-key","contacts":["+94771234567","+94712345678"],"message":"Hi & bye","sender_id":"MyBrand",` +
+				`"user_id":"7"}`},
 		{"smslenz", "", Message{}, success, "POST", "/account-status", json, `{"api_key":"s3cret-key","user_id":"7"}`},
-		{"dialog", "", two, "1", "GET", "/api/v1/message-via-url/create/url-campaign?esmsqk=s3cret-key&list=0771234567%2C0712345678&message=Hi+%26+bye&source_address=MyBrand", "", ""},
-		{"hutch", "", two, `{"serverRef":1}`, "POST", "/api/sendsms", "Bearer t0ken" + json + " v1", `{"campaignName":"SMS","content":"Hi & bye","mask":"MyBrand","numbers":"94771234567,94712345678"}`},
-		{"twilio", "", message, `{"sid":"SM1","status":"queued"}`, "POST", "/2010-04-01/Accounts/AC1/Messages.json", "Basic QUMxOnMzY3JldC1rZXk=" + form, "Body=Hello+%26+good+day&From=MyBrand&To=%2B94771234567"},
-		{"aws", "", message, `{"MessageId":"1"}`, "POST", "/", "AWS4-HMAC-SHA256 Credential=AKIA1/eu-west-1/sms-voice/aws4_request application/x-amz-json-1.0 PinpointSMSVoiceV2.SendTextMessage", `{"DestinationPhoneNumber":"+94771234567","MessageBody":"Hello & good day","MessageType":"TRANSACTIONAL","OriginationIdentity":"MyBrand"}`},
+		{"dialog", "", two, "1", "GET",
+			"/api/v1/message-via-url/create/url-campaign?esmsqk=s3cret-key&list=0771234567%2C0712345678&message=Hi+%26+bye&" +
+				"source_address=MyBrand", "", ""},
+		{"hutch", "", two, `{"serverRef":1}`, "POST", "/api/sendsms", "Bearer t0ken" + json + " v1",
+			`{"campaignName":"SMS","content":"Hi & bye","mask":"MyBrand","numbers":"94771234567,94712345678"}`},
+		{"twilio", "", message, `{"sid":"SM1","status":"queued"}`, "POST", "/2010-04-01/Accounts/AC1/Messages.json",
+			"Basic QUMxOnMzY3JldC1rZXk=" + form, "Body=Hello+%26+good+day&From=MyBrand&To=%2B94771234567"},
+		{"aws", "", message, `{"MessageId":"1"}`, "POST", "/",
+			"AWS4-HMAC-SHA256 Credential=AKIA1/eu-west-1/sms-voice/aws4_request application/x-amz-json-1.0 " +
+				"PinpointSMSVoiceV2.SendTextMessage", `{"DestinationPhoneNumber":"+94771234567","MessageBody":"Hello & good day",` +
+				`"MessageType":"TRANSACTIONAL","OriginationIdentity":"MyBrand"}`},
 	} {
 		got := make([]string, 4)
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +67,8 @@ func TestRequests(t *testing.T) {
 				key, rest, _ := strings.Cut(scope, "/")
 				authorization = key + rest[len("20260102"):]
 			}
-			header := []string{authorization, r.Header.Get("Content-Type"), r.Header.Get("X-Api-Version") + r.Header.Get("X-Amz-Target")}
+			header := []string{authorization, r.Header.Get("Content-Type"),
+				r.Header.Get("X-Api-Version") + r.Header.Get("X-Amz-Target")}
 			got = []string{r.Method, r.URL.String(), strings.TrimRight(strings.Join(header, " "), " "), string(body)}
 			responds(200, c.response)(w, r)
 		}))

@@ -28,9 +28,10 @@ type smsLenzAdapter struct{ caller }
 // smsLenzWords are the values that clients of the vendor know.
 var smsLenzWords = map[string]bool{"success true": true, "success false": false, "status error": false}
 
-// post adds the account to the body, and returns the data of a successful response. The fields are known from clients only:
-// each may be missing.
-func (a *smsLenzAdapter) post(ctx context.Context, path string, request map[string]any, send bool) (map[string]jsontext.Value, error) {
+// post adds the account to the body, and returns the data of a successful response. The fields are known from clients
+// only: each may be missing.
+func (a *smsLenzAdapter) post(ctx context.Context, path string, request map[string]any,
+	send bool) (map[string]jsontext.Value, error) {
 	request["user_id"], request["api_key"] = a.Secrets["user_id"], a.Secrets["api_key"]
 	response, err := a.call(ctx, a.Endpoint+path, http.Header{"Accept": {"application/json"}}, request, send)
 	values, err := a.read(smsLenzWords, response, err)

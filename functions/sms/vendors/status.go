@@ -23,7 +23,8 @@ type PastSend struct {
 	IsTo func(number, body string) bool
 	// IsOf reports whether the owner of the account is the one of the send: the project, or the operator.
 	IsOf func(upstream.Account) bool
-	// IsBy reports whether the account, at its endpoint, has sent, and for a send without an ID that no secret has changed.
+	// IsBy reports whether the account, at its endpoint, has sent, and for a send without an ID that no secret has
+	// changed.
 	IsBy func(upstream.Account) bool
 }
 
@@ -59,7 +60,8 @@ type Status struct {
 }
 
 // CheckStatus asks the vendor of an account for the state of a send, where the vendor has a call for that.
-func (t Table) CheckStatus(ctx context.Context, c *upstream.Client, secrets *secret.Cache, account upstream.Account, s PastSend) (Status, error) {
+func (t Table) CheckStatus(ctx context.Context, c *upstream.Client, secrets *secret.Cache, account upstream.Account,
+	s PastSend) (Status, error) {
 	vendor := t.Find(account.Integration.Vendor)
 	if _, ok := vendor.New(c, account).(StatusChecker); !ok {
 		return Status{State: StateUnknown, Reason: ReasonNoStatus}, nil

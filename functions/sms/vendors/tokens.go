@@ -82,7 +82,8 @@ func (s session) token(ctx context.Context, logIn logIn) (key, token string, err
 }
 
 // withToken makes a call with a token. A call with a refused token does nothing, so withToken logs in and calls again.
-func (s session) withToken(ctx context.Context, logIn logIn, call func(token string) (Receipt, error)) (Receipt, error) {
+func (s session) withToken(ctx context.Context, logIn logIn,
+	call func(token string) (Receipt, error)) (Receipt, error) {
 	var refused error
 	for range 2 {
 		key, token, err := s.token(ctx, logIn)

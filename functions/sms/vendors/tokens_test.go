@@ -15,8 +15,8 @@ import (
 	"svcapi/test/clocktest"
 )
 
-// A token is cached between calls, and a refused token is renewed once. After a failed login of any kind no message has left, so
-// no outcome is uncertain.
+// A token is cached between calls, and a refused token is renewed once. After a failed login of any kind no message has
+// left, so no outcome is uncertain.
 func TestLogins(t *testing.T) {
 	const dialog = `{"status":"success","token":"t0ken","expiration":43200}`
 	for _, c := range []struct {
@@ -38,7 +38,8 @@ func TestLogins(t *testing.T) {
 		{"hutch", "too fast", 429, `{"message":"no"}`, 0, upstream.TooFast, 2, 0},
 		{"hutch", "cut off", 0, "", 0, upstream.NotSent, 2, 0},
 		{"dialogv2", "refused once", 200, dialog, 1, "", 2, 3},
-		{"dialogv2", "refused", 200, `{"status":"failed","comment":"Invalid","token":null,"remainingCount":2,"errCode":101}`, 0, upstream.CredentialsRefused, 1, 0},
+		{"dialogv2", "refused", 200, `{"status":"failed","comment":"Invalid","token":null,"remainingCount":2,"errCode":101}`,
+			0, upstream.CredentialsRefused, 1, 0},
 		{"dialogv2", "refused without a code", 200, `{"status":"failed"}`, 0, upstream.CredentialsRefused, 1, 0},
 		{"dialogv2", "server error with a token", 500, dialog, 0, upstream.AccountRefused, 2, 0},
 		{"dialogv2", "without a token", 200, `{"status":"success"}`, 0, upstream.AccountRefused, 2, 0},
@@ -62,7 +63,8 @@ func TestLogins(t *testing.T) {
 			})
 			for range 2 {
 				_, err := adapter.Send(t.Context(), message)
-				if (err == nil) != (c.class == "") || err != nil && (upstream.ClassOf(err) != c.class || strings.Contains(err.Error(), "t0ken")) {
+				if (err == nil) != (c.class == "") ||
+					err != nil && (upstream.ClassOf(err) != c.class || strings.Contains(err.Error(), "t0ken")) {
 					t.Errorf("%v, want %s", err, c.class)
 				}
 			}
@@ -109,7 +111,8 @@ func TestRefusedLogin(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 4 {
 			calls.Go(func() {
-				if _, _, err := s.token(t.Context(), logIn); upstream.ClassOf(err) != upstream.CredentialsRefused || upstream.CodeOf(err) != "116" {
+				if _, _, err := s.token(t.Context(), logIn); upstream.ClassOf(err) != upstream.CredentialsRefused ||
+					upstream.CodeOf(err) != "116" {
 					t.Errorf("%v", err)
 				}
 			})

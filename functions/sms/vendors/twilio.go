@@ -19,14 +19,16 @@ func twilio() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "twilio", Title: "Twilio", Endpoint: "https://api.twilio.com",
-			Settings: []upstream.Field{required("sender_id", "From number or name, or a Messaging Service SID (MG…)"), unitPrice},
+			Settings: []upstream.Field{required("sender_id", "From number or name, or a Messaging Service SID (MG…)"),
+				unitPrice},
 			Secrets: []upstream.Field{
 				required("account_sid", "Account SID (AC…)"),
 				required("auth_token", "auth token, or the secret of api_key_sid"),
 				{Name: "api_key_sid", Description: "API key SID (SK…), where an API key is used"},
 			},
 		},
-		// The vendor limits calls at once without a number; above the limit error 20429 is certain (twilio.com/docs/errors/20429).
+		// The vendor limits calls at once without a number; above the limit error 20429 is certain
+		// (twilio.com/docs/errors/20429).
 		Concurrency: 32,
 		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &twilioAdapter{caller{c, a}} },
 	}
@@ -45,8 +47,8 @@ var twilioCodes = map[string]upstream.Class{
 	"21659": upstream.AccountRefused,     // the From number is not the account's
 }
 
-// request makes a call to a resource of the account: a send with a form, and a GET without one (nil). The result has the
-// members of a successful response.
+// request makes a call to a resource of the account: a send with a form, and a GET without one (nil). The result has
+// the members of a successful response.
 func (a *twilioAdapter) request(ctx context.Context, resource string, form any) (map[string]jsontext.Value, error) {
 	account := a.Secrets["account_sid"]
 	address := a.Endpoint + "/2010-04-01/Accounts/" + url.PathEscape(account) + resource
@@ -110,12 +112,13 @@ func (a *twilioAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, er
 	return a.status(twilioStates, text(message["status"]), err)
 }
 
-// search compares the messages of the account that were created during the send, from a minute before its end to 15 seconds,
-// a difference of the clocks, after it. Any other number of them than one with the number and the text is inconclusive, and so is
-// more than a page has: the list can lack a message, so that a search never proves its absence.
+// search compares the messages of the account that were created during the send, from a minute before its end to 15
+// seconds, a difference of the clocks, after it. Any other number of them than one with the number and the text is
+// inconclusive, and so is more than a page has: the list can lack a message, so that a search never proves its absence.
 func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) {
 	from, to := s.Ended.Add(-time.Minute).UTC(), s.Ended.Add(10*time.Minute).UTC()
-	query := url.Values{"PageSize": {"1000"}, "DateSent>": {from.Format(time.RFC3339)}, "DateSent<": {to.Format(time.RFC3339)}}
+	query := url.Values{"PageSize": {"1000"}, "DateSent>": {from.Format(time.RFC3339)},
+		"DateSent<": {to.Format(time.RFC3339)}}
 	list, err := a.request(ctx, "/Messages.json?"+query.Encode(), nil)
 	var found []map[string]jsontext.Value
 	if err == nil && json.Unmarshal(list["messages"], &found) != nil {
@@ -123,7 +126,8 @@ func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) 
 	}
 	found = slices.DeleteFunc(found, func(m map[string]jsontext.Value) bool {
 		created, err := time.Parse(time.RFC1123Z, text(m["date_created"])) // RFC 2822
-		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) || !s.IsTo(text(m["to"]), text(m["body"]))
+		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) ||
+			!s.IsTo(text(m["to"]), text(m["body"]))
 	})
 	switch {
 	case err != nil:

@@ -68,7 +68,8 @@ func (a *ultimateAdapter) Send(ctx context.Context, m Message) (Receipt, error) 
 		kind = "unicode"
 	}
 	data, err := a.data(a.request(ctx, "/sms/send", map[string]string{
-		"recipient": strings.Join(each(m.To, international), ","), "sender_id": a.Settings["sender_id"], "type": kind, "message": m.Text,
+		"recipient": strings.Join(each(m.To, international),
+			","), "sender_id": a.Settings["sender_id"], "type": kind, "message": m.Text,
 	}, true))
 	if err != nil {
 		return Receipt{}, err
@@ -79,7 +80,8 @@ func (a *ultimateAdapter) Send(ctx context.Context, m Message) (Receipt, error) 
 // ultimateStates are the states of a message in lower case (clients of several installations).
 var ultimateStates = map[string]State{
 	"accepted": StateAccepted, "queued": StateAccepted, "pending": StateAccepted, "enroute": StateSent, "sent": StateSent,
-	"delivered": StateDelivered, "undelivered": StateFailed, "failed": StateFailed, "rejected": StateFailed, "expired": StateFailed,
+	"delivered": StateDelivered, "undelivered": StateFailed, "failed": StateFailed, "rejected": StateFailed,
+	"expired": StateFailed,
 }
 
 // CheckStatus implements StatusChecker. The vendor finds a message by its ID alone.

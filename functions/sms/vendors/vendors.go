@@ -57,13 +57,14 @@ type Balancer interface {
 	Balance(ctx context.Context) (string, error)
 }
 
-// DifferentSender is an Adapter whose vendor accepts several messages, with one recipient each, in one call, all of them
-// or none.
+// DifferentSender is an Adapter whose vendor accepts several messages, with one recipient each, in one call, all of
+// them or none.
 type DifferentSender interface {
 	SendDifferent(ctx context.Context, messages []Message) (Receipt, error)
 }
 
-// CostChecker is an Adapter whose vendor estimates the cost of a campaign. CheckCost returns the vendor's values as text.
+// CostChecker is an Adapter whose vendor estimates the cost of a campaign. CheckCost returns the vendor's values as
+// text.
 type CostChecker interface {
 	CheckCost(ctx context.Context, to []string, text string) (Campaign, error)
 }
@@ -78,7 +79,8 @@ type Campaign struct {
 	Parts   []CampaignMessage `json:"sms_msg_data"`
 }
 
-// CampaignMessage is one message of a Campaign. Unicode is "0" or "1", Size is in SMS units, and the costs are decimals.
+// CampaignMessage is one message of a Campaign. Unicode is "0" or "1", Size is in SMS units, and the costs are
+// decimals.
 type CampaignMessage struct {
 	Message string `json:"msg"`
 	Unicode string `json:"unicode"`
@@ -108,7 +110,8 @@ type Table []Vendor
 // NewTable returns the vendors. cfg is the AWS account of the function, which pays for AWS End User Messaging.
 func NewTable(cfg aws.Config) Table {
 	return Table{
-		quickSend(), notifyLK(), textLK(), ultimateSMS(), smsLenz(), dialog(), dialogV2(), hutch(), twilio(), endUserMessaging(cfg),
+		quickSend(), notifyLK(), textLK(), ultimateSMS(), smsLenz(), dialog(), dialogV2(), hutch(), twilio(),
+		endUserMessaging(cfg),
 	}
 }
 
@@ -155,7 +158,8 @@ func required(name, description string) upstream.Field {
 }
 
 // keyWords are the refusals of an account by vendors without error codes, known from third-party clients.
-var keyWords = pattern.New(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ _]?key|key|token|user|credentials|login))\b`)
+var keyWords = pattern.New(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ ` +
+	`_]?key|key|token|user|credentials|login))\b`)
 
 // fundsWords are the refusals of an account without funds, known from third-party clients.
 var fundsWords = pattern.New(`(?i)\b(insufficient|not enough|low) (account )?(balance|credits?|funds)\b`)
@@ -167,7 +171,8 @@ var ownWords = pattern.New(`(?i)^(unauthori[sz]ed|not allowed)$`)
 var senderWords = pattern.New(`(?i)\b(sender|mask)(_?id)?\b`)
 
 // messageWords show that a refusal by ownWords or senderWords is of one message.
-var messageWords = pattern.New(`(?i)\b(recipient|number|destination|msisdn|subscriber|phone|mobile|opt(ed)?[ -]?out|unsubscribed|dnd)s?\b`)
+var messageWords = pattern.New(`(?i)\b(recipient|number|destination|msisdn|subscriber|phone|mobile|opt(ed)?[ ` +
+	`-]?out|unsubscribed|dnd)s?\b`)
 
 // caller is the common part of the adapters: the HTTP client and the account.
 type caller struct {
@@ -175,9 +180,10 @@ type caller struct {
 	upstream.Account
 }
 
-// call makes a request: a GET without a body, else a POST of a form (url.Values) or of JSON. The header is not nil; send
-// says whether the request sends a message (upstream.Request).
-func (c caller) call(ctx context.Context, address string, header http.Header, body any, send bool) (*upstream.Response, error) {
+// call makes a request: a GET without a body, else a POST of a form (url.Values) or of JSON. The header is not nil;
+// send says whether the request sends a message (upstream.Request).
+func (c caller) call(ctx context.Context, address string, header http.Header, body any,
+	send bool) (*upstream.Response, error) {
 	r := &upstream.Request{Method: http.MethodPost, URL: address, Header: header, Redact: c.Redact(), Send: send}
 	switch body := body.(type) {
 	case nil:
@@ -226,7 +232,8 @@ func (c caller) redacting(more secret.Values) caller {
 	return c
 }
 
-// status returns the state for a vendor's word in any case, by the vendor's table, or the error of the call or of no word.
+// status returns the state for a vendor's word in any case, by the vendor's table, or the error of the call or of no
+// word.
 func (c caller) status(states map[string]State, word string, err error) (Status, error) {
 	switch state := states[strings.ToLower(word)]; {
 	case err != nil:
@@ -250,8 +257,8 @@ func (c caller) balance(number string, err error) (string, error) {
 	return number, nil
 }
 
-// refusal returns the error for a documented failure: the class, the vendor's text, and the code, unless the code is empty
-// or holds a secret; for a refusal of the pace the seconds of the header Retry-After.
+// refusal returns the error for a documented failure: the class, the vendor's text, and the code, unless the code is
+// empty or holds a secret; for a refusal of the pace the seconds of the header Retry-After.
 func (c caller) refusal(class upstream.Class, code, text string, header http.Header) error {
 	e := c.fail(class, strings.TrimSpace(code+" "+text))
 	if codePattern().MatchString(code) && upstream.Redact(code, c.Redact()) == code {
@@ -280,7 +287,8 @@ func (c caller) byText(text string) error {
 	return e
 }
 
-// byWords returns the error of byStatus for a vendor without error codes, where the words of a refusal decide about its class.
+// byWords returns the error of byStatus for a vendor without error codes, where the words of a refusal decide about its
+// class.
 func (c caller) byWords(r *upstream.Response) error {
 	err := c.byStatus(r, "")
 	if values, _ := members(r.Body); values != nil && upstream.ClassOf(err) == upstream.Rejected {
@@ -308,9 +316,9 @@ func (c caller) byStatus(r *upstream.Response, code string) error {
 	return c.refusal(class, code, http.StatusText(r.Status)+": "+string(r.Body), r.Header)
 }
 
-// read returns the members of a successful response of a vendor without error codes. The words of the vendor are the values,
-// in lower case, by which "success" or "status" shows that the vendor has accepted the call (true) or refused it (false); no
-// other value shows either. The reasons of a refusal are in other members.
+// read returns the members of a successful response of a vendor without error codes. The words of the vendor are the
+// values, in lower case, by which "success" or "status" shows that the vendor has accepted the call (true) or refused
+// it (false); no other value shows either. The reasons of a refusal are in other members.
 func (c caller) read(words map[string]bool, response *upstream.Response, err error) (map[string]jsontext.Value, error) {
 	if err == nil {
 		err = c.byWords(response)

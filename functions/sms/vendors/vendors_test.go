@@ -16,8 +16,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// recorded is a response of a vendor with the result of the adapter. The source is V for the vendor's documentation, T for
-// third-party code, or made for this test.
+// recorded is a response of a vendor with the result of the adapter. The source is V for the vendor's documentation, T
+// for third-party code, or made for this test.
 type recorded struct {
 	name   string
 	source string
@@ -29,8 +29,9 @@ type recorded struct {
 
 // filled has a value for every secret and setting of every vendor.
 var filled = map[string]string{
-	"email": "me@example.com", "api_key": "s3cret-key", "sender_id": "MyBrand", "account_sid": "AC1", "auth_token": "s3cret-key",
-	"user_id": "7", "api_token": "s3cret-key", "esmsqk": "s3cret-key", "username": "me", "password": "s3cret-key",
+	"email": "me@example.com", "api_key": "s3cret-key", "sender_id": "MyBrand", "account_sid": "AC1",
+	"auth_token": "s3cret-key",
+	"user_id":    "7", "api_token": "s3cret-key", "esmsqk": "s3cret-key", "username": "me", "password": "s3cret-key",
 	"access_key_id": "AKIA1", "secret_access_key": "s3cret-key", "region": "eu-west-1",
 }
 
@@ -50,7 +51,8 @@ func adapterAt(t testing.TB, name, endpoint string, cfg upstream.Config) Adapter
 		t.Fatalf("no vendor %s", name)
 	}
 	return vendor.New(upstream.New(cfg), upstream.Account{
-		Integration: project.Integration{Vendor: name, Mode: project.BYOK, Settings: filled}, Endpoint: endpoint, Settings: filled, Secrets: filled,
+		Integration: project.Integration{Vendor: name, Mode: project.BYOK,
+			Settings: filled}, Endpoint: endpoint, Settings: filled, Secrets: filled,
 	})
 }
 
@@ -130,8 +132,8 @@ func TestCommonResponses(t *testing.T) {
 	}
 }
 
-// TestRefusalsByWords checks that a refusal of one recipient is the message's, and that a refusal which words alone show to be
-// the account's is marked (docs/decisions/sms.md#vendor-outcomes). No vendor documents these texts.
+// TestRefusalsByWords checks that a refusal of one recipient is the message's, and that a refusal which words alone
+// show to be the account's is marked (docs/decisions/sms.md#vendor-outcomes). No vendor documents these texts.
 func TestRefusalsByWords(t *testing.T) {
 	bodies := map[string]string{"smslenz": `{"success":false,"message":%q}`}
 	for _, vendor := range []string{"notifylk", "textlk", "ultimatesms", "smslenz", "quicksend", "hutch"} {
@@ -179,7 +181,8 @@ type balanceCase struct {
 
 func testBalances(t *testing.T, vendor string, cases []balanceCase) {
 	t.Helper()
-	for _, c := range append(cases, balanceCase{"HTTP 401", "made", 401, `{"status":"error"}`, "", upstream.CredentialsRefused}) {
+	for _, c := range append(cases,
+		balanceCase{"HTTP 401", "made", 401, `{"status":"error"}`, "", upstream.CredentialsRefused}) {
 		t.Run("balance "+c.name, func(t *testing.T) {
 			got, err := connect(t, vendor, responds(c.status, c.body)).(Balancer).Balance(t.Context())
 			if got != c.want || (c.class == "") != (err == nil) || err != nil && upstream.ClassOf(err) != c.class {
@@ -198,7 +201,8 @@ func TestTable(t *testing.T) {
 		}
 		names[v.Name] = true
 	}
-	if spec := NewTable(aws.Config{}).Spec("ultimatesms"); spec.Endpoint != "" || upstream.Missing(spec.Settings, map[string]string{"sender_id": "x"}) == nil {
+	if spec := NewTable(aws.Config{}).Spec("ultimatesms"); spec.Endpoint != "" ||
+		upstream.Missing(spec.Settings, map[string]string{"sender_id": "x"}) == nil {
 		t.Errorf("an integration without the gateway's endpoint is complete: %+v", spec)
 	}
 }

@@ -48,9 +48,10 @@ type Setup struct {
 
 // Report is the supervisor's report about a function.
 type Report struct {
-	PID     int           // the function's process, in the supervisor's process namespace; 0 where it was not started
-	Ended   bool          // the process has ended, or was not started
-	Error   string        // how the process ended, as package os words it, or why it was not started; empty for exit status 0
+	PID   int  // the function's process, in the supervisor's process namespace; 0 where it was not started
+	Ended bool // the process has ended, or was not started
+	// how the process ended, as package os words it, or why it was not started; empty for exit status 0
+	Error   string
 	Refused *RefusedError // why the process was not started, where the kernel refuses a part of the jail
 }
 

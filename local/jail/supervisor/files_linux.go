@@ -22,7 +22,8 @@ var system = []string{"/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/n
 var devices = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
 
 var links = map[string]string{
-	"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2",
+	"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1",
+	"/dev/stderr": "/proc/self/fd/2",
 }
 
 // fileSystem gives this mount namespace a root in which only /tmp can be written.
@@ -34,7 +35,8 @@ func fileSystem(setup spec.Setup) error {
 		{"/", "", "", unix.MS_REC | unix.MS_PRIVATE}, // these mounts do not reach the machine's own mounts
 		{root, "tmpfs", "mode=755,size=1m", unix.MS_NOSUID | unix.MS_NODEV},
 		{root + "/proc", "proc", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
-		{root + "/tmp", "tmpfs", fmt.Sprintf("mode=700,size=%d,uid=%d", setup.Scratch, setup.ID), unix.MS_NOSUID | unix.MS_NODEV},
+		{root + "/tmp", "tmpfs", fmt.Sprintf("mode=700,size=%d,uid=%d", setup.Scratch, setup.ID),
+			unix.MS_NOSUID | unix.MS_NODEV},
 	} {
 		if m.target != "/" {
 			if err := os.MkdirAll(m.target, 0o755); err != nil {
@@ -48,7 +50,8 @@ func fileSystem(setup spec.Setup) error {
 	if err := fill(setup); err != nil {
 		return err
 	}
-	if err := unix.MountSetattr(-1, root, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}); err != nil {
+	if err := unix.MountSetattr(-1, root, unix.AT_RECURSIVE,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}); err != nil {
 		return fmt.Errorf("make the file system read-only: %w", err)
 	}
 	for _, writable := range []string{root + "/proc", root + "/tmp"} {

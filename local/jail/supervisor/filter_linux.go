@@ -14,7 +14,8 @@ var denied = []struct {
 	number uint32
 	source string // the report that Lambda denies the call
 }{
-	{unix.SYS_PRCTL, "hashicorp/terraform-exec#172, chromedp/chromedp#720, vansante/go-ffprobe#23, ClickHouse/ClickHouse#53117"},
+	{unix.SYS_PRCTL, "hashicorp/terraform-exec#172, chromedp/chromedp#720, vansante/go-ffprobe#23, " +
+		"ClickHouse/ClickHouse#53117"},
 	{unix.SYS_FALLOCATE, "chromedp/chromedp#1074"},
 	{unix.SYS_UNSHARE, "aws/containers-roadmap#2102"},
 	{unix.SYS_SETNS, unreported},
@@ -41,8 +42,9 @@ const (
 	atArchitecture = 4
 )
 
-// filterProgram is the filter: EPERM for the denied calls, and ENOSYS for those of another interface of the same kernel. All
-// other calls are allowed, also clone3: glibc takes ENOSYS for a kernel without clone3, but ends a program on EPERM.
+// filterProgram is the filter: EPERM for the denied calls, and ENOSYS for those of another interface of the same
+// kernel. All other calls are allowed, also clone3: glibc takes ENOSYS for a kernel without clone3, but ends a program
+// on EPERM.
 func filterProgram(architecture uint32) []unix.SockFilter {
 	const load, equal, atLeast, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
 		unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, unix.BPF_RET | unix.BPF_K
@@ -74,7 +76,8 @@ func installFilter() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&code)))
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&code)))
 	if errno != 0 {
 		return errno
 	}

@@ -41,7 +41,8 @@ func main() {
 	function, err := s.start()
 	if err != nil {
 		refused, _ := errors.AsType[*spec.RefusedError](err)
-		_ = reports.Encode(spec.Report{Ended: true, Error: err.Error(), Refused: refused}) // a host that has ended reads no report
+		// a host that has ended reads no report
+		_ = reports.Encode(spec.Report{Ended: true, Error: err.Error(), Refused: refused})
 		os.Exit(1)
 	}
 	_ = reports.Encode(spec.Report{PID: function})

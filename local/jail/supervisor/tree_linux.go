@@ -43,8 +43,8 @@ func (s *supervisor) proceed() {
 	s.stopped = nil
 }
 
-// end ends every process of the function, and the supervisor. The list of a process's children can lack some while others
-// end (proc_tid_children(5)): only the kernel's ECHILD says that none is left.
+// end ends every process of the function, and the supervisor. The list of a process's children can lack some while
+// others end (proc_tid_children(5)): only the kernel's ECHILD says that none is left.
 func (s *supervisor) end() {
 	for !s.has(spec.Namespaces) { // else the kernel ends the namespace with its first process
 		signalAll(descendants(), syscall.SIGKILL)

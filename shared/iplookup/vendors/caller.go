@@ -40,7 +40,8 @@ var statuses = map[int]meaning{
 }
 
 // get makes a GET request to the vendor and returns the response with any status.
-func (c Caller) get(ctx context.Context, path string, query url.Values, header http.Header) (*upstream.Response, error) {
+func (c Caller) get(ctx context.Context, path string, query url.Values,
+	header http.Header) (*upstream.Response, error) {
 	target := c.Account.Endpoint + path
 	if len(query) > 0 {
 		target += "?" + query.Encode()
@@ -61,7 +62,8 @@ func (c Caller) decode(body []byte) (d document, err error) {
 	return d, nil
 }
 
-// byStatus returns the error of a response by its HTTP status, or nil for 200. The vendor's own meanings take precedence.
+// byStatus returns the error of a response by its HTTP status, or nil for 200. The vendor's own meanings take
+// precedence.
 func (c Caller) byStatus(r *upstream.Response, own map[int]meaning) error {
 	if r.Status == http.StatusOK {
 		return nil
@@ -81,7 +83,8 @@ func (c Caller) byStatus(r *upstream.Response, own map[int]meaning) error {
 }
 
 // getJSON makes a GET request and parses the JSON object of a response with status 200.
-func (c Caller) getJSON(ctx context.Context, path string, query url.Values, header http.Header, own map[int]meaning) (document, error) {
+func (c Caller) getJSON(ctx context.Context, path string, query url.Values, header http.Header,
+	own map[int]meaning) (document, error) {
 	r, err := c.get(ctx, path, query, header)
 	if err != nil {
 		return nil, err

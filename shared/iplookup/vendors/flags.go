@@ -3,8 +3,8 @@ package vendors
 // Mark is what a vendor's flag sets in openapi.yaml#VpnResult.
 type Mark string
 
-// The marks. Unnamed sets is_proxy where no flag names VPN, proxy, Tor or relay; UnnamedOrHosting does so where none names
-// hosting either, because the vendor's flag includes hosting.
+// The marks. Unnamed sets is_proxy where no flag names VPN, proxy, Tor or relay; UnnamedOrHosting does so where none
+// names hosting either, because the vendor's flag includes hosting.
 const (
 	VPN              Mark = "is_vpn"
 	Proxy            Mark = "is_proxy"
@@ -15,16 +15,16 @@ const (
 	UnnamedOrHosting Mark = "is_proxy, if no other kind and no hosting"
 )
 
-// Flag is a documented flag of a vendor's response about anonymity, not about abuse: its path, and the text that sets the mark
-// where the flag is no boolean.
+// Flag is a documented flag of a vendor's response about anonymity, not about abuse: its path, and the text that sets
+// the mark where the flag is no boolean.
 type Flag struct {
 	Path string
 	Sets Mark
 	Text string
 }
 
-// flagged returns the risk that the flags of an object set. An absent object has no flags. A flag that is absent or null
-// is not set, and a flag that is an object is set where the object has members.
+// flagged returns the risk that the flags of an object set. An absent object has no flags. A flag that is absent or
+// null is not set, and a flag that is an object is set where the object has members.
 func (c Caller) flagged(table []Flag, object document) (Risk, error) {
 	marks := map[Mark]bool{}
 	for _, f := range table {

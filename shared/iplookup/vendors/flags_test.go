@@ -40,8 +40,8 @@ func with(t *testing.T, object, path string, value any) string {
 	return strings.Replace(string(text), "member", address, 1)
 }
 
-// TestFlags: each flag of docs/look-ups.md alone, true, sets the flag of its column and no other, and the code reads every
-// flag that has a column, and no others. A flag with stars is silent beside the kinds that the stars name.
+// TestFlags: each flag of docs/look-ups.md alone, true, sets the flag of its column and no other, and the code reads
+// every flag that has a column, and no others. A flag with stars is silent beside the kinds that the stars name.
 func TestFlags(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/look-ups.md")
 	must.Succeed(t, err)
@@ -81,7 +81,8 @@ func TestFlags(t *testing.T) {
 				for _, other := range vendor.Flags {
 					beside := with(t, known[0], known[1]+other.Path, true)
 					beside = strings.Replace(beside, address+`":{"d`, `member":{"d`, 1)
-					silent := len(m[3]) > 0 && slices.Contains([]Mark{VPN, Tor, Relay}, other.Sets) || len(m[3]) > 1 && other.Sets == Hosting
+					silent := len(m[3]) > 0 && slices.Contains([]Mark{VPN, Tor, Relay}, other.Sets) ||
+						len(m[3]) > 1 && other.Sets == Hosting
 					if got := risk(beside, value); len(m[3]) > 0 && other.Text == "" && got.Proxy == silent {
 						t.Errorf("%s: %s beside %s gives %+v", name, m[1], other.Path, got)
 					}

@@ -11,7 +11,8 @@ import (
 
 // A parsed value of a vendor has one format or is null.
 func FuzzValues(f *testing.F) {
-	for _, v := range []string{`"LK"`, `"lk "`, `"AS9329"`, `9329`, `"as00012"`, `6.9271`, `"-79.8612"`, `"NaN"`, `"0x1p-2"`, `"1e400"`, `null`, `"unknown"`, `true`, `{"a":1}`, `"\ud83d"`, "\"\xff\""} {
+	for _, v := range []string{`"LK"`, `"lk "`, `"AS9329"`, `9329`, `"as00012"`, `6.9271`, `"-79.8612"`, `"NaN"`,
+		`"0x1p-2"`, `"1e400"`, `null`, `"unknown"`, `true`, `{"a":1}`, `"\ud83d"`, "\"\xff\""} {
 		f.Add([]byte(v))
 	}
 	country, asn := regexp.MustCompile(`\A[A-Z]{2}\z`), regexp.MustCompile(`\AAS[1-9][0-9]{0,9}\z`)
@@ -30,10 +31,12 @@ func FuzzValues(f *testing.F) {
 		if p := parsed.pointer(); p != nil && (*p == "" || !utf8.ValidString(*p)) {
 			t.Errorf("%q is the text %q", value, *p)
 		}
-		if n := parsed.within(maxLongitude); n != nil && (math.Abs(*n) > maxLongitude || math.IsNaN(*n) || math.Signbit(*n) && *n == 0) {
+		if n := parsed.within(maxLongitude); n != nil &&
+			(math.Abs(*n) > maxLongitude || math.IsNaN(*n) || math.Signbit(*n) && *n == 0) {
 			t.Errorf("%q is the number %v", value, *n)
 		}
-		if p := (Place{}).at(parsed, parsed); (p.Latitude == nil) != (p.Longitude == nil) || p.Latitude != nil && math.Abs(*p.Latitude) > maxLatitude {
+		if p := (Place{}).at(parsed, parsed); (p.Latitude == nil) != (p.Longitude == nil) ||
+			p.Latitude != nil && math.Abs(*p.Latitude) > maxLatitude {
 			t.Errorf("%q is a place", value)
 		}
 	})

@@ -16,10 +16,11 @@ var ip2LocationSpec = upstream.Spec{
 }
 
 // ip2LocationFields are the used fields of a response. Absent texts are "-".
-var ip2LocationFields = fields{countryCode: "country_code", city: "city_name", asn: "asn", network: []string{"as", "isp"}}
+var ip2LocationFields = fields{countryCode: "country_code", city: "city_name", asn: "asn",
+	network: []string{"as", "isp"}}
 
-// ip2LocationFlags are the flags of ip2location-io-go, where is_proxy is true for each kind but a data center and a crawler. A
-// consumer privacy network is a relay.
+// ip2LocationFlags are the flags of ip2location-io-go, where is_proxy is true for each kind but a data center and a
+// crawler. A consumer privacy network is a relay.
 var ip2LocationFlags = []Flag{
 	{Path: "is_proxy", Sets: Unnamed},
 	{Path: "proxy.is_vpn", Sets: VPN},

@@ -31,7 +31,8 @@ var ipAPIFlags = []Flag{
 	{Path: "hosting", Sets: Hosting},
 }
 
-// ipAPI makes a look-up of some fields at ip-api.com. The status in the body decides, because failures have HTTP status 200.
+// ipAPI makes a look-up of some fields at ip-api.com. The status in the body decides, because failures have HTTP status
+// 200.
 func ipAPI(fields string) lookup {
 	return func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 		query := url.Values{"key": {c.Account.Secrets["api_key"]}, "fields": {"status,message," + fields + ",query"}}

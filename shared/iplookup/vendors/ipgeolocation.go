@@ -12,7 +12,8 @@ import (
 // ipGeolocationSpec is ipgeolocation.io, API v3 (the vendor's OpenAPI document of 2026-04-30).
 var ipGeolocationSpec = upstream.Spec{
 	Name: "ipgeolocation", Title: "ipgeolocation.io", Endpoint: "https://api.ipgeolocation.io",
-	Secrets: []upstream.Field{{Name: "api_key", Description: "API key; IP risk needs a plan with the security module", Required: true}},
+	Secrets: []upstream.Field{{Name: "api_key",
+		Description: "API key; IP risk needs a plan with the security module", Required: true}},
 }
 
 // ipGeolocationFields are the used fields of a response of /v3/ipgeo. The vendor has no field for the ISP.

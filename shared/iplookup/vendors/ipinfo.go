@@ -13,13 +13,15 @@ import (
 // ipInfoSpec is ipinfo.io's Core and Plus API (the vendor's Go client of 2026-01 and OpenAPI document).
 var ipInfoSpec = upstream.Spec{
 	Name: "ipinfo", Title: "ipinfo.io", Endpoint: "https://api.ipinfo.io",
-	Secrets: []upstream.Field{{Name: "token", Description: "access token of a Core plan, for IP risk of a Plus plan", Required: true}},
+	Secrets: []upstream.Field{{Name: "token",
+		Description: "access token of a Core plan, for IP risk of a Plus plan", Required: true}},
 }
 
 // ipInfoFields are the used fields of a response of /lookup.
 var ipInfoFields = fields{
 	country: "geo.country", countryCode: "geo.country_code", city: "geo.city", timezone: "geo.timezone",
-	latitude: "geo.latitude", longitude: "geo.longitude", asn: "as.asn", network: []string{"as.name"}, isp: []string{"as.name"},
+	latitude: "geo.latitude", longitude: "geo.longitude", asn: "as.asn", network: []string{"as.name"},
+	isp: []string{"as.name"},
 }
 
 // ipInfoFlags are the flags of the Plus API (the vendor's OpenAPI document, and the example of its page, where
@@ -76,7 +78,8 @@ func ipInfoRisk(ctx context.Context, c Caller, addr netip.Addr) (d, flags docume
 	return d, flags, err
 }
 
-// ipInfoLiteSpec is ipinfo.io's Lite API (the vendor's OpenAPI document and Go client of 2026-01): country and network only.
+// ipInfoLiteSpec is ipinfo.io's Lite API (the vendor's OpenAPI document and Go client of 2026-01): country and network
+// only.
 var ipInfoLiteSpec = upstream.Spec{
 	Name: "ipinfo-lite", Title: "ipinfo.io Lite", Endpoint: "https://api.ipinfo.io",
 	Secrets: []upstream.Field{{Name: "token", Description: "access token of any plan, also the free one", Required: true}},

@@ -15,10 +15,11 @@ var ipQualityScoreSpec = upstream.Spec{
 	Secrets: []upstream.Field{{Name: "api_key", Description: "private key", Required: true}},
 }
 
-var ipQualityScoreFields = fields{countryCode: "country_code", city: "city", asn: "ASN", network: []string{"organization", "ISP"}}
+var ipQualityScoreFields = fields{countryCode: "country_code", city: "city", asn: "ASN",
+	network: []string{"organization", "ISP"}}
 
-// ipQualityScoreFlags are the flags of the recorded responses of geocoder, where "proxy" is also true for a VPN and a Tor
-// exit. The vendor has no flag for relays. A field of a higher plan may hold a text about the plan.
+// ipQualityScoreFlags are the flags of the recorded responses of geocoder, where "proxy" is also true for a VPN and a
+// Tor exit. The vendor has no flag for relays. A field of a higher plan may hold a text about the plan.
 var ipQualityScoreFlags = []Flag{
 	{Path: "vpn", Sets: VPN},
 	{Path: "proxy", Sets: Proxy},
@@ -34,8 +35,8 @@ var ipQualityScorePhrases = []phrase{
 	{pattern.New(`(?i)\b(invalid|unauthorized)\b.*\bkey\b`), credentials},
 }
 
-// ipQualityScore makes a look-up at IPQualityScore. The body decides, because failures have HTTP status 200. The strictness is the least, and
-// public access points are not proxies, as the vendor recommends for a start.
+// ipQualityScore makes a look-up at IPQualityScore. The body decides, because failures have HTTP status 200. The
+// strictness is the least, and public access points are not proxies, as the vendor recommends for a start.
 func ipQualityScore(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	path := "/api/json/ip/" + url.PathEscape(c.Account.Secrets["api_key"]) + "/" + url.PathEscape(addr.String())
 	query := url.Values{"strictness": {"0"}, "allow_public_access_points": {"true"}}

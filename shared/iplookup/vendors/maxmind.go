@@ -27,9 +27,9 @@ var maxMindFields = fields{
 	isp:     []string{"traits.isp", "traits.autonomous_system_organization"},
 }
 
-// maxMindFlags are the flags of Insights' anonymizer, which the databases Anonymous Plus and Anonymous IP share (dev.maxmind.com).
-// MaxMind has no flag for relays, and is_anonymous includes hosting. The object residential has the fields of the feed of
-// residential proxies, also where every flag is false (GeoIP2-dotnet 6.1.0, geoip2-node 7.1.0).
+// maxMindFlags are the flags of Insights' anonymizer, which the databases Anonymous Plus and Anonymous IP share
+// (dev.maxmind.com). MaxMind has no flag for relays, and is_anonymous includes hosting. The object residential has the
+// fields of the feed of residential proxies, also where every flag is false (GeoIP2-dotnet 6.1.0, geoip2-node 7.1.0).
 var maxMindFlags = []Flag{
 	{Path: "is_anonymous", Sets: UnnamedOrHosting},
 	{Path: "is_anonymous_vpn", Sets: VPN},

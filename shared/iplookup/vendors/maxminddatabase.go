@@ -36,8 +36,8 @@ var (
 	residentialFiles = []string{"GeoIP-Residential-Proxy.mmdb"}
 )
 
-// record decodes the record of an address in the first file that exists, and returns false for an address without a record.
-// The error wraps fs.ErrNotExist where none of the files exists.
+// record decodes the record of an address in the first file that exists, and returns false for an address without a
+// record. The error wraps fs.ErrNotExist where none of the files exists.
 func (d *Databases) record(files []string, addr netip.Addr, into any) (found bool, err error) {
 	reader, err := d.first(files)
 	if err != nil {
@@ -71,7 +71,8 @@ func (d *Databases) first(files []string) (*maxminddb.Reader, error) {
 }
 
 // databaseSpec is the specification of MaxMind's database files.
-var databaseSpec = upstream.Spec{Name: "maxmind-mmdb", Title: "MaxMind database files (.mmdb), in the function's MMDB_DIRECTORY"}
+var databaseSpec = upstream.Spec{Name: "maxmind-mmdb",
+	Title: "MaxMind database files (.mmdb), in the function's MMDB_DIRECTORY"}
 
 // optional decodes a record of files that need not exist.
 func (d *Databases) optional(files []string, addr netip.Addr, into any) (found bool, err error) {
@@ -92,9 +93,10 @@ func (d *Databases) has(groups ...[]string) bool {
 	return false
 }
 
-// location returns the record of the City database, with that of the ISP or ASN database as its traits: the fields of the web
-// service. The function record reads the City database.
-func (c Caller) location(record func([]string, netip.Addr, any) (bool, error), addr netip.Addr) (found document, known bool, err error) {
+// location returns the record of the City database, with that of the ISP or ASN database as its traits: the fields of
+// the web service. The function record reads the City database.
+func (c Caller) location(record func([]string, netip.Addr, any) (bool, error),
+	addr netip.Addr) (found document, known bool, err error) {
 	found = document{}
 	inCity, err := record(cityFiles, addr, &found)
 	var network map[string]any
@@ -104,8 +106,8 @@ func (c Caller) location(record func([]string, netip.Addr, any) (bool, error), a
 }
 
 // databaseRisk reads the Anonymous Plus or the Anonymous IP database, and the Residential Proxy, City and ASN databases
-// where they exist. The databases of anonymous addresses list those alone, so an address that is in none of several databases
-// is unknown.
+// where they exist. The databases of anonymous addresses list those alone, so an address that is in none of several
+// databases is unknown.
 func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	flags = document{} // only true flags are there
 	var residential struct{}

@@ -26,8 +26,8 @@ var proxyCheckFields = fields{
 	network: []string{"network.provider", "network.organisation"},
 }
 
-// proxyCheckFlags are the detections (proxycheck.io/api, version 3). The vendor has no flag for relays. An address that is
-// anonymous without another detection has no named kind.
+// proxyCheckFlags are the detections (proxycheck.io/api, version 3). The vendor has no flag for relays. An address that
+// is anonymous without another detection has no named kind.
 var proxyCheckFlags = []Flag{
 	{Path: "vpn", Sets: VPN},
 	{Path: "proxy", Sets: Proxy},
@@ -36,9 +36,11 @@ var proxyCheckFlags = []Flag{
 	{Path: "hosting", Sets: Hosting},
 }
 
-// proxyCheck makes a look-up at proxycheck.io. A member of the response is named by the address in any of its spellings.
+// proxyCheck makes a look-up at proxycheck.io. A member of the response is named by the address in any of its
+// spellings.
 func proxyCheck(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
-	r, err := c.get(ctx, "/v3/"+url.PathEscape(addr.String()), url.Values{"key": {c.Account.Secrets["api_key"]}, "ver": {proxyCheckVersion}}, nil)
+	r, err := c.get(ctx, "/v3/"+url.PathEscape(addr.String()),
+		url.Values{"key": {c.Account.Secrets["api_key"]}, "ver": {proxyCheckVersion}}, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,8 +60,8 @@ func proxyCheck(ctx context.Context, c Caller, addr netip.Addr) (d, flags docume
 	return nil, nil, ErrUnknown
 }
 
-// proxyCheckFailure returns the error of the response. The body decides before the HTTP status: ok and warning are successes,
-// denied is about the account, error about the request.
+// proxyCheckFailure returns the error of the response. The body decides before the HTTP status: ok and warning are
+// successes, denied is about the account, error about the request.
 func (c Caller) proxyCheckFailure(d document, r *upstream.Response) error {
 	detail := string(d.text("status") + ": " + d.text("message"))
 	switch d.text("status") {

@@ -74,8 +74,8 @@ func (d document) first(paths []string) *string {
 
 type text string
 
-// textOf returns the text of a value of any type, because vendors change the types of fields. The text of an object, a list
-// and null is empty.
+// textOf returns the text of a value of any type, because vendors change the types of fields. The text of an object, a
+// list and null is empty.
 func textOf(value any) text {
 	switch v := value.(type) {
 	case nil, map[string]any, []any:
@@ -87,7 +87,8 @@ func textOf(value any) text {
 }
 
 // absentTexts are the texts of vendors for an absent value.
-var absentTexts = map[string]bool{"": true, "-": true, "unknown": true, "n/a": true, "na": true, "none": true, "null": true, "not found": true}
+var absentTexts = map[string]bool{"": true, "-": true, "unknown": true, "n/a": true, "na": true, "none": true,
+	"null": true, "not found": true}
 
 // pointer returns the text, or nil for an absent text.
 func (t text) pointer() *string {

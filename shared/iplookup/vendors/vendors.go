@@ -1,5 +1,5 @@
-// Package vendors looks up the risk and the location of IP addresses. A new vendor is a file, and a row of Risks, of Places
-// or of both.
+// Package vendors looks up the risk and the location of IP addresses. A new vendor is a file, and a row of Risks, of
+// Places or of both.
 package vendors
 
 import (
@@ -50,8 +50,8 @@ func uncached[T any](v Vendor[T]) Vendor[T] {
 	return v
 }
 
-// Risks returns the vendors that report the risk of an address. Responses of ipinfo, proxycheck and ip-api are cached: their
-// published terms do not forbid caching, but no contract was read. A database file is as quick as the cache.
+// Risks returns the vendors that report the risk of an address. Responses of ipinfo, proxycheck and ip-api are cached:
+// their published terms do not forbid caching, but no contract was read. A database file is as quick as the cache.
 func Risks() []Vendor[Risk] {
 	return []Vendor[Risk]{
 		uncached(risk(ipGeolocationSpec, ipGeolocationFields, ipGeolocationFlags, ipGeolocationRisk)),
@@ -78,7 +78,8 @@ func Places() []Vendor[Place] {
 	}
 }
 
-// Risk holds the fields of openapi.yaml#VpnResult about an address. A field that the vendor does not report is false or nil.
+// Risk holds the fields of openapi.yaml#VpnResult about an address. A field that the vendor does not report is false or
+// nil.
 type Risk struct {
 	VPN         bool    `json:"is_vpn"`
 	Proxy       bool    `json:"is_proxy"`

@@ -15,8 +15,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// recorded is a response of a vendor with the result of the adapter. The source is V for the vendor's documentation, T for
-// third-party code, or made for this test. An empty Fails means that the adapter accepts the response.
+// recorded is a response of a vendor with the result of the adapter. The source is V for the vendor's documentation, T
+// for third-party code, or made for this test. An empty Fails means that the adapter accepts the response.
 type recorded[T any] struct {
 	Name, Source string
 	Status       int
@@ -29,7 +29,8 @@ type recorded[T any] struct {
 const address = "185.59.221.75"
 
 // secrets has a value for every secret field of every vendor.
-var secrets = map[string]string{"api_key": "s3cret-key", "token": "s3cret-key", "account_id": "42", "license_key": "s3cret-key"}
+var secrets = map[string]string{"api_key": "s3cret-key", "token": "s3cret-key", "account_id": "42",
+	"license_key": "s3cret-key"}
 
 func caller(vendor, endpoint string) Caller {
 	return Caller{
@@ -118,7 +119,8 @@ func testRequests[T any](t *testing.T, table []Vendor[T], requests map[string]st
 // testDatabase compares the result for an address in the databases of a folder.
 func testDatabase[T any](t *testing.T, table []Vendor[T], folder, addr string, fails upstream.Class, want T) {
 	t.Helper()
-	c := Caller{Databases: NewDatabases(folder), Account: upstream.Account{Integration: project.Integration{Vendor: "maxmind-mmdb"}}}
+	c := Caller{Databases: NewDatabases(folder),
+		Account: upstream.Account{Integration: project.Integration{Vendor: "maxmind-mmdb"}}}
 	value, err := Find(table, "maxmind-mmdb").Ask(t.Context(), c, netip.MustParseAddr(addr))
 	check(t, value, err, fails, want)
 }

@@ -36,8 +36,8 @@ var vpnAPIPhrases = []phrase{
 	{pattern.New(`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`), unknown},
 }
 
-// vpnAPI makes a look-up at vpnapi.io. A response without security is about an address that the vendor does not serve, unless the
-// response names an error.
+// vpnAPI makes a look-up at vpnapi.io. A response without security is about an address that the vendor does not serve,
+// unless the response names an error.
 func vpnAPI(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}}
 	if d, err = c.getJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil, nil); err != nil {

@@ -11,8 +11,8 @@ import (
 	"svcapi/shared/rates/sources"
 )
 
-// BankSchedule holds the full hours, in Colombo, at which runs ask the central bank on a working day. Without hours every
-// run asks (docs/decisions/currency.md#bank-schedule).
+// BankSchedule holds the full hours, in Colombo, at which runs ask the central bank on a working day. Without hours
+// every run asks (docs/decisions/currency.md#bank-schedule).
 type BankSchedule []int
 
 const (
@@ -24,15 +24,17 @@ const (
 
 // Validate returns the reason why the schedule is not valid.
 func (b BankSchedule) Validate() error {
-	if len(b) < 1 || len(b) > maxBankHours || !slices.IsSorted(b) || len(slices.Compact(slices.Clone(b))) < len(b) || b[0] < 0 || b[len(b)-1] > 23 {
-		return fmt.Errorf("the hours of the central bank are %v, want 1 to %d ascending hours from 0 to 23", []int(b), maxBankHours)
+	if len(b) < 1 || len(b) > maxBankHours || !slices.IsSorted(b) || len(slices.Compact(slices.Clone(b))) < len(b) ||
+		b[0] < 0 || b[len(b)-1] > 23 {
+		return fmt.Errorf("the hours of the central bank are %v, want 1 to %d ascending hours from 0 to 23",
+			[]int(b), maxBankHours)
 	}
 	return nil
 }
 
-// next returns the earliest time of the next fetch after the last one, and the zero time where a fetch is due at once. After
-// failures the pause doubles from one hour, also over days without an hour of the schedule. One day has at most as many
-// fetches as the schedule has hours.
+// next returns the earliest time of the next fetch after the last one, and the zero time where a fetch is due at once.
+// After failures the pause doubles from one hour, also over days without an hour of the schedule. One day has at most
+// as many fetches as the schedule has hours.
 func (b BankSchedule) next(last rates.Source) time.Time {
 	if len(b) == 0 || last.Tried.IsZero() {
 		return time.Time{}
@@ -58,7 +60,8 @@ func (b BankSchedule) next(last rates.Source) time.Time {
 }
 
 // bank fetches and stores the central bank's records where a fetch is due, and returns the stored records.
-func (r *Refresher) bank(ctx context.Context, stored *rates.Stored, table *rates.Table, o Options, report *Report) (rates.Bank, error) {
+func (r *Refresher) bank(ctx context.Context, stored *rates.Stored, table *rates.Table, o Options,
+	report *Report) (rates.Bank, error) {
 	now, before := r.Now(), stored.Sources[rates.BankSource]
 	if next := o.Bank.next(before); next.After(now) {
 		outcome, reason := Skipped, fmt.Errorf("the next fetch is at %s", next.UTC().Format(time.RFC3339))

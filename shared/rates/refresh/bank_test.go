@@ -55,7 +55,8 @@ func TestBankNext(t *testing.T) {
 	}
 }
 
-// Of runs at once one asks the bank. A run that dies counts as a failure, and a failure is reported until a fetch succeeds.
+// Of runs at once one asks the bank. A run that dies counts as a failure, and a failure is reported until a fetch
+// succeeds.
 func TestBankClaim(t *testing.T) {
 	f := newFixture(t)
 	scheduled := Options{Bank: BankSchedule{12, 16}}
@@ -90,7 +91,8 @@ func TestBankClaim(t *testing.T) {
 	if err != nil || claimed.Failures != 1 || claimed.FetchesToday != 1 || len(claimed.Bank) != 6 {
 		t.Errorf("%+v, %v", claimed, err)
 	}
-	if _, err := f.Store.ClaimFetch(t.Context(), rates.BankSource, before, f.Now().Add(time.Second)); !errors.Is(err, rates.ErrChanged) {
+	if _, err := f.Store.ClaimFetch(t.Context(), rates.BankSource, before,
+		f.Now().Add(time.Second)); !errors.Is(err, rates.ErrChanged) {
 		t.Errorf("a second claim: %v", err)
 	}
 	f.run(scheduled, nil, "openexchangerates taken", "cbsl skipped")

@@ -78,8 +78,8 @@ func (r *Report) add(source string, outcome Outcome, err error) {
 // ErrNoRates reports that no source returned a valid table. The table in use stays.
 var ErrNoRates = errors.New("no source returned valid rates")
 
-// Run fetches from the sources in their order until one returns a valid table, and from the central bank. Run replaces the
-// set in use in one write; rates that are not valid do not replace the stored rates. Several runs may overlap.
+// Run fetches from the sources in their order until one returns a valid table, and from the central bank. Run replaces
+// the set in use in one write; rates that are not valid do not replace the stored rates. Several runs may overlap.
 func (r *Refresher) Run(ctx context.Context, o Options) (*Report, error) {
 	report := &Report{}
 	stored, err := r.Store.Stored(ctx)
@@ -133,7 +133,8 @@ func (r *Refresher) table(ctx context.Context, stored *rates.Stored, o Options, 
 	return nil, nil
 }
 
-func (r *Refresher) fetch(ctx context.Context, name string, stored *rates.Stored, o Options) (Outcome, *rates.Table, error) {
+func (r *Refresher) fetch(ctx context.Context, name string, stored *rates.Stored,
+	o Options) (Outcome, *rates.Table, error) {
 	vendor := sources.Find(name)
 	if vendor == nil {
 		return Failed, nil, fmt.Errorf("%s is not a source of rates", name)
@@ -164,7 +165,8 @@ func (r *Refresher) account(ctx context.Context, vendor *sources.Vendor) (accoun
 		settings[upstream.EndpointSetting] = r.Endpoint + "/" + vendor.Name
 	}
 	for _, env := range []project.Environment{project.Production, project.Development} {
-		in := project.Integration{Kind: project.Currency, Environment: env, Vendor: vendor.Name, Mode: project.Managed, Settings: settings}
+		in := project.Integration{Kind: project.Currency, Environment: env, Vendor: vendor.Name,
+			Mode: project.Managed, Settings: settings}
 		account, err = r.Client.Resolve(ctx, "", in, &vendor.Spec, r.Secrets)
 		if !errors.Is(err, upstream.ErrIncomplete) {
 			return account, err
@@ -177,7 +179,8 @@ func (r *Refresher) account(ctx context.Context, vendor *sources.Vendor) (accoun
 const attempts = 5
 
 // replace writes the new set in use. Of two runs the later fetch counts, and of the bank's values the newer ones.
-func (r *Refresher) replace(ctx context.Context, stored *rates.Stored, table *rates.Table, bank rates.Bank, o Options, report *Report) error {
+func (r *Refresher) replace(ctx context.Context, stored *rates.Stored, table *rates.Table, bank rates.Bank, o Options,
+	report *Report) error {
 	for range attempts {
 		set := &rates.Set{Bank: bank}
 		switch {
@@ -218,7 +221,8 @@ func (r *Refresher) addHistory(ctx context.Context, before *rates.Stored, o Opti
 		if result.Outcome == Skipped || result.Outcome == Waiting || result.Outcome == Taken && !changed {
 			continue
 		}
-		event := rates.Event{At: now, Source: result.Source, Outcome: string(result.Outcome), Detail: result.Detail, Actor: o.Actor}
+		event := rates.Event{At: now, Source: result.Source, Outcome: string(result.Outcome),
+			Detail: result.Detail, Actor: o.Actor}
 		// A refused or failed fetch from the central bank can have changed some of its values.
 		if result.Outcome == Taken || result.Source == rates.BankSource && changed {
 			event.Set = report.Current
@@ -241,5 +245,6 @@ func changed(before, after *rates.Set, source string) bool {
 	case source == rates.BankSource:
 		return !maps.EqualFunc(before.Bank, after.Bank, rates.Record.Equal)
 	}
-	return before.Source != after.Source || !before.Date.Equal(after.Date) || !maps.EqualFunc(before.Rates, after.Rates, same)
+	return before.Source != after.Source || !before.Date.Equal(after.Date) ||
+		!maps.EqualFunc(before.Rates, after.Rates, same)
 }

@@ -31,7 +31,8 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // accounts are the service's own, by vendor, in production.
 type accounts map[string]secret.Values
 
-func (a accounts) Fields(_ context.Context, kind project.Kind, owner string, env project.Environment, vendor string) (secret.Values, error) {
+func (a accounts) Fields(_ context.Context, kind project.Kind, owner string, env project.Environment,
+	vendor string) (secret.Values, error) {
 	if kind != project.Currency || owner != secret.Managed || env != project.Production {
 		return nil, nil
 	}
@@ -73,7 +74,8 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(proxy.Close)
 	f.Refresher = &Refresher{
 		Store: rates.NewStore(db, tables.Rates), Client: upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}),
-		Secrets:  accounts{"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID}, "exchangerateapi": {"api_key": sandbox.ExchangeRateAPIKey}},
+		Secrets: accounts{"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID},
+			"exchangerateapi": {"api_key": sandbox.ExchangeRateAPIKey}},
 		Endpoint: proxy.URL, Now: func() time.Time { return time.Now().Add(time.Duration(f.clock.Load())) },
 	}
 	return f
@@ -135,7 +137,8 @@ func TestRun(t *testing.T) {
 	schedule := Options{Actor: "schedule"}
 	f.run(schedule, nil, "openexchangerates taken", bankTaken)
 	set := f.current()
-	if set.Source != "openexchangerates" || set.Rates["LKR"].String() != "304.718462" || len(set.Bank) != 6 || set.Bank["USD"].Sell.Rate.String() != "308.7702" {
+	if set.Source != "openexchangerates" || set.Rates["LKR"].String() != "304.718462" || len(set.Bank) != 6 ||
+		set.Bank["USD"].Sell.Rate.String() != "308.7702" {
 		t.Errorf("%+v", set)
 	}
 	first := "cbsl taken schedule, openexchangerates taken schedule"
@@ -157,7 +160,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("history: %s", got)
 	}
 	stored, err := f.Store.Stored(t.Context())
-	if source := stored.Sources["openexchangerates"]; err != nil || !strings.Contains(source.Failure, "invalid_app_id") || source.Table == nil {
+	if source := stored.Sources["openexchangerates"]; err != nil || !strings.Contains(source.Failure, "invalid_app_id") ||
+		source.Table == nil {
 		t.Errorf("%+v, %v", source, err)
 	}
 	f.Secrets = accounts{}
@@ -174,7 +178,8 @@ func TestRun(t *testing.T) {
 
 // body returns Open Exchange Rates' response with the sandbox's numbers and a time, after replacements of texts.
 func body(at time.Time, pairs ...string) string {
-	text := fmt.Sprintf(`{"timestamp":%d,"base":"USD","rates":{"USD":1,"EUR":0.864128,"GBP":0.761934,"JPY":154.8315,"CNY":7.11385,"AUD":1.527319,"CHF":0.805432,"LKR":304.718462,"IDR":16698}}`, at.Unix())
+	text := fmt.Sprintf(`{"timestamp":%d,"base":"USD","rates":{"USD":1,"EUR":0.864128,"GBP":0.761934,"JPY":154.8315,`+
+		`"CNY":7.11385,"AUD":1.527319,"CHF":0.805432,"LKR":304.718462,"IDR":16698}}`, at.Unix())
 	for i := 0; i < len(pairs); i += 2 {
 		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
 	}
@@ -207,19 +212,24 @@ func TestAbsurdFetches(t *testing.T) {
 		"an error with HTTP 200": {`{"error":true,"status":429,"message":"not_allowed"}`, Failed},
 	} {
 		f.respond("openexchangerates", c.body)
-		report := f.run(Options{Actor: "schedule"}, ErrNoRates, append([]string{"openexchangerates " + string(c.outcome)}, rest...)...)
-		if got := f.current(); got.Source != good.Source || !got.Date.Equal(good.Date) || got.Rates["LKR"].String() != "304.718462" || got.Rates["IDR"].String() != "16698" || len(got.Rates) != len(good.Rates) {
+		report := f.run(Options{Actor: "schedule"}, ErrNoRates,
+			append([]string{"openexchangerates " + string(c.outcome)}, rest...)...)
+		if got := f.current(); got.Source != good.Source || !got.Date.Equal(good.Date) ||
+			got.Rates["LKR"].String() != "304.718462" || got.Rates["IDR"].String() != "16698" ||
+			len(got.Rates) != len(good.Rates) {
 			t.Errorf("%s: in use is %+v", name, got)
 		}
 		stored, err := f.Store.Stored(t.Context())
-		if source := stored.Sources["openexchangerates"]; err != nil || source.Failure == "" || source.Table == nil || !source.Table.Date.Equal(good.Date) {
+		if source := stored.Sources["openexchangerates"]; err != nil || source.Failure == "" || source.Table == nil ||
+			!source.Table.Date.Equal(good.Date) {
 			t.Errorf("%s: stored is %+v, %v", name, source, err)
 		}
 		if report.Count(Refused)+report.Count(Failed) != 3 {
 			t.Errorf("%s: %+v", name, report.Results)
 		}
 	}
-	if history := f.history(); strings.Count(history, "openexchangerates refused schedule") != 3 || strings.Count(history, "openexchangerates failed schedule") != 3 {
+	if history := f.history(); strings.Count(history, "openexchangerates refused schedule") != 3 ||
+		strings.Count(history, "openexchangerates failed schedule") != 3 {
 		t.Errorf("history: %s", history)
 	}
 	// A move that an operator accepts is taken, and becomes the reference of the next fetch.
@@ -240,7 +250,8 @@ func TestBankFails(t *testing.T) {
 		f.respond("cbsl", page)
 		f.run(Options{}, nil, "openexchangerates taken", "cbsl failed")
 		stored, err := f.Store.Stored(t.Context())
-		if err != nil || len(f.current().Bank) != 6 || stored.Sources["cbsl"].Failure == "" || len(stored.Sources["cbsl"].Bank) != 6 {
+		if err != nil || len(f.current().Bank) != 6 || stored.Sources["cbsl"].Failure == "" ||
+			len(stored.Sources["cbsl"].Bank) != 6 {
 			t.Errorf("%q: %+v, %v", page, stored.Sources["cbsl"], err)
 		}
 	}
@@ -282,14 +293,16 @@ func TestRunsAtOnce(t *testing.T) {
 				return
 			}
 			// The rates of EUR and IDR of one response belong together.
-			if eur, idr := set.Rates["EUR"].String(), set.Rates["IDR"].String(); idr[len(idr)-1] != eur[len(eur)-1] && idr != "16698" || len(set.Bank) != 6 {
+			if eur, idr := set.Rates["EUR"].String(), set.Rates["IDR"].String(); idr[len(idr)-1] != eur[len(eur)-1] &&
+				idr != "16698" || len(set.Bank) != 6 {
 				t.Errorf("EUR %s with IDR %s, %d of the bank's", eur, idr, len(set.Bank))
 			}
 		}
 	})
 	for round := range 4 {
 		digit := fmt.Sprint(round + 1)
-		f.respond("openexchangerates", body(at.Add(time.Duration(round+1)*time.Second), "0.864128", "0.86412"+digit, "16698", "1669"+digit))
+		f.respond("openexchangerates",
+			body(at.Add(time.Duration(round+1)*time.Second), "0.864128", "0.86412"+digit, "16698", "1669"+digit))
 		var running sync.WaitGroup
 		for range 3 {
 			running.Go(func() {
@@ -299,7 +312,8 @@ func TestRunsAtOnce(t *testing.T) {
 			})
 		}
 		running.Wait()
-		if got := f.current(); got.Rates["IDR"].String() != "1669"+digit || !got.Date.Equal(at.Add(time.Duration(round+1)*time.Second)) {
+		if got := f.current(); got.Rates["IDR"].String() != "1669"+digit ||
+			!got.Date.Equal(at.Add(time.Duration(round+1)*time.Second)) {
 			t.Errorf("round %d: %s of %s", round, got.Rates["IDR"], got.Date)
 		}
 	}
@@ -333,7 +347,8 @@ func TestRunDies(t *testing.T) {
 		before := f.current()
 		d := &dying{next: http.DefaultTransport}
 		d.left.Store(int64(n))
-		f.Store = rates.NewStore(dynamodb.New(db.Options(), func(o *dynamodb.Options) { o.HTTPClient = d; o.RetryMaxAttempts = 1 }), tables.Rates)
+		f.Store = rates.NewStore(dynamodb.New(db.Options(),
+			func(o *dynamodb.Options) { o.HTTPClient = d; o.RetryMaxAttempts = 1 }), tables.Rates)
 		lkr := fmt.Sprintf("30%d.5", n)
 		f.respond("openexchangerates", body(at.Add(time.Duration(n+1)*time.Second), "304.718462", lkr))
 		_, err := f.Run(t.Context(), Options{})
@@ -343,7 +358,8 @@ func TestRunDies(t *testing.T) {
 		}
 		f.Store = healthy
 		after := f.current()
-		if got := after.Rates["LKR"].String(); got != lkr && got != before.Rates["LKR"].String() || len(after.Rates) != len(before.Rates) || len(after.Bank) != 6 {
+		if got := after.Rates["LKR"].String(); got != lkr && got != before.Rates["LKR"].String() ||
+			len(after.Rates) != len(before.Rates) || len(after.Bank) != 6 {
 			t.Errorf("killed after %d requests: LKR %s", n, got)
 		}
 		if !died && after.Rates["LKR"].String() != lkr {

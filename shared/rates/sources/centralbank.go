@@ -36,8 +36,8 @@ var allPages = []pages{
 		transfers},
 }
 
-// CentralBank reads the rates of the Central Bank of Sri Lanka from its web pages, because the bank has no API. CentralBank
-// submits the forms of the pages, and refuses a page with an unknown structure.
+// CentralBank reads the rates of the Central Bank of Sri Lanka from its web pages, because the bank has no API.
+// CentralBank submits the forms of the pages, and refuses a page with an unknown structure.
 type CentralBank struct {
 	Upstream *upstream.Client
 	Endpoint string // without a trailing slash
@@ -47,8 +47,8 @@ type CentralBank struct {
 // product is the name of this service in the User-Agent (RFC 9110, section 10.1.5).
 const product = "SVC-API"
 
-// Fetch reads the newest values of rates.BankBases from the last days before now, with at most four requests. Fetch returns
-// the values of readable tables also with an error.
+// Fetch reads the newest values of rates.BankBases from the last days before now, with at most four requests. Fetch
+// returns the values of readable tables also with an error.
 func (c *CentralBank) Fetch(ctx context.Context, now time.Time) (rates.Bank, error) {
 	bank := rates.Bank{}
 	var errs []error
@@ -97,7 +97,8 @@ func (c *CentralBank) submit(ctx context.Context, p pages, now time.Time, bank r
 	found, err := p.read(results, labels)
 	for _, code := range rates.BankBases() {
 		if r, old := found[code], bank[code]; r != (rates.Record{}) {
-			bank[code] = rates.Record{Buy: cmp.Or(r.Buy, old.Buy), Sell: cmp.Or(r.Sell, old.Sell), Central: cmp.Or(r.Central, old.Central)}
+			bank[code] = rates.Record{Buy: cmp.Or(r.Buy, old.Buy), Sell: cmp.Or(r.Sell, old.Sell),
+				Central: cmp.Or(r.Central, old.Central)}
 		}
 	}
 	if err != nil {

@@ -18,7 +18,8 @@ func bank(t *testing.T) (*CentralBank, *sandbox.Server) {
 	server, err := sandbox.Start()
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = server.Close() })
-	return &CentralBank{upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), server.URL + "/cbsl", "ops@example.com"}, server
+	return &CentralBank{upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), server.URL + "/cbsl",
+		"ops@example.com"}, server
 }
 
 // The newest row counts, with its own date: weekends have none.
@@ -35,7 +36,8 @@ func TestFetch(t *testing.T) {
 			}
 		}
 		usd := got["USD"]
-		if len(got) != 6 || usd.Buy.Rate.String() != "301.2175" || usd.Sell.Rate.String() != "308.7702" || usd.Central.Rate.String() != "304.6531" {
+		if len(got) != 6 || usd.Buy.Rate.String() != "301.2175" || usd.Sell.Rate.String() != "308.7702" ||
+			usd.Central.Rate.String() != "304.6531" {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -59,7 +61,8 @@ func TestFetch(t *testing.T) {
 			posts = append(posts, form)
 		}
 	}
-	if len(posts) != 2 || len(posts[0][currencyField]) != 6 || len(posts[1][currencyField]) != 6 || posts[0].Get("txtStart") != "2026-11-13" || posts[0].Get("txtEnd") != "2026-11-23" ||
+	if len(posts) != 2 || len(posts[0][currencyField]) != 6 || len(posts[1][currencyField]) != 6 ||
+		posts[0].Get("txtStart") != "2026-11-13" || posts[0].Get("txtEnd") != "2026-11-23" ||
 		!strings.Contains(strings.Join(posts[0][currencyField], " "), "CNY~Chinese Yuan (Renminbi)") ||
 		!slices.Contains(posts[1][currencyField], "CNY~Renminbi") {
 		t.Errorf("%v", posts)
@@ -78,7 +81,8 @@ func TestFetchFails(t *testing.T) {
 			t.Errorf("%s: %v, %v", outcome, got, err)
 		}
 		// The page of indicative rates fails.
-		must.Succeed(t, server.SetRules(sandbox.Rule{Vendor: "cbsl", To: "EUR~Euro", Outcome: outcome, Times: 1}, sandbox.Rule{Vendor: "cbsl", To: "EUR~Euro", Outcome: sandbox.Accepted}))
+		must.Succeed(t, server.SetRules(sandbox.Rule{Vendor: "cbsl", To: "EUR~Euro", Outcome: outcome, Times: 1},
+			sandbox.Rule{Vendor: "cbsl", To: "EUR~Euro", Outcome: sandbox.Accepted}))
 		got, err := client.Fetch(t.Context(), time.Now())
 		if err == nil || got["USD"].Buy.Date == "" || got["USD"].Central.Date != "" {
 			t.Errorf("%s: %v, %v", outcome, got, err)

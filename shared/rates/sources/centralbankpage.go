@@ -26,8 +26,8 @@ type block struct {
 // noResults is the page's text in place of rows.
 var noResults = []byte("0 results")
 
-// blocks returns the page's tables of rates in the order of the page. The page is not well-formed, so that a table may be
-// at any place in the tree. A page without a table, or without rows and the text noResults, is an error.
+// blocks returns the page's tables of rates in the order of the page. The page is not well-formed, so that a table may
+// be at any place in the tree. A page without a table, or without rows and the text noResults, is an error.
 func blocks(page []byte) ([]block, error) {
 	document, err := html.Parse(bytes.NewReader(page))
 	if err != nil {
@@ -143,8 +143,8 @@ var (
 	amountPattern = pattern.New(`^(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
 )
 
-// newest returns the value of the newest date in each of the columns. newest ignores rows of zeros, and returns nil where
-// no row is left.
+// newest returns the value of the newest date in each of the columns. newest ignores rows of zeros, and returns nil
+// where no row is left.
 func (b *block) newest(columns ...int) ([]rates.Quote, error) {
 	date := b.column(dateHeading())
 	if date < 0 || slices.Contains(columns, -1) {
@@ -184,7 +184,8 @@ func (b *block) newest(columns ...int) ([]rates.Quote, error) {
 	return newest, nil
 }
 
-// indicative parses the page of indicative rates: LKR for one unit, by currency. One unknown table makes the page invalid.
+// indicative parses the page of indicative rates: LKR for one unit, by currency. One unknown table makes the page
+// invalid.
 func indicative(page []byte, _ map[string]string) (rates.Bank, error) {
 	found, err := blocks(page)
 	if err != nil {
@@ -209,9 +210,9 @@ func indicative(page []byte, _ map[string]string) (rates.Bank, error) {
 	return bank, nil
 }
 
-// transfers parses the page of telegraphic transfer rates: each table follows a heading with the label of its currency. A
-// heading that is no label, or one with two tables, makes the page invalid. The error for a table alone leaves the other
-// currencies. transfers returns no quotes for a currency without rates.
+// transfers parses the page of telegraphic transfer rates: each table follows a heading with the label of its currency.
+// A heading that is no label, or one with two tables, makes the page invalid. The error for a table alone leaves the
+// other currencies. transfers returns no quotes for a currency without rates.
 func transfers(page []byte, labels map[string]string) (rates.Bank, error) {
 	found, err := blocks(page)
 	if err != nil {

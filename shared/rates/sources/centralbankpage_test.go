@@ -41,22 +41,34 @@ func TestIndicative(t *testing.T) {
 	cutOff, _, _ := strings.Cut(indicativePage, "299.4413")
 	const both = "AUD 191.8850 of 2025-05-19, USD 299.4413 of 2025-05-19"
 	for name, c := range map[string]struct{ page, want string }{
-		"as recorded":          {indicativePage, both},
-		"newest row last":      {edited(indicativePage, "2025-05-16", "2025-05-20"), "AUD 192.0010 of 2025-05-20, USD 299.4413 of 2025-05-19"},
-		"thousands separators": {edited(indicativePage, "191.8850", "1,299,191.8850"), "AUD 1299191.8850 of 2025-05-19, USD 299.4413 of 2025-05-19"},
-		"columns added": {edited(indicativePage, "<th>Date</th>", "<th>No.</th><th>Date</th><th>Day</th>", "<td> 2025", "<td>1</td><td> 2025", " </td><td> 19", " </td><td>Mon</td><td> 19",
+		"as recorded": {indicativePage, both},
+		"newest row last": {edited(indicativePage, "2025-05-16", "2025-05-20"),
+			"AUD 192.0010 of 2025-05-20, USD 299.4413 of 2025-05-19"},
+		"thousands separators": {edited(indicativePage, "191.8850", "1,299,191.8850"),
+			"AUD 1299191.8850 of 2025-05-19, USD 299.4413 of 2025-05-19"},
+		"columns added": {edited(indicativePage, "<th>Date</th>", "<th>No.</th><th>Date</th><th>Day</th>", "<td> 2025",
+			"<td>1</td><td> 2025", " </td><td> 19", " </td><td>Mon</td><td> 19",
 			" </td><td> 29", " </td><td>Mon</td><td> 29"), both},
-		"columns swapped": {edited(indicativePage, "<th>1  AUD  -&gt; LKR</th><th>1 LKR -&gt;  AUD </th>", "<th>1 LKR -&gt;  AUD </th><th>1  AUD  -&gt; LKR</th>",
-			"<td> 191.8850 </td><td> 0.0052 </td>", "<td>0.0052</td><td> 191.8850 </td>", "<td> 192.0010 </td><td> 0.0052 </td>", "<td>0.0052</td><td> 192.0010 </td>"), both},
-		"zeros are none":           {edited(indicativePage, "191.8850", "0.0000"), "AUD 192.0010 of 2025-05-16, USD 299.4413 of 2025-05-19"},
-		"nested markup":            {edited(indicativePage, " 299.4413 ", "<b>299<span>.4413</span></b>"), ""}, // a number in pieces is not recognised
-		"bold number":              {edited(indicativePage, " 299.4413 ", "<b> 299.4413</b>"), both},
-		"non-breaking spaces":      {edited(indicativePage, " 299.4413 ", "&nbsp;299.4413&nbsp;"), both},
-		"tables not closed":        {edited(indicativePage, "</table>", "", "</tbody>", ""), both},
-		"a remark across":          {edited(indicativePage, "</tbody>", "<tr><td colspan=3>Source: the bank</td></tr></tbody>"), both},
-		"another table beside":     {edited(indicativePage, "</body>", "<table class=menu><tr><td>Home</td></tr></table></body>"), both},
-		"no rows":                  {edited(indicativePage, `<tr class="odd"><td> 2025-05-19 </td><td> 299.4413 </td><td> 0.0033 </td></tr>`, "0 results"), "AUD 191.8850 of 2025-05-19, USD none"},
-		"no rows, nothing said":    {edited(indicativePage, `<tr class="odd"><td> 2025-05-19 </td><td> 299.4413 </td><td> 0.0033 </td></tr>`, ""), ""},
+		"columns swapped": {edited(indicativePage, "<th>1  AUD  -&gt; LKR</th><th>1 LKR -&gt;  AUD </th>",
+			"<th>1 LKR -&gt;  AUD </th><th>1  AUD  -&gt; LKR</th>",
+			"<td> 191.8850 </td><td> 0.0052 </td>", "<td>0.0052</td><td> 191.8850 </td>", "<td> 192.0010 </td><td> 0.0052 </td>",
+			"<td>0.0052</td><td> 192.0010 </td>"), both},
+		"zeros are none": {edited(indicativePage, "191.8850", "0.0000"),
+			"AUD 192.0010 of 2025-05-16, USD 299.4413 of 2025-05-19"},
+		// a number in pieces is not recognised
+		"nested markup":       {edited(indicativePage, " 299.4413 ", "<b>299<span>.4413</span></b>"), ""},
+		"bold number":         {edited(indicativePage, " 299.4413 ", "<b> 299.4413</b>"), both},
+		"non-breaking spaces": {edited(indicativePage, " 299.4413 ", "&nbsp;299.4413&nbsp;"), both},
+		"tables not closed":   {edited(indicativePage, "</table>", "", "</tbody>", ""), both},
+		"a remark across": {edited(indicativePage, "</tbody>",
+			"<tr><td colspan=3>Source: the bank</td></tr></tbody>"), both},
+		"another table beside": {edited(indicativePage, "</body>",
+			"<table class=menu><tr><td>Home</td></tr></table></body>"), both},
+		"no rows": {edited(indicativePage,
+			`<tr class="odd"><td> 2025-05-19 </td><td> 299.4413 </td><td> 0.0033 </td></tr>`, "0 results"),
+			"AUD 191.8850 of 2025-05-19, USD none"},
+		"no rows, nothing said": {edited(indicativePage,
+			`<tr class="odd"><td> 2025-05-19 </td><td> 299.4413 </td><td> 0.0033 </td></tr>`, ""), ""},
 		"no table":                 {"<html><h2>Rates</h2></html>", ""},
 		"empty":                    {"", ""},
 		"JSON":                     {`{"rates":{"USD":299.4413}}`, ""},
@@ -104,32 +116,50 @@ func TestTransfers(t *testing.T) {
 		euro              bool // the form has the Euro, too
 		page, want, wrong string
 	}{
-		"as reported":          {false, transferPage, usd, ""},
-		"rows moved":           {false, edited(transferPage, "2025-11-20", "2025-11-24"), "USD 304.1100 311.7001 2025-11-24", ""},
-		"columns swapped":      {false, edited(transferPage, "Buy Rate", "X", "Sell Rate", "Buy Rate", "X (LKR)", "Sell Rate (LKR)"), "USD 311.8332 304.2758 2025-11-21", ""},
-		"columns added":        {false, edited(transferPage, "<th>Date</th>", "<th>Date</th><th>Middle</th>", "2025-11-21</td>", "2025-11-21</td><td>308.0545</td>", "2025-11-20</td>", "2025-11-20</td><td>307.9</td>"), usd, ""},
-		"other words":          {false, edited(transferPage, "Buy Rate (LKR)", "Buying", "Sell Rate (LKR)", "SELLING RATE"), usd, ""},
-		"thousands separators": {false, edited(transferPage, "304.2758", "1,304.2758"), "USD 1304.2758 311.8332 2025-11-21", ""},
-		"zeros are none":       {false, edited(transferPage, "304.2758", "0.0000", "311.8332", "0"), "USD 304.1100 311.7001 2025-11-20", ""},
-		"heading in capitals":  {false, edited(transferPage, "United States Dollar", "UNITED  STATES DOLLAR"), usd, ""},
-		"no rows":              {false, "<h2>United States Dollar</h2><table class=rates><thead><tr><th>Date</th><th>Buy</th><th>Sell</th></tr></thead><tbody>0 results</tbody></table>", "", ""},
-		"another currency":     {false, edited(transferPage, "United States Dollar", "Euro"), "", "Euro"},
-		"no heading":           {false, edited(transferPage, `<h2 id="LOOKUPS_X"> United States Dollar </h2>`, ""), "", "1 tables"},
-		"no selling":           {false, edited(transferPage, "Sell Rate (LKR)", "Rate"), "", "headings"},
-		"two buyings":          {false, edited(transferPage, "Sell Rate", "Buy Rate"), "", "headings"},
-		"one number missing":   {false, edited(transferPage, "311.8332", ""), "", "the rate of"},
-		"a page of errors":     {false, "<html><h1>403 ERROR</h1><h2>The request could not be satisfied.</h2></html>", "", "no table of rates"},
+		"as reported": {false, transferPage, usd, ""},
+		"rows moved": {false, edited(transferPage, "2025-11-20", "2025-11-24"),
+			"USD 304.1100 311.7001 2025-11-24", ""},
+		"columns swapped": {false,
+			edited(transferPage, "Buy Rate", "X", "Sell Rate", "Buy Rate", "X (LKR)",
+				"Sell Rate (LKR)"), "USD 311.8332 304.2758 2025-11-21", ""},
+		"columns added": {false,
+			edited(transferPage, "<th>Date</th>", "<th>Date</th><th>Middle</th>", "2025-11-21</td>",
+				"2025-11-21</td><td>308.0545</td>", "2025-11-20</td>", "2025-11-20</td><td>307.9</td>"), usd, ""},
+		"other words": {false,
+			edited(transferPage, "Buy Rate (LKR)", "Buying", "Sell Rate (LKR)", "SELLING RATE"), usd, ""},
+		"thousands separators": {false, edited(transferPage, "304.2758", "1,304.2758"),
+			"USD 1304.2758 311.8332 2025-11-21", ""},
+		"zeros are none": {false, edited(transferPage, "304.2758", "0.0000", "311.8332", "0"),
+			"USD 304.1100 311.7001 2025-11-20", ""},
+		"heading in capitals": {false, edited(transferPage, "United States Dollar", "UNITED  STATES DOLLAR"), usd, ""},
+		"no rows": {false,
+			"<h2>United States Dollar</h2><table " +
+				"class=rates><thead><tr><th>Date</th><th>Buy</th><th>Sell</th></tr></thead><tbody>0 results</tbody></table>", "",
+			""},
+		"another currency": {false, edited(transferPage, "United States Dollar", "Euro"), "", "Euro"},
+		"no heading": {false,
+			edited(transferPage, `<h2 id="LOOKUPS_X"> United States Dollar </h2>`, ""), "", "1 tables"},
+		"no selling":         {false, edited(transferPage, "Sell Rate (LKR)", "Rate"), "", "headings"},
+		"two buyings":        {false, edited(transferPage, "Sell Rate", "Buy Rate"), "", "headings"},
+		"one number missing": {false, edited(transferPage, "311.8332", ""), "", "the rate of"},
+		"a page of errors": {false, "<html><h1>403 ERROR</h1><h2>The request could not be satisfied.</h2></html>",
+			"", "no table of rates"},
 
-		"both":                    {true, transferPage + euroTable, eur + ", " + usd, ""},
-		"in another order":        {true, euroTable + transferPage, eur + ", " + usd, ""},
-		"one missing":             {true, transferPage, usd, "no table of EUR"},
-		"one without rates":       {true, transferPage + "<h2>Euro</h2><table class=rates><thead><tr><th>Date</th><th>Buy</th><th>Sell</th></tr></thead><tbody>0 results</tbody></table>", usd, ""},
+		"both":             {true, transferPage + euroTable, eur + ", " + usd, ""},
+		"in another order": {true, euroTable + transferPage, eur + ", " + usd, ""},
+		"one missing":      {true, transferPage, usd, "no table of EUR"},
+		"one without rates": {true,
+			transferPage + "<h2>Euro</h2><table " +
+				"class=rates><thead><tr><th>Date</th><th>Buy</th><th>Sell</th></tr></thead><tbody>0 results</tbody></table>", usd,
+			""},
 		"one with a word":         {true, transferPage + edited(euroTable, "340.5", "n/a"), usd, "table of EUR"},
 		"one with other headings": {true, transferPage + edited(euroTable, "Sell Rate (LKR)", "Rate"), usd, "table of EUR"},
 		"a heading twice":         {true, transferPage + transferPage, "", "2 tables"},
 		"an unknown heading":      {true, transferPage + edited(euroTable, "Euro", "Yen"), "", "Yen"},
-		"a table without heading": {true, transferPage + edited(euroTable, "<h2 id=\"LOOKUPS_X\"> Euro </h2>", ""), "", "2 tables"},
-		"the nearest heading":     {true, edited(transferPage, "<table", "<h2>Euro</h2><table") + transferPage, "EUR 304.2758 311.8332 2025-11-21, " + usd, ""},
+		"a table without heading": {true,
+			transferPage + edited(euroTable, "<h2 id=\"LOOKUPS_X\"> Euro </h2>", ""), "", "2 tables"},
+		"the nearest heading": {true, edited(transferPage, "<table", "<h2>Euro</h2><table") + transferPage,
+			"EUR 304.2758 311.8332 2025-11-21, " + usd, ""},
 	} {
 		labels := map[string]string{"USD": "United States Dollar"}
 		if c.euro {
@@ -154,7 +184,8 @@ func TestTransfers(t *testing.T) {
 
 // The texts of the form are sent back as they are, double spaces included.
 func TestChoices(t *testing.T) {
-	got, err := choices([]byte(`<form><input type=checkbox name="chk_cur[]" value="MYR~Malaysia  Ringgit"><input name="chk_cur[]" value="USD~US Dollar"><input name=other value="X~Y"><input name="chk_cur[]" value="none">`))
+	got, err := choices([]byte(`<form><input type=checkbox name="chk_cur[]" value="MYR~Malaysia  Ringgit"><input ` +
+		`name="chk_cur[]" value="USD~US Dollar"><input name=other value="X~Y"><input name="chk_cur[]" value="none">`))
 	if err != nil || len(got) != 2 || got["MYR"] != "MYR~Malaysia  Ringgit" || got["USD"] != "USD~US Dollar" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// exchangeRateAPI is ExchangeRate-API, version 6, with the key in the path. The free plan has 1,500 requests a month and
-// daily updates.
+// exchangeRateAPI is ExchangeRate-API, version 6, with the key in the path. The free plan has 1,500 requests a month
+// and daily updates.
 func exchangeRateAPI() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{

@@ -9,8 +9,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// frankfurter is Frankfurter, version 2: the rates of central banks, the European Central Bank first. The vendor needs no
-// key, and an operator can host the software.
+// frankfurter is Frankfurter, version 2: the rates of central banks, the European Central Bank first. The vendor needs
+// no key, and an operator can host the software.
 func frankfurter() Vendor {
 	return Vendor{
 		Spec:    upstream.Spec{Name: "frankfurter", Title: "Frankfurter", Endpoint: "https://api.frankfurter.dev"},
@@ -19,7 +19,8 @@ func frankfurter() Vendor {
 	}
 }
 
-// frankfurterDays is how far a currency's date may be behind the newest date, because some central banks do not publish daily.
+// frankfurterDays is how far a currency's date may be behind the newest date, because some central banks do not publish
+// daily.
 const frankfurterDays = 7
 
 func readFrankfurter(c caller, r *upstream.Response) (*rates.Table, error) {

@@ -10,7 +10,8 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// openExchangeRates is latest.json of Open Exchange Rates. The free plan has 1,000 requests a month and only the base USD.
+// openExchangeRates is latest.json of Open Exchange Rates. The free plan has 1,000 requests a month and only the base
+// USD.
 func openExchangeRates() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{

@@ -1,5 +1,5 @@
-// Package sources fetches rates: the tables of the vendors, and the values of the central bank. Each vendor has one file and
-// one row of Table.
+// Package sources fetches rates: the tables of the vendors, and the values of the central bank. Each vendor has one
+// file and one row of Table.
 package sources
 
 import (
@@ -58,13 +58,14 @@ func Spec(name string) *upstream.Spec {
 // base is the base currency of all requests, because every plan of a vendor supports it.
 const base = "USD"
 
-// Fetch fetches the newest table of the account's vendor. An error is an *upstream.Error. The caller sets the time of the
-// fetch and validates the table with rates.Validate.
+// Fetch fetches the newest table of the account's vendor. An error is an *upstream.Error. The caller sets the time of
+// the fetch and validates the table with rates.Validate.
 func (v *Vendor) Fetch(ctx context.Context, client *upstream.Client, account upstream.Account) (*rates.Table, error) {
 	c := caller{v.Name, account.Redact()}
 	response, err := client.Do(ctx, v.Name, &upstream.Request{
-		Method: http.MethodGet, URL: v.request(account), Header: http.Header{"Accept": {"application/json"}}, Redact: c.secrets,
-		Send: true, // vendors count requests, so that no library may repeat this request
+		Method: http.MethodGet, URL: v.request(account), Header: http.Header{"Accept": {"application/json"}},
+		Redact: c.secrets,
+		Send:   true, // vendors count requests, so that no library may repeat this request
 	})
 	if err != nil {
 		return nil, err
@@ -97,8 +98,8 @@ func decode(body []byte, into any) bool {
 	return json.Unmarshal(bytes.TrimSpace(body), into) == nil
 }
 
-// table returns the table of a JSON object of numbers. A name that is no code of ISO 4217 is dropped before its number is
-// read, so that a number such as 0 of a former currency does not make the table invalid.
+// table returns the table of a JSON object of numbers. A name that is no code of ISO 4217 is dropped before its number
+// is read, so that a number such as 0 of a former currency does not make the table invalid.
 func (c caller) table(r *upstream.Response, date time.Time, numbers map[string]jsontext.Value) (*rates.Table, error) {
 	t := &rates.Table{Source: c.name, Base: base, Date: date.UTC(), Rates: map[string]rates.Decimal{}}
 	for code, value := range numbers {

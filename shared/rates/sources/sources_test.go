@@ -49,14 +49,16 @@ func TestSandbox(t *testing.T) {
 		if err := rates.Validate(table, nil, nil, now, false); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
-		if table.Source != v.Name || table.Base != "USD" || table.Rates["LKR"].String() != "304.718462" || now.Sub(table.Date) > 96*time.Hour {
+		if table.Source != v.Name || table.Base != "USD" || table.Rates["LKR"].String() != "304.718462" ||
+			now.Sub(table.Date) > 96*time.Hour {
 			t.Errorf("%s: %+v", v.Name, table)
 		}
 		if len(v.Secrets) == 0 {
 			continue
 		}
 		account.Secrets = secrets
-		if _, err := v.Fetch(t.Context(), client(), account); err == nil || upstream.ClassOf(err) != upstream.CredentialsRefused {
+		if _, err := v.Fetch(t.Context(), client(), account); err == nil ||
+			upstream.ClassOf(err) != upstream.CredentialsRefused {
 			t.Errorf("%s: wrong key: %v", v.Name, err)
 		}
 	}
@@ -79,14 +81,20 @@ const many = `"LKR":300.1,"EUR":0.92`
 
 var samples = map[string][]sample{
 	"openexchangerates": {
-		{"T", 200, `{"disclaimer":"..","license":"..","timestamp":1449877801,"base":"USD","rates":{"LKR":300.1,"EUR":0.92}}`, "2015-12-11T23:50:01Z", "EUR=0.92 LKR=300.1 USD=1", ""},
-		{"made", 200, `{"timestamp":1449877801,"base":"USD","rates":{"USD":1,"BTC":1.2e-05,"LKR":300.10,"usd":2,"LKRX":3}}`, "2015-12-11T23:50:01Z", "LKR=300.10 USD=1", ""},
+		{"T", 200, `{"disclaimer":"..","license":"..","timestamp":1449877801,"base":"USD","rates":{"LKR":300.1,"EUR":0.92}}`,
+			"2015-12-11T23:50:01Z", "EUR=0.92 LKR=300.1 USD=1", ""},
+		{"made", 200, `{"timestamp":1449877801,"base":"USD","rates":{"USD":1,"BTC":1.2e-05,"LKR":300.10,"usd":2,"LKRX":3}}`,
+			"2015-12-11T23:50:01Z", "LKR=300.10 USD=1", ""},
 		// Codes that ISO 4217 does not name: former currencies and coins, with numbers that are not rates.
-		{"made", 200, `{"timestamp":1449877801,"base":"USD","rates":{"LKR":300.1,"VEF":0,"ZWL":-1,"BTC":1e-30,"DOGE":"x","XXX":null,"STD":1e999}}`, "2015-12-11T23:50:01Z", "LKR=300.1 USD=1", ""},
+		{"made", 200, `{"timestamp":1449877801,"base":"USD","rates":{"LKR":300.1,"VEF":0,"ZWL":-1,"BTC":1e-30,"DOGE":"x",` +
+			`"XXX":null,"STD":1e999}}`, "2015-12-11T23:50:01Z", "LKR=300.1 USD=1", ""},
 		{"made", 200, `{"timestamp":1449877801,"base":"USD","rates":{"VEF":0}}`, "", "", upstream.Unusable},
-		{"T", 401, `{"error":true,"status":401,"message":"invalid_app_id","description":".."}`, "", "", upstream.CredentialsRefused},
-		{"T", 403, `{"error":true,"status":403,"message":"not_allowed","description":".."}`, "", "", upstream.CredentialsRefused},
-		{"T", 429, `{"error":true,"status":429,"message":"access_restricted","description":".."}`, "", "", upstream.CredentialsRefused},
+		{"T", 401, `{"error":true,"status":401,"message":"invalid_app_id","description":".."}`, "", "",
+			upstream.CredentialsRefused},
+		{"T", 403, `{"error":true,"status":403,"message":"not_allowed","description":".."}`, "", "",
+			upstream.CredentialsRefused},
+		{"T", 429, `{"error":true,"status":429,"message":"access_restricted","description":".."}`, "", "",
+			upstream.CredentialsRefused},
 		{"made", 200, `{"error":true,"status":401,"message":"missing_app_id"}`, "", "", upstream.CredentialsRefused},
 		{"T", 404, `{"error":true,"status":404,"message":"not_found","description":".."}`, "", "", upstream.Rejected},
 		{"made", 200, `{"timestamp":1449877801,"base":"EUR","rates":{` + many + `}}`, "", "", upstream.Unusable},
@@ -109,28 +117,38 @@ var samples = map[string][]sample{
 		{"made", 200, `{"x":"` + strings.Repeat("x", 1<<20) + `"}`, "", "", upstream.Unusable},
 	},
 	"exchangerateapi": {
-		{"V", 200, `{"result":"success","documentation":"..","terms_of_use":"..","time_last_update_unix":1748390402,"time_last_update_utc":"..","time_next_update_unix":1748476802,"time_next_update_utc":"..","base_code":"USD","conversion_rates":{"USD":1,"LKR":300.1}}`, "2025-05-28T00:00:02Z", "LKR=300.1 USD=1", ""},
-		{"made", 200, `{"result":"success","time_last_update_unix":1748390402,"base_code":"USD","conversion_rates":{"USD":1,"LKR":300.1,"KID":0}}`, "2025-05-28T00:00:02Z", "LKR=300.1 USD=1", ""},
+		{"V", 200, `{"result":"success","documentation":"..","terms_of_use":"..","time_last_update_unix":1748390402,` +
+			`"time_last_update_utc":"..","time_next_update_unix":1748476802,"time_next_update_utc":"..","base_code":"USD",` +
+			`"conversion_rates":{"USD":1,"LKR":300.1}}`, "2025-05-28T00:00:02Z", "LKR=300.1 USD=1", ""},
+		{"made", 200, `{"result":"success","time_last_update_unix":1748390402,"base_code":"USD",` +
+			`"conversion_rates":{"USD":1,"LKR":300.1,"KID":0}}`, "2025-05-28T00:00:02Z", "LKR=300.1 USD=1", ""},
 		{"V", 404, `{"result":"error","documentation":"..","error-type":"unsupported-code"}`, "", "", upstream.Rejected},
 		{"V", 403, `{"result":"error","error-type":"invalid-key"}`, "", "", upstream.CredentialsRefused},
 		{"V", 200, `{"result":"error","error-type":"inactive-account"}`, "", "", upstream.CredentialsRefused},
 		{"T", 200, `{"result":"error","error_type":"invalid-key"}`, "", "", upstream.CredentialsRefused},
 		{"V", 429, `{"result":"error","error-type":"quota-reached"}`, "", "", upstream.Rejected},
-		{"made", 200, `{"result":"success","time_last_update_unix":1748390402,"base_code":"EUR","conversion_rates":{` + many + `}}`, "", "", upstream.Unusable},
-		{"made", 200, `{"result":"maybe","time_last_update_unix":1748390402,"base_code":"USD","conversion_rates":{` + many + `}}`, "", "", upstream.Unusable},
+		{"made", 200, `{"result":"success","time_last_update_unix":1748390402,"base_code":"EUR","conversion_rates":{` + many +
+			`}}`, "", "", upstream.Unusable},
+		{"made", 200, `{"result":"maybe","time_last_update_unix":1748390402,"base_code":"USD","conversion_rates":{` + many +
+			`}}`, "", "", upstream.Unusable},
 		{"made", 200, `{"result":"success","base_code":"USD","conversion_rates":{` + many + `}}`, "", "", upstream.Unusable},
 		{"made", 200, `<html>`, "", "", upstream.Unusable},
 	},
 	"frankfurter": {
-		{"V", 200, `[{"date":"2026-08-20","base":"USD","quote":"LKR","rate":300.1}]`, "2026-08-20T00:00:00Z", "LKR=300.1 USD=1", ""},
-		{"made", 200, `[{"date":"2026-08-19","base":"USD","quote":"LKR","rate":300.1},{"date":"2026-08-20","base":"USD","quote":"EUR","rate":0.9},{"date":"2026-08-12","base":"USD","quote":"CUP","rate":24}]`, "2026-08-20T00:00:00Z", "EUR=0.9 LKR=300.1 USD=1", ""},
-		{"made", 200, `[{"date":"2026-08-20","base":"USD","quote":"LKR","rate":300.1},{"date":"2026-08-20","base":"USD","quote":"VEF","rate":0}]`, "2026-08-20T00:00:00Z", "LKR=300.1 USD=1", ""},
+		{"V", 200, `[{"date":"2026-08-20","base":"USD","quote":"LKR","rate":300.1}]`, "2026-08-20T00:00:00Z",
+			"LKR=300.1 USD=1", ""},
+		{"made", 200, `[{"date":"2026-08-19","base":"USD","quote":"LKR","rate":300.1},{"date":"2026-08-20","base":"USD",` +
+			`"quote":"EUR","rate":0.9},{"date":"2026-08-12","base":"USD","quote":"CUP","rate":24}]`, "2026-08-20T00:00:00Z",
+			"EUR=0.9 LKR=300.1 USD=1", ""},
+		{"made", 200, `[{"date":"2026-08-20","base":"USD","quote":"LKR","rate":300.1},{"date":"2026-08-20","base":"USD",` +
+			`"quote":"VEF","rate":0}]`, "2026-08-20T00:00:00Z", "LKR=300.1 USD=1", ""},
 		{"V", 422, `{"message":"invalid base"}`, "", "", upstream.Rejected},
 		{"V", 404, `{"message":"not found"}`, "", "", upstream.Rejected},
 		{"V", 503, `{"message":"unavailable"}`, "", "", upstream.Unusable},
 		{"made", 200, `[{"date":"2026-08-20","base":"EUR","quote":"LKR","rate":300.1}]`, "", "", upstream.Unusable},
 		{"made", 200, `[{"date":"20.08.2026","base":"USD","quote":"LKR","rate":300.1}]`, "", "", upstream.Unusable},
-		{"made", 200, `[{"date":"2026-08-20","base":"USD","quote":"LKR","rate":300.1},{"date":"2026-08-20","base":"USD","quote":"LKR","rate":30}]`, "", "", upstream.Unusable},
+		{"made", 200, `[{"date":"2026-08-20","base":"USD","quote":"LKR","rate":300.1},{"date":"2026-08-20","base":"USD",` +
+			`"quote":"LKR","rate":30}]`, "", "", upstream.Unusable},
 		{"made", 200, `[{"date":"2026-08-20","base":"USD","quote":"LKR"}]`, "", "", upstream.Unusable},
 		{"made", 200, `[]`, "", "", upstream.Unusable},
 		{"made", 200, `{"message":"ok"}`, "", "", upstream.Unusable},

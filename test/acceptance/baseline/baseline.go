@@ -1,5 +1,5 @@
-// Package baseline serves a hello function behind a gateway of its own, as the stack serves the product's functions. The
-// hello function's figures are the baseline of the product's figures in the same run.
+// Package baseline serves a hello function behind a gateway of its own, as the stack serves the product's functions.
+// The hello function's figures are the baseline of the product's figures in the same run.
 package baseline
 
 import (
@@ -29,7 +29,8 @@ func Build(ctx context.Context, t *template.Template, dir string) (*Hello, error
 		return nil, errors.New("the template has no function sms")
 	}
 	h := &Hello{Function: like, Binary: filepath.Join(dir, "hello"), template: t}
-	h.Function.LogicalID, h.Function.Folder, h.Function.Environment, h.Function.Schedules = "HelloFunction", "hello", nil, nil
+	h.Function.LogicalID, h.Function.Folder, h.Function.Environment, h.Function.Schedules = "HelloFunction", "hello", nil,
+		nil
 	return h, build.Packages(ctx, h.Binary, "./test/acceptance/baseline/hello")
 }
 

@@ -1,4 +1,5 @@
-// Package bench has the benchmarks that compare programs with one another in the same run, and print tables of their own.
+// Package bench has the benchmarks that compare programs with one another in the same run, and print tables of their
+// own.
 package bench
 
 import (
@@ -67,7 +68,8 @@ type bench struct {
 
 func compareFunctions(ctx context.Context, dir string, out io.Writer) (err error) {
 	b := &bench{dir: dir}
-	if b.stack, err = stack.Start(ctx, stack.Options{LogDir: filepath.Join(dir, "stack"), Concurrency: clients}); err != nil {
+	if b.stack, err = stack.Start(ctx,
+		stack.Options{LogDir: filepath.Join(dir, "stack"), Concurrency: clients}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.stack.Close()) }()
@@ -124,7 +126,8 @@ func (b *bench) processes(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		median := quantile(starts[f.LogicalID], 0.5)
-		fmt.Fprintf(t, "%s\t%.1f MB\t%s\t%s\t%.2f%s\t\n", f.Folder, float64(info.Size())/(1<<20), ms(median), ms(quantile(starts[f.LogicalID], 0)),
+		fmt.Fprintf(t, "%s\t%.1f MB\t%s\t%s\t%.2f%s\t\n", f.Folder, float64(info.Size())/(1<<20), ms(median),
+			ms(quantile(starts[f.LogicalID], 0)),
 			ratio(median, base), verdict(f.LogicalID == b.hello.Function.LogicalID || ratio(median, base) <= mostRatio))
 	}
 	fmt.Fprintf(t, "goal, at most\t\t\t\t%.2f\t\n\n", mostRatio)
@@ -191,7 +194,8 @@ func (b *bench) requests(ctx context.Context, out io.Writer) (err error) {
 // grant gives the demo project more credits than a run can spend.
 func (b *bench) grant(ctx context.Context) error {
 	return b.stack.Credit.Grant(ctx, credit.Movement{
-		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(), "bench"), Credits: 1_000_000_000_000, Reason: "bench", Actor: "local",
+		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(),
+			"bench"), Credits: 1_000_000_000_000, Reason: "bench", Actor: "local",
 	})
 }
 

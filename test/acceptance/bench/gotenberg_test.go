@@ -31,7 +31,8 @@ const (
 	pause          = 100 * time.Millisecond // after each document, for the work that no client waits for
 )
 
-// documents are compared one after another, each in rounds of several documents. Gotenberg's browser starts anew after 100 of them.
+// documents are compared one after another, each in rounds of several documents. Gotenberg's browser starts anew after
+// 100 of them.
 var documents = []struct {
 	name, html   string
 	rounds, each int
@@ -63,7 +64,8 @@ type gotenberg struct {
 	process *exec.Cmd
 }
 
-// gotenbergTools are the programs that Gotenberg wants to know, by the variable that names the path. No document uses them.
+// gotenbergTools are the programs that Gotenberg wants to know, by the variable that names the path. No document uses
+// them.
 var gotenbergTools = map[string]string{
 	"QPDF_BIN_PATH": "qpdf", "PDFTK_BIN_PATH": "pdftk", "EXIFTOOL_BIN_PATH": "exiftool", "PDFCPU_BIN_PATH": "true",
 }
@@ -74,7 +76,8 @@ var sameSheet = map[string]string{
 	"marginTop": "15mm", "marginRight": "15mm", "marginBottom": "15mm", "marginLeft": "15mm",
 }
 
-// compareGotenberg prints how long a PDF takes through the whole local stack and by Gotenberg over HTTP, with the same browser.
+// compareGotenberg prints how long a PDF takes through the whole local stack and by Gotenberg over HTTP, with the same
+// browser.
 func compareGotenberg(ctx context.Context, dir string, out io.Writer) (err error) {
 	other, err := startGotenberg(ctx, dir)
 	if err != nil {
@@ -120,7 +123,8 @@ func compareGotenberg(ctx context.Context, dir string, out io.Writer) (err error
 			ratios = append(ratios, fmt.Sprintf("%.2f", ratio(quantile(times[0], 0.5), quantile(times[1], 0.5))))
 		}
 		whole := ratio(quantile(all[0], 0.5), quantile(all[1], 0.5))
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f%s\t%s\t%.2f\t\n", d.name, ms(quantile(all[0], 0.5)), ms(quantile(all[1], 0.5)), whole, verdict(whole <= d.goal), ratios, d.goal)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f%s\t%s\t%.2f\t\n", d.name, ms(quantile(all[0], 0.5)), ms(quantile(all[1], 0.5)),
+			whole, verdict(whole <= d.goal), ratios, d.goal)
 		if err := t.Flush(); err != nil { // a later document may fail
 			return err
 		}
@@ -138,7 +142,8 @@ func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs request,
 		return nil, nil, err
 	}
 	as := demo.CredentialOf("managed", project.Development)
-	header := http.Header{"X-Api-Key": {as.ClientID}, "X-Api-Secret": {as.ClientSecret}, "Content-Type": {"application/json"}}
+	header := http.Header{"X-Api-Key": {as.ClientID}, "X-Api-Secret": {as.ClientSecret},
+		"Content-Type": {"application/json"}}
 	client := &http.Client{Transport: &http.Transport{}}
 	ours = func(ctx context.Context) (time.Duration, []byte, error) {
 		took, pdf, err := timed(ctx, client, b.stack.BaseURL+"/utilities/pdf/generate", header, body)
@@ -172,7 +177,8 @@ func (b *bench) requestsOf(html string, other *gotenberg) (ours, theirs request,
 }
 
 // timed is a request with these bytes.
-func timed(ctx context.Context, client *http.Client, url string, header http.Header, body []byte) (time.Duration, []byte, error) {
+func timed(ctx context.Context, client *http.Client, url string, header http.Header,
+	body []byte) (time.Duration, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err

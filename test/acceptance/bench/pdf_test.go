@@ -26,9 +26,9 @@ const (
 // pdfTimes are those of one process of the function pdfrender.
 type pdfTimes struct{ start, first, next time.Duration }
 
-// pdf prints how long a process of the function pdfrender takes until it asks for its first event, and for two documents
-// then: as fast as this machine is, and with the processor time that Lambda gives, which is up to two CPUs until the
-// first event and a share for the function's memory then.
+// pdf prints how long a process of the function pdfrender takes until it asks for its first event, and for two
+// documents then: as fast as this machine is, and with the processor time that Lambda gives, which is up to two CPUs
+// until the first event and a share for the function's memory then.
 func (b *bench) pdf(ctx context.Context, out io.Writer) error {
 	f, ok := b.stack.Template.Function("pdfrender")
 	if !ok {
@@ -83,15 +83,17 @@ func (b *bench) pdf(ctx context.Context, out io.Writer) error {
 		for _, one := range times[kind.name] {
 			start, first, next = append(start, one.start), append(first, one.first), append(next, one.next)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t\n", kind.name, ms(quantile(start, 0.5)), ms(quantile(first, 0.5)), ms(quantile(next, 0.5)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t\n", kind.name, ms(quantile(start, 0.5)), ms(quantile(first, 0.5)),
+			ms(quantile(next, 0.5)))
 	}
 	fmt.Fprintf(t, "(%s)\n\n", q.note)
 	return t.Flush()
 }
 
-// startPDF starts a process of the function pdfrender. It calls started when the process is there, and ready when it has asked
-// for an event.
-func (b *bench) startPDF(ctx context.Context, f template.Function, environment map[string]string, event []byte, started, ready func([]int) error) (t pdfTimes, err error) {
+// startPDF starts a process of the function pdfrender. It calls started when the process is there, and ready when it
+// has asked for an event.
+func (b *bench) startPDF(ctx context.Context, f template.Function, environment map[string]string, event []byte, started,
+	ready func([]int) error) (t pdfTimes, err error) {
 	options := lambda.Options{LogDir: b.dir, Jail: b.stack.Jail, Concurrency: 1, Environment: environment}
 	host, err := lambda.HostOf(options, f, b.paths[f.LogicalID])
 	if err != nil {

@@ -55,7 +55,8 @@ func newQuota() *quota {
 		}
 		q.close() // not a folder of control groups, or not one with the processor's controller
 	}
-	return &quota{note: fmt.Sprintf("no control group can be made here: whole CPUs out of %d instead, at least one", runtime.NumCPU())}
+	return &quota{note: fmt.Sprintf("no control group can be made here: whole CPUs out of %d instead, at least one",
+		runtime.NumCPU())}
 }
 
 // order writes to a file of the kernel's, and makes none.

@@ -48,10 +48,11 @@ func (w work) route() api.Route {
 		Name: w.price, Method: "POST", Path: path, Kind: w.kind, Price: w.price,
 		Decode: func(*api.Input) (struct{}, error) { return struct{}{}, nil },
 		Prepare: func(_ context.Context, call *api.Call, _ struct{}) (*api.Job, error) {
-			return &api.Job{Credits: call.Credits(1), Irrevocable: w.irrevocable, Run: func(context.Context) (*api.Result, error) {
-				time.Sleep(w.takes)
-				return &api.Result{Data: "done", Vendor: "vendor"}, nil
-			}}, nil
+			return &api.Job{Credits: call.Credits(1), Irrevocable: w.irrevocable,
+				Run: func(context.Context) (*api.Result, error) {
+					time.Sleep(w.takes)
+					return &api.Result{Data: "done", Vendor: "vendor"}, nil
+				}}, nil
 		},
 	}
 }
@@ -135,8 +136,10 @@ func build(t *testing.T, o offer) *fixture {
 			t.Fatal(err)
 		}
 	}
-	try(projects.CreateProject(ctx, project.Project{ID: projectID, Name: "Busy", Limit: project.RateLimit{Requests: mostLimit, Window: time.Minute}}))
-	try(nil, projects.PutIntegration(ctx, projectID, project.Integration{Kind: o.kind, Environment: environment, Vendor: "v", Mode: project.Managed, Active: true}))
+	try(projects.CreateProject(ctx,
+		project.Project{ID: projectID, Name: "Busy", Limit: project.RateLimit{Requests: mostLimit, Window: time.Minute}}))
+	try(nil, projects.PutIntegration(ctx, projectID,
+		project.Integration{Kind: o.kind, Environment: environment, Vendor: "v", Mode: project.Managed, Active: true}))
 	var err error
 	s.client, s.secret, err = projects.IssueCredential(ctx, projectID, environment)
 	try(nil, err)
@@ -207,14 +210,18 @@ func (s *fixture) names() map[table]string {
 }
 
 // play makes the requests, and returns them with the loads of the measured span.
-func (s *fixture) play(t *testing.T, model *capacity.Model) (requests []*request, loads []capacity.Load, instances int) {
-	// The bubble begins in the year 2000. The engine's clock is the machine's: what expires must be in the engine's future too.
+func (s *fixture) play(t *testing.T,
+	model *capacity.Model) (requests []*request, loads []capacity.Load, instances int) {
+	// The bubble begins in the year 2000. The engine's clock is the machine's: what expires must be in the engine's future
+	// too.
 	time.Sleep(time.Until(noon()))
-	db := dynamo.NewClient(aws.Config{Region: s.db.Options().Region, Credentials: s.db.Options().Credentials}, func(o *dynamodb.Options) {
-		o.BaseEndpoint, o.HTTPClient = s.db.Options().BaseEndpoint, model
-	})
+	db := dynamo.NewClient(aws.Config{Region: s.db.Options().Region, Credentials: s.db.Options().Credentials},
+		func(o *dynamodb.Options) {
+			o.BaseEndpoint, o.HTTPClient = s.db.Options().BaseEndpoint, model
+		})
 	f := &fleet{start: func() instance {
-		return api.Lambda(api.New(s.config, db, telemetry.New(io.Discard, telemetry.Config{Level: "ERROR"})).Handler(s.route()))
+		return api.Lambda(api.New(s.config, db,
+			telemetry.New(io.Discard, telemetry.Config{Level: "ERROR"})).Handler(s.route()))
 	}}
 	random := rand.New(rand.NewPCG(s.seed, 1))
 	began := time.Now()
@@ -315,8 +322,8 @@ func (s *fixture) settle(t *testing.T) (left [2]int) {
 	return left
 }
 
-// examine counts the paid requests and checks what must be true under any load: the ledger explains the wallet; no request is
-// charged without a response of 200.
+// examine counts the paid requests and checks what must be true under any load: the ledger explains the wallet; no
+// request is charged without a response of 200.
 func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
 	t.Helper()
 	out.left = s.settle(t)

@@ -28,9 +28,9 @@ import (
 // attempts is how often a function repeats a read, or a write without a response.
 const attempts = dynamo.Attempts
 
-// Ages of a lease at which a settler takes it up, in seconds. While requests live, dead is more than any lives; a request that
-// begins late in a lease of several slots then reserves again. When
-// all are dead and nothing is under way any more, a second is enough: a longer wait has the same result.
+// Ages of a lease at which a settler takes it up, in seconds. While requests live, dead is more than any lives; a
+// request that begins late in a lease of several slots then reserves again. When all are dead and nothing is under way
+// any more, a second is enough: a longer wait has the same result.
 const (
 	deadWhileLiving = "16"
 	never           = "900"
@@ -139,8 +139,9 @@ func (b *batch) each(do func(*schedule)) {
 	_ = group.Wait() // no function returns an error
 }
 
-// aftermath runs settlers, late copies, repeated requests, operators and resolvers after all requests are dead, and ends with
-// an undisturbed settler and an undisturbed resolver. No message reaches its vendor any more when absence begins to be proof.
+// aftermath runs settlers, late copies, repeated requests, operators and resolvers after all requests are dead, and
+// ends with an undisturbed settler and an undisturbed resolver. No message reaches its vendor any more when absence
+// begins to be proof.
 func (b *batch) aftermath() error {
 	ripen()
 	b.each(func(sched *schedule) { sched.deliverLate(0.3, other) })
@@ -179,7 +180,8 @@ func (b *batch) aftermath() error {
 			return err
 		}
 		left := 0
-		err := b.stage.credits.VisitPending(context.Background(), func(credit.Lease, error) error { left++; return nil }, func(credit.LowBalance) {})
+		err := b.stage.credits.VisitPending(context.Background(), func(credit.Lease, error) error { left++; return nil },
+			func(credit.LowBalance) {})
 		if err != nil {
 			return err
 		}
@@ -189,7 +191,8 @@ func (b *batch) aftermath() error {
 	}
 	b.each(func(sched *schedule) { sched.calm.Store(true) })
 	ripen()
-	// The vendor takes two questions a second, of all batches: what twenty runs without a resolution leave, the verdict reports.
+	// The vendor takes two questions a second, of all batches: what twenty runs without a resolution leave, the verdict
+	// reports.
 	for left, idle := b.unresolved(), 0; left > 0 && idle < 20; idle++ {
 		if err := b.resolve(atOnce, false); err != nil {
 			return err
@@ -226,7 +229,8 @@ func (b *batch) settle(dead string, disturbed bool) error {
 
 // resolve runs a resolver once. Questions about all sends of a second and more are due.
 func (b *batch) resolve(absent string, disturbed bool) error {
-	return b.program("SmsResolveFunction", map[string]string{"RESOLVE_PERIOD": "24h", "RESOLVE_FIRST": "1s", "RESOLVE_ABSENT": absent + "s"}, disturbed)
+	return b.program("SmsResolveFunction",
+		map[string]string{"RESOLVE_PERIOD": "24h", "RESOLVE_FIRST": "1s", "RESOLVE_ABSENT": absent + "s"}, disturbed)
 }
 
 // program runs a scheduled function in a new process once.
@@ -273,7 +277,8 @@ func (sched *schedule) visit(s step, r *faultproxy.Request) (fault faultproxy.Fa
 		sched.settling[s] = &calls{}
 	}
 	call := sched.settling[s].exchange(sched.plan, "settle", s, r)
-	p := &arrival{step: s, call: call, id: fmt.Sprintf("settle: %s %d", s, sched.settling[s].attempts), request: r, at: time.Now()}
+	p := &arrival{step: s, call: call, id: fmt.Sprintf("settle: %s %d", s, sched.settling[s].attempts),
+		request: r, at: time.Now()}
 	if len(call.attempts) < call.throttle {
 		return sched.throttle(p), false
 	}
@@ -347,8 +352,8 @@ func (sched *schedule) askAgain() {
 	sched.idle = nil
 }
 
-// age lets two minutes pass for a claim: its time of death is the function's time-out and a minute away, and its request is
-// dead already.
+// age lets two minutes pass for a claim: its time of death is the function's time-out and a minute away, and its
+// request is dead already.
 func (sched *schedule) age(key string) error {
 	_, err := sched.stage.fixture.direct.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
 		TableName:           aws.String(sched.stage.table("transient")),
@@ -365,8 +370,8 @@ func (sched *schedule) age(key string) error {
 	return err
 }
 
-// operate repeats the commands that got no response, resolves uncertain charges and refunds some others, until each command
-// has a response.
+// operate repeats the commands that got no response, resolves uncertain charges and refunds some others, until each
+// command has a response.
 func (sched *schedule) operate() {
 	commands := slices.Concat(sched.commands, sched.verdicts(!sched.chance(0.15, "operate")))
 	for _, c := range commands {
@@ -421,9 +426,11 @@ func (sched *schedule) svc(c *command, disturbed bool) error {
 	dir := filepath.Join(fixture.dir, client)
 	defer os.RemoveAll(dir)
 	where, err := json.Marshal(map[string]string{
-		"stage": sched.stage.name, "dynamodb_url": fixture.tables.URL(client), "secrets_url": fixture.vault.URL, "sandbox_url": fixture.sandbox.URL,
+		"stage": sched.stage.name, "dynamodb_url": fixture.tables.URL(client), "secrets_url": fixture.vault.URL,
+		"sandbox_url": fixture.sandbox.URL,
 	})
-	err = errors.Join(err, os.MkdirAll(filepath.Join(dir, ".local"), 0o700), os.WriteFile(filepath.Join(dir, ".local", "demo.json"), where, 0o600))
+	err = errors.Join(err, os.MkdirAll(filepath.Join(dir, ".local"), 0o700),
+		os.WriteFile(filepath.Join(dir, ".local", "demo.json"), where, 0o600))
 	if err != nil {
 		return err
 	}

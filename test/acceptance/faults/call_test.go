@@ -39,7 +39,8 @@ const (
 )
 
 // changes are the steps of which a late copy may do harm.
-var changes = []step{count, recipient, daily, subtract, alert, claim, keep, free, reserve, mark, vendor, capture, forbidCapture, returnCredits, remove, movement}
+var changes = []step{count, recipient, daily, subtract, alert, claim, keep, free, reserve, mark, vendor, capture,
+	forbidCapture, returnCredits, remove, movement}
 
 func (s step) writes() bool { return slices.Contains(changes, s) }
 
@@ -58,7 +59,8 @@ type target struct {
 }
 
 func (t target) pk() string {
-	for _, v := range []value{t.Key["pk"], t.Item["pk"], t.ExpressionAttributeValues[":pk"], t.ExpressionAttributeValues[":p"]} {
+	for _, v := range []value{t.Key["pk"], t.Item["pk"], t.ExpressionAttributeValues[":pk"],
+		t.ExpressionAttributeValues[":p"]} {
 		if v.S != "" {
 			return v.S
 		}
@@ -140,7 +142,8 @@ func stepOf(operation, table string, t target) step {
 		return keep
 	case "projects Query":
 		return record
-	case "ledger GetItem", "ledger Query", "movements Query", "resolutions GetItem", "resolutions Query", "wallets GetItem":
+	case "ledger GetItem", "ledger Query", "movements Query", "resolutions GetItem", "resolutions Query",
+		"wallets GetItem":
 		return look
 	case " BatchGetItem":
 		return domains

@@ -17,8 +17,9 @@ import (
 // tally is what a counter may hold after a schedule: the least, where the request certainly counted, and the most.
 type tally struct{ least, most int64 }
 
-// add adds what one request counts. A request counts once or not at all, however often its writes were lost and repeated.
-// It certainly counted where the work went on, and what it counted certainly is subtracted where the subtraction got a response.
+// add adds what one request counts. A request counts once or not at all, however often its writes were lost and
+// repeated. It certainly counted where the work went on, and what it counted certainly is subtracted where the
+// subtraction got a response.
 func (t *tally) add(r *request, s step, pk string, amount int64, stays, refused bool) {
 	switch {
 	case stays:
@@ -29,8 +30,8 @@ func (t *tally) add(r *request, s step, pk string, amount int64, stays, refused 
 	}
 }
 
-// subtracted reports that the request got a response to its last write of a subtraction from a kind of counter. A write before
-// it may have been refused because of the slot of another writer (docs/decisions/requests.md#counters).
+// subtracted reports that the request got a response to its last write of a subtraction from a kind of counter. A write
+// before it may have been refused because of the slot of another writer (docs/decisions/requests.md#counters).
 func (r *request) subtracted(pk string) bool {
 	done := false
 	for _, e := range r.did(subtract).exchanges {
@@ -52,7 +53,8 @@ func (sched *schedule) judgeCounters() {
 		requests.add(r, count, "rl", 1, a.status == http.StatusOK, rate)
 		sent := a.status == http.StatusOK && !a.replayed && !r.rejected
 		stays := sent && !r.unknown && (sched.byok || r.charged) || r.charged && !r.odd
-		day.add(r, daily, "day", sched.amount(r), stays, a.status == http.StatusPaymentRequired && strings.Contains(a.message, "daily limit"))
+		day.add(r, daily, "day", sched.amount(r), stays, a.status == http.StatusPaymentRequired &&
+			strings.Contains(a.message, "daily limit"))
 		if r.to != "" {
 			if numbers[r.to] == nil {
 				numbers[r.to] = &tally{}
@@ -102,7 +104,8 @@ func (sched *schedule) judgeCounter(what string, t tally, name string, keys []st
 	sum := int64(0)
 	for _, pk := range keys {
 		out, err := sched.stage.fixture.direct.GetItem(context.Background(), &dynamodb.GetItemInput{
-			TableName: aws.String(sched.stage.table("transient")), Key: dynamo.Item{"pk": dynamo.Text(pk)}, ConsistentRead: aws.Bool(true),
+			TableName: aws.String(sched.stage.table("transient")), Key: dynamo.Item{"pk": dynamo.Text(pk)},
+			ConsistentRead: aws.Bool(true),
 		})
 		if err != nil {
 			sched.fail("%v", err)

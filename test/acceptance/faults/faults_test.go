@@ -1,26 +1,26 @@
-// Package faults runs the compiled functions, the settler and svc at once, in random schedules, while the proxies in front
-// of DynamoDB Local and of the vendor sandbox drop requests, drop or truncate responses, deliver copies of dropped attempts
-// later, throttle and fail, and while processes are killed. When all of a schedule is settled, every wallet must add up and
-// every response must agree with its charge, except for the anomalies that judge names.
+// Package faults runs the compiled functions, the settler and svc at once, in random schedules, while the proxies in
+// front of DynamoDB Local and of the vendor sandbox drop requests, drop or truncate responses, deliver copies of
+// dropped attempts later, throttle and fail, and while processes are killed. When all of a schedule is settled, every
+// wallet must add up and every response must agree with its charge, except for the anomalies that judge names.
 //
 // # What a seed reproduces
 //
-// A burst of throttles belongs to a call, not to an attempt: whether there is one, and of how many attempts, is drawn from
-// the seed and the call's name (request 3, reserve, second call). A throttle changes nothing, so that the proxy responds
-// at once; the pauses of the client alone use up the client's time. No anomaly is ever excused by a throttle.
+// A burst of throttles belongs to a call, not to an attempt: whether there is one, and of how many attempts, is drawn
+// from the seed and the call's name (request 3, reserve, second call). A throttle changes nothing, so that the proxy
+// responds at once; the pauses of the client alone use up the client's time. No anomaly is ever excused by a throttle.
 //
-// A schedule is its seed. The seed alone gives the plan: the wallet, the requests, who repeats which Idempotency-Key, the
-// operators' commands, and the chances of each fault. The fault plan of a call (delivered, dropped, throttled, killed there, its
-// copy kept for later) is drawn from the seed and the call's name: request 3, reserve, second attempt. It is the same in
-// every replay, whatever else happens. While requests live, the proxy lets one waiting call go at a time, once all that
-// are alive wait there or have ended; of those that wait the one with the lowest number goes, and that number, too, is drawn
-// from the seed and the name.
+// A schedule is its seed. The seed alone gives the plan: the wallet, the requests, who repeats which Idempotency-Key,
+// the operators' commands, and the chances of each fault. The fault plan of a call (delivered, dropped, throttled,
+// killed there, its copy kept for later) is drawn from the seed and the call's name: request 3, reserve, second
+// attempt. It is the same in every replay, whatever else happens. While requests live, the proxy lets one waiting call
+// go at a time, once all that are alive wait there or have ended; of those that wait the one with the lowest number
+// goes, and that number, too, is drawn from the seed and the name.
 //
-// A seed does not reproduce times and what depends on times. Keys and request IDs are new in each run. A process counts as
-// waiting when it has been silent for some milliseconds: on a busy machine a call can come so late that another one has gone
-// before it, and only then does the order of two calls differ. Kills during a render come after a time. The
-// settler that runs while requests live, two settlers at once and a batch's last phase meet in the order in which they come;
-// the fault plans of their calls are drawn as all others.
+// A seed does not reproduce times and what depends on times. Keys and request IDs are new in each run. A process counts
+// as waiting when it has been silent for some milliseconds: on a busy machine a call can come so late that another one
+// has gone before it, and only then does the order of two calls differ. Kills during a render come after a time. The
+// settler that runs while requests live, two settlers at once and a batch's last phase meet in the order in which they
+// come; the fault plans of their calls are drawn as all others.
 package faults
 
 import (
@@ -46,8 +46,8 @@ const (
 	fixedSeed = 1
 	fixed     = 20
 	random    = 30
-	// together is the number of schedules of a batch, and overlap how many batches are at work at once: while one waits for its
-	// settlers, requests of the other run.
+	// together is the number of schedules of a batch, and overlap how many batches are at work at once: while one waits
+	// for its settlers, requests of the other run.
 	together = 150
 	overlap  = 2
 )
@@ -178,13 +178,16 @@ func (sched *schedule) report(t *testing.T, alone bool) {
 	t.Helper()
 	trace := sched.describe() + "\n  " + strings.Join(sched.trace, "\n  ")
 	if len(sched.wrong) > 0 {
-		t.Errorf("seed %d (replay: make test-faults SEED=%d SCHEDULES=1)\n%s\n%s", sched.seed, sched.seed, strings.Join(sched.wrong, "\n"), trace)
+		t.Errorf("seed %d (replay: make test-faults SEED=%d SCHEDULES=1)\n%s\n%s", sched.seed, sched.seed,
+			strings.Join(sched.wrong, "\n"), trace)
 	} else if alone {
 		t.Log(trace)
 	}
 }
 
 func (p *plan) describe() string {
-	return fmt.Sprintf("credits %d, limit %d, %d to a number, %d a day, Manual %t, Dialog %t, first vendor closed %t, loss %.2f, late %.2f, refusals %.2f, bursts %.2f, throttled step %q, outages %.2f, crashes %.3f, lossy step %q",
-		p.credits, p.limit, p.perNumber, p.daily, p.byok, p.dialog, p.closed, p.loss, p.lateCopies, p.refusal, p.bursts, p.throttledStep, p.outage, p.crash, p.lossy)
+	return fmt.Sprintf("credits %d, limit %d, %d to a number, %d a day, Manual %t, Dialog %t, first vendor closed %t, "+
+		"loss %.2f, late %.2f, refusals %.2f, bursts %.2f, throttled step %q, outages %.2f, crashes %.3f, lossy step %q",
+		p.credits, p.limit, p.perNumber, p.daily, p.byok, p.dialog, p.closed,
+		p.loss, p.lateCopies, p.refusal, p.bursts, p.throttledStep, p.outage, p.crash, p.lossy)
 }

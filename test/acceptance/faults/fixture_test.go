@@ -277,7 +277,8 @@ type instance struct {
 }
 
 // newInstance starts no process yet: the process starts with its first event. The environment overrides the template's.
-func (s *stage) newInstance(function string, environment map[string]string, decide func(*faultproxy.Request) faultproxy.Fault) (*instance, error) {
+func (s *stage) newInstance(function string, environment map[string]string,
+	decide func(*faultproxy.Request) faultproxy.Fault) (*instance, error) {
 	f, known := s.model.Function(function)
 	if !known {
 		return nil, fmt.Errorf("no function %s", function)

@@ -42,7 +42,8 @@ func (sched *schedule) nameOf(e credit.Entry) string {
 func received(calls []sandbox.Call) map[string]int {
 	counts := map[string]int{}
 	for _, c := range calls {
-		if c.Operation == "send" && (c.Accepted || c.Vendor != "dialogv2") { // which refuses what is too fast, or its own ID again
+		// which refuses what is too fast, or its own ID again
+		if c.Operation == "send" && (c.Accepted || c.Vendor != "dialogv2") {
 			counts[tokenOf(c.Path+" "+c.Body)]++
 		}
 	}
@@ -135,7 +136,8 @@ func (r *request) lost(steps ...step) bool {
 // mayFail reports that a call that the request needs got no response. A read has a function's few attempts; a write
 // outlasts every burst of throttles.
 func (r *request) mayFail() bool {
-	died := r.after && r.did(reserve).attempts == 0 && r.did(vendor).attempts == 0 && r.lost(keep) // writes a dead request's outcome
+	// writes a dead request's outcome
+	died := r.after && r.did(reserve).attempts == 0 && r.did(vendor).attempts == 0 && r.lost(keep)
 	return died || r.lost(count, recipient, daily, claim, reserve, mark) ||
 		slices.ContainsFunc([]step{record, domains, look}, func(s step) bool { return r.did(s).exhausted() })
 }
@@ -192,7 +194,8 @@ func (sched *schedule) judgeRequest(r *request, e credit.Entry, sent int) {
 			sched.anomaly(neverCalled)
 			r.odd = true
 		}
-	case a.replayed || a.status == 409 || a.status == 422 && sched.twoBodies(r) || strings.Contains(a.message, "was cut off"):
+	case a.replayed || a.status == 409 || a.status == 422 && sched.twoBodies(r) ||
+		strings.Contains(a.message, "was cut off"):
 		if r.key == "" || e.State != "" || r.did(reserve).attempts > 0 {
 			wrong("a repeat that touched money")
 		}
@@ -337,8 +340,8 @@ func (sched *schedule) keyHeld(r *request) bool {
 	})
 }
 
-// keyLeft reports that another request with the key has left its claim behind: it was killed, or lost every response to a
-// write of the key.
+// keyLeft reports that another request with the key has left its claim behind: it was killed, or lost every response to
+// a write of the key.
 func (sched *schedule) keyLeft(r *request) bool {
 	return slices.ContainsFunc(sched.requests, func(o *request) bool {
 		return o != r && o.first == r.first && (o.response.killed || o.lost(claim, keep, free))
@@ -347,7 +350,8 @@ func (sched *schedule) keyLeft(r *request) bool {
 
 // twoBodies reports whether a request's key is used with another body, too.
 func (sched *schedule) twoBodies(r *request) bool {
-	return slices.ContainsFunc(sched.requests, func(o *request) bool { return o.first == r.first && o.changed != r.changed })
+	return slices.ContainsFunc(sched.requests,
+		func(o *request) bool { return o.first == r.first && o.changed != r.changed })
 }
 
 // judgeKeys checks that the requests of one Idempotency-Key succeed, send and charge once.
@@ -377,7 +381,8 @@ func (sched *schedule) judgeKeys(sent map[string]int) {
 			data = append(data, r.response.data)
 		}
 		if own > 1 || charges > 1 || len(slices.Compact(data)) > 1 || sent[first.token] > 1 {
-			sched.fail("the key of %s: %d successes of their own, %d charges, responses %q, %d sends", first.label(), own, charges, data, sent[first.token])
+			sched.fail("the key of %s: %d successes of their own, %d charges, responses %q, %d sends", first.label(), own,
+				charges, data, sent[first.token])
 		}
 	}
 }
@@ -387,7 +392,9 @@ func (sched *schedule) judgeCommands(entries []credit.Entry) {
 	for _, c := range sched.commands {
 		var found []credit.Entry
 		for _, e := range entries {
-			if c.id != "" && e.Key == c.id || c.id == "" && c.state == credit.Refunded && e.State == credit.Refunded && slices.Contains(c.args, string(e.Refunds)) {
+			if c.id != "" && e.Key == c.id ||
+				c.id == "" && c.state == credit.Refunded && e.State == credit.Refunded &&
+					slices.Contains(c.args, string(e.Refunds)) {
 				found = append(found, e)
 			}
 		}

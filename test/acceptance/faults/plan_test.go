@@ -29,7 +29,8 @@ var operations = []operation{
 	{credit.SMS, "SmsFunction", project.SMS, "/api/v1/sms/send", "", 50},
 	{credit.Barcode, "BarcodeFunction", project.Barcode, "/api/v1/utilities/barcode/generate", `{"data":"%s"}`, 15},
 	{credit.QRCode, "BarcodeFunction", project.Barcode, "/api/v1/utilities/qrcode/generate", `{"data":"%s"}`, 5},
-	{credit.BurnerEmailShield, "SecurityFunction", project.Security, "/api/v1/security/burner-email-shield", `{"email":"%s@example.com"}`, 8},
+	{credit.BurnerEmailShield, "SecurityFunction", project.Security, "/api/v1/security/burner-email-shield",
+		`{"email":"%s@example.com"}`, 8},
 	{credit.VPNShield, "SecurityFunction", project.Security, "/api/v1/security/vpn-shield", `{"ip":%q}`, 11},
 	{credit.Location, "LocationFunction", project.Location, "/api/v1/location/lookup", `{"ip":%q}`, 11},
 }
@@ -68,7 +69,8 @@ type plan struct {
 
 // lossySteps are the steps where most calls of a schedule may be lost. Important steps are in the list more than once.
 var lossySteps = []step{
-	"", "", "", recipient, daily, subtract, reserve, reserve, mark, vendor, capture, capture, capture, forbidCapture, returnCredits, claim, keep, free, count, movement, remove,
+	"", "", "", recipient, daily, subtract, reserve, reserve, mark, vendor, capture, capture, capture, forbidCapture,
+	returnCredits, claim, keep, free, count, movement, remove,
 }
 
 // mostThrottles is the longest burst of throttles. Twenty pauses fit into the time that a request has for one write.
@@ -156,7 +158,8 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	p.most = most
 	if rng.IntN(4) == 0 { // enough requests of one instance for leases of several slots
 		total, p.most = 12+rng.IntN(8), 1+rng.IntN(2)
-		p.busy = &operations[slices.IndexFunc(operations, func(o operation) bool { return o.name == []string{credit.SMS, credit.Barcode}[total%2] })]
+		p.busy = &operations[slices.IndexFunc(operations,
+			func(o operation) bool { return o.name == []string{credit.SMS, credit.Barcode}[total%2] })]
 	}
 	var cost int64
 	for n := range total {
@@ -166,7 +169,8 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	}
 	if seed%pdfEvery == 0 {
 		r := p.requests[rng.IntN(total)]
-		*r = request{number: r.number, op: &pdf, token: r.token, body: fmt.Sprintf(pdf.body, r.token), price: prices[pdf.name]}
+		*r = request{number: r.number, op: &pdf, token: r.token, body: fmt.Sprintf(pdf.body, r.token),
+			price: prices[pdf.name]}
 		r.first = r
 	}
 	switch rng.IntN(10) {
@@ -191,7 +195,8 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 		p.order = append(p.order, r)
 	}
 	p.addCommands(rng, cost)
-	p.bursts, p.throttledStep, p.lateCopies = pick(0, 0, 0.05, 0.15), throttledSteps[rng.IntN(len(throttledSteps))], pick(0.1, 0.5, 0.9)
+	p.bursts, p.throttledStep, p.lateCopies = pick(0, 0, 0.05, 0.15), throttledSteps[rng.IntN(len(throttledSteps))],
+		pick(0.1, 0.5, 0.9)
 	tight := p.lossy == recipient || p.lossy == daily || p.lossy == subtract
 	every := rng.IntN(3) == 0 // limits of every kind
 	if every && p.limit == unlimited {
@@ -251,7 +256,8 @@ func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request 
 		return r
 	case credit.VPNShield, credit.Location:
 		r.token = fmt.Sprintf("112.134.7.%d", n+1)
-		if op.name == credit.Location && !slices.ContainsFunc(p.requests, func(o *request) bool { return o.unknown }) && rng.IntN(4) == 0 {
+		if op.name == credit.Location && !slices.ContainsFunc(p.requests, func(o *request) bool { return o.unknown }) &&
+			rng.IntN(4) == 0 {
 			r.unknown, r.token = true, "45.83.0.7"
 		}
 	}
@@ -312,7 +318,8 @@ func (p *plan) fill(projectID string) {
 		c.id = credit.NewKey(time.Now(), c.name+projectID)
 		c.args = []string{"credit", "grant", projectID, fmt.Sprint(c.credits), "--reason", "test", "--id", string(c.id)}
 		if c.state == credit.Adjustment {
-			c.args = []string{"credit", "adjust", projectID, "--by", fmt.Sprint(c.credits), "--reason", "test", "--id", string(c.id)}
+			c.args = []string{"credit", "adjust", projectID, "--by", fmt.Sprint(c.credits), "--reason",
+				"test", "--id", string(c.id)}
 		}
 	}
 }

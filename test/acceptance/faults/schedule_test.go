@@ -23,7 +23,8 @@ import (
 const (
 	// most is how many requests and commands of a schedule are alive at once, unless the schedule is busy.
 	most = 4
-	// grace is how long an actor must have been quiet to count as waiting: calls that the actor sends at once arrive together.
+	// grace is how long an actor must have been quiet to count as waiting: calls that the actor sends at once arrive
+	// together.
 	grace = 3 * time.Millisecond
 	// busyWait bounds how long the others wait for an actor that is busy (a render, the pauses of svc).
 	busyWait = 120 * time.Millisecond
@@ -87,9 +88,9 @@ type exchange struct {
 // open reports that no attempt has a response of the service yet, so that another attempt may follow.
 func (e *exchange) open() bool { return !slices.ContainsFunc(e.attempts, attempt.responded) }
 
-// lost reports that a function may have given a write up: it had as many attempts without a response as it must make, or
-// the time for the write has ended because an attempt took its whole second. Throttles and 5xx are repeated for as long as
-// that time lasts, which is more than any schedule has of them.
+// lost reports that a function may have given a write up: it had as many attempts without a response as it must make,
+// or the time for the write has ended because an attempt took its whole second. Throttles and 5xx are repeated for as
+// long as that time lasts, which is more than any schedule has of them.
 func (e *exchange) lost() bool {
 	if !e.open() || len(e.attempts) == 0 {
 		return false
@@ -117,8 +118,8 @@ func (c *calls) some(is func(attempt) bool) bool {
 	return slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return slices.ContainsFunc(e.attempts, is) })
 }
 
-// whole returns the calls of the step as the program made them. The proxy may notice only after the next attempt that the
-// client gave the previous attempt up; the two then look like two calls.
+// whole returns the calls of the step as the program made them. The proxy may notice only after the next attempt that
+// the client gave the previous attempt up; the two then look like two calls.
 func (c *calls) whole() []*exchange {
 	var all []*exchange
 	for _, e := range c.exchanges {
@@ -229,7 +230,8 @@ func newSchedule(p *plan, s *stage, pool *pool) *schedule {
 }
 
 func (sched *schedule) note(format string, args ...any) {
-	sched.trace = append(sched.trace, fmt.Sprintf("%6.3f ", time.Since(sched.began).Seconds())+fmt.Sprintf(format, args...))
+	sched.trace = append(sched.trace,
+		fmt.Sprintf("%6.3f ", time.Since(sched.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
 func (sched *schedule) fail(format string, args ...any) {
@@ -327,9 +329,9 @@ func (a *actor) expected(now time.Time) bool {
 	return false
 }
 
-// choose returns the next event: the next start, a late copy, or a call that waits. Each has a fixed number, drawn from the
-// seed and its name; the lowest comes first. So the order is the seed's, and one call that comes a bit later in a replay
-// changes nothing about the others.
+// choose returns the next event: the next start, a late copy, or a call that waits. Each has a fixed number, drawn from
+// the seed and its name; the lowest comes first. So the order is the seed's, and one call that comes a bit later in a
+// replay changes nothing about the others.
 func (sched *schedule) choose(next int) (start bool, copied int, chosen *arrival) {
 	best := 2.0
 	copied = -1
@@ -381,7 +383,8 @@ func (sched *schedule) arrive(a *actor, s step, r *faultproxy.Request) faultprox
 	}
 	call := a.calls[s].exchange(sched.plan, a.name, s, r)
 	p := &arrival{
-		actor: a, step: s, call: call, id: fmt.Sprintf("%s: %s %d", a.name, s, a.calls[s].attempts), at: time.Now(), request: r,
+		actor: a, step: s, call: call, id: fmt.Sprintf("%s: %s %d", a.name, s,
+			a.calls[s].attempts), at: time.Now(), request: r,
 		fault: make(chan faultproxy.Fault, 1),
 	}
 	if len(call.attempts) < call.throttle {
@@ -479,12 +482,15 @@ func (sched *schedule) fault(p *arrival) faultproxy.Fault {
 		share float64
 	}
 	bands := []band{
-		{faultproxy.DropRequest, sched.loss}, {faultproxy.DropResponse, 0.6 * sched.loss}, {faultproxy.CutResponse, 0.2 * sched.loss},
-		{sched.shape(p), sched.refusal / 2}, {faultproxy.Fail, sched.refusal / 4}, {faultproxy.FailApplied, sched.refusal / 4},
+		{faultproxy.DropRequest, sched.loss}, {faultproxy.DropResponse,
+			0.6 * sched.loss}, {faultproxy.CutResponse, 0.2 * sched.loss},
+		{sched.shape(p), sched.refusal / 2}, {faultproxy.Fail,
+			sched.refusal / 4}, {faultproxy.FailApplied, sched.refusal / 4},
 	}
 	if p.step == vendor || p.step == question {
 		bands = bands[:0]
-		for _, f := range []faultproxy.Fault{faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.Fail, faultproxy.FailApplied} {
+		for _, f := range []faultproxy.Fault{faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse,
+			faultproxy.Fail, faultproxy.FailApplied} {
 			bands = append(bands, band{f, sched.outage / 5})
 		}
 	}
@@ -526,7 +532,8 @@ func (sched *schedule) end(a *actor) {
 // sentClaim reports that the actor wrote the claim of that owner. The lock is held.
 func (a *actor) sentClaim(owner string) bool {
 	c := a.calls[claim]
-	return c != nil && owner != "" && slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return strings.Contains(e.body, owner) })
+	return c != nil && owner != "" &&
+		slices.ContainsFunc(c.exchanges, func(e *exchange) bool { return strings.Contains(e.body, owner) })
 }
 
 // owner returns the mark of the claim that holds a key, and "" where no claim does.
@@ -618,7 +625,8 @@ func (sched *schedule) start(s starter) (done chan struct{}) {
 func (sched *schedule) waitFor(name string) {
 	for range 200 {
 		sched.mu.Lock()
-		there := slices.ContainsFunc(sched.alive, func(a *actor) bool { return a.name == name }) || sched.counts["ended "+name] > 0
+		there := slices.ContainsFunc(sched.alive, func(a *actor) bool { return a.name == name }) ||
+			sched.counts["ended "+name] > 0
 		sched.mu.Unlock()
 		if there {
 			return
@@ -678,8 +686,8 @@ func (i *instance) ask(project string, r *request) response {
 	return a
 }
 
-// send sends a request of the schedule, records its response, and waits for the work after the response. The process may
-// be killed in either part.
+// send sends a request of the schedule, records its response, and waits for the work after the response. The process
+// may be killed in either part.
 func (sched *schedule) send(r *request, i *instance) {
 	a := i.ask(sched.project, r)
 	sched.mu.Lock()

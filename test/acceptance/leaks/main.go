@@ -29,7 +29,8 @@ func run(out io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d lines of %d logs searched for %d secrets in all their forms: %d found\n", r.Lines, r.Files, r.Secrets, len(r.Found))
+	fmt.Fprintf(out, "%d lines of %d logs searched for %d secrets in all their forms: %d found\n", r.Lines, r.Files,
+		r.Secrets, len(r.Found))
 	if r.Files == 0 {
 		return errors.New("there is no log in " + dir)
 	}

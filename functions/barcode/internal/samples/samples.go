@@ -31,7 +31,8 @@ func Random(r *rand.Rand, name string) string {
 		return string(data)
 	case "POSTNET":
 		zip := Digits(r, 5)
-		return [...]string{zip, zip + "-" + Digits(r, 4), Digits(r, 9), zip + " " + Digits(r, 4) + " " + Digits(r, 2)}[r.IntN(4)]
+		return [...]string{zip, zip + "-" + Digits(r, 4), Digits(r, 9),
+			zip + " " + Digits(r, 4) + " " + Digits(r, 2)}[r.IntN(4)]
 	}
 	form := forms[name]
 	return text(r, form.least+form.step*r.IntN(form.lengths), form.from, form.to)
@@ -39,7 +40,8 @@ func Random(r *rand.Rand, name string) string {
 
 // forms are the lengths (the least, in steps, and how many) and the characters of types that accept every such text.
 var forms = map[string]struct{ least, step, lengths, from, to int }{
-	"C128A": {1, 1, 80, 0, 96}, "C128B": {1, 1, 80, 32, 128}, "C128C": {2, 2, 39, '0', '9' + 1}, "EAN13": {12, 0, 1, '0', '9' + 1},
+	"C128A": {1, 1, 80, 0, 96}, "C128B": {1, 1, 80, 32, 128}, "C128C": {2, 2, 39, '0',
+		'9' + 1}, "EAN13": {12, 0, 1, '0', '9' + 1},
 	"EAN8": {7, 0, 1, '0', '9' + 1}, "UPCA": {11, 0, 1, '0', '9' + 1}, "ITF14": {13, 0, 1, '0', '9' + 1},
 	"I25": {1, 1, 40, '0', '9' + 1}, "MSI": {1, 1, 40, '0', '9' + 1},
 }

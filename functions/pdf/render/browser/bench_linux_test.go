@@ -17,8 +17,8 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// bare is the baseline: the same browser with the same flags and only the necessary protocol calls, which set the content,
-// wait for the load event and print. One page serves all documents, without limits.
+// bare is the baseline: the same browser with the same flags and only the necessary protocol calls, which set the
+// content, wait for the load event and print. One page serves all documents, without limits.
 type bare struct {
 	process *process
 	client  *cdp.Client
@@ -83,8 +83,8 @@ func middle(times []time.Duration) float64 {
 	return float64(times[len(times)/2].Microseconds()) / 1000
 }
 
-// BenchmarkRender compares a warm document with the bare calls, in turns. "ms" is a request to an idle function, "back-ms"
-// a request immediately after another one, which waits for its page.
+// BenchmarkRender compares a warm document with the bare calls, in turns. "ms" is a request to an idle function,
+// "back-ms" a request immediately after another one, which waits for its page.
 func BenchmarkRender(b *testing.B) {
 	for name, html := range map[string]string{"invoice": pdftest.Invoice, "table": pdftest.Table()} {
 		b.Run(name, func(b *testing.B) {
@@ -144,7 +144,8 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkStart compares the start up to the first PDF, with the self-test, with that of the bare browser with one font.
+// BenchmarkStart compares the start up to the first PDF, with the self-test, with that of the bare browser with one
+// font.
 func BenchmarkStart(b *testing.B) {
 	var ours, bare []time.Duration
 	layer, alone := filepath.Dir(pdftest.Browser()), b.TempDir()

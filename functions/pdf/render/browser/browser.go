@@ -107,9 +107,9 @@ func (r *Renderer) take(ctx context.Context) (prepared, error) {
 	}
 }
 
-// Render returns the document as a PDF, with the warnings about it. An *event.RejectionError means that the document is at fault. If the
-// browser ends although no limit was reached, Render renders the document once more: another process may have ended the
-// browser.
+// Render returns the document as a PDF, with the warnings about it. An *event.RejectionError means that the document is
+// at fault. If the browser ends although no limit was reached, Render renders the document once more: another process
+// may have ended the browser.
 func (r *Renderer) Render(ctx context.Context, d Document) (pdf []byte, warnings string, err error) {
 	pdf, warnings, err = r.renderOnce(ctx, d)
 	if errors.Is(err, errEnded) {
@@ -150,7 +150,8 @@ func (r *Renderer) renderOnce(ctx context.Context, d Document) (pdf []byte, warn
 // healthy reports whether the browser can be used again after a render that returned err.
 func healthy(err error) bool {
 	e, _ := errors.AsType[*event.RejectionError](err)
-	return err == nil || e != nil && slices.Contains([]string{event.ReasonSize, reasonPages, reasonRanges, reasonWarnings, fetch.Reason}, e.Reason)
+	return err == nil || e != nil &&
+		slices.Contains([]string{event.ReasonSize, reasonPages, reasonRanges, reasonWarnings, fetch.Reason}, e.Reason)
 }
 
 // render renders one document within the limits. After an error that is not healthy the caller ends the browser.
@@ -295,5 +296,6 @@ func (r *Renderer) startFailure(err error) error {
 
 var (
 	errSlowStart = fmt.Errorf("browser: not ready after %s", startTime)
-	errNoText    = errors.New("browser: self-test: no text in the PDF; are fonts and their configuration beside the browser?")
+	errNoText    = errors.New("browser: self-test: no text in the PDF; are fonts and their configuration beside the " +
+		"browser?")
 )

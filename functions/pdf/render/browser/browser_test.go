@@ -45,10 +45,12 @@ func TestText(t *testing.T) {
 	t.Parallel()
 	r := run(t, limitsOf(t))
 	want := []string{
-		"Invoice 2026-114, total Rs. 1,250.00", "ශ්\u200dරී ලංකාව, කොළඹ", "தமிழ் எழுத்துக்கள்", "Ελληνικά", "Русский", "ගෙවිය යුතු මුදල", "மொத்தத் தொகை",
+		"Invoice 2026-114, total Rs. 1,250.00", "ශ්\u200dරී ලංකාව, කොළඹ", "தமிழ் எழுத்துக்கள்", "Ελληνικά", "Русский",
+		"ගෙවිය යුතු මුදල", "மொத்தத் தொகை",
 		"Übergrößenträger", "naïve café", "हिन्दी", "ภาษาไทย", "中文", "ひらがな", "한국어", "✓ ☐ → ★ ₨",
 	}
-	for _, style := range []string{"", "font-weight:bold", "font-family:serif", "font-family:monospace", "font-family:Arial,Helvetica", "font-family:'Times New Roman'"} {
+	for _, style := range []string{"", "font-weight:bold", "font-family:serif", "font-family:monospace",
+		"font-family:Arial,Helvetica", "font-family:'Times New Roman'"} {
 		pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8><body style=\""+style+"\"><p>"+strings.Join(want, "<p>"))
 		got := pdftest.Text(t, pdf)
 		for _, line := range want {
@@ -57,7 +59,8 @@ func TestText(t *testing.T) {
 			}
 		}
 		if path := filepath.Join(filepath.Dir(pdftest.Browser()), "fonts"); exists(path) {
-			for _, font := range []string{"Tinos", "NotoSansSinhala", "NotoSansTamil", "NotoSansDevanagari", "NotoSansThai", "NotoSansSC", "NotoSansKR", "NotoSansSymbols2"} {
+			for _, font := range []string{"Tinos", "NotoSansSinhala", "NotoSansTamil", "NotoSansDevanagari", "NotoSansThai",
+				"NotoSansSC", "NotoSansKR", "NotoSansSymbols2"} {
 				if fonts := pdftest.Tool(t, pdf, "pdffonts"); !strings.Contains(string(fonts), font) && style == "" {
 					t.Errorf("%s is not among the fonts: %s", font, fonts)
 				}
@@ -80,13 +83,16 @@ func TestContent(t *testing.T) {
 		"<details>hidden</details>shown<dialog>closed</dialog>":                                      "Details shown",
 		"":               "",
 		"\x00\x00a&#0;b": "a",
-		"<style>@media print{.s{display:none}}@media screen{.p{display:none}}</style><i class=s>screen</i><i class=p>print</i>": "print",
+		"<style>@media print{.s{display:none}}@media screen{.p{display:none}}</style><i class=s>screen</i><i " +
+			"class=p>print</i>": "print",
 	} {
-		if got := pdftest.Text(t, render(t, r, html)); !strings.HasPrefix(got, want) || want == "" && got != "" || strings.Contains(got, "changed") || strings.Contains(got, "written") {
+		if got := pdftest.Text(t, render(t, r, html)); !strings.HasPrefix(got, want) || want == "" && got != "" ||
+			strings.Contains(got, "changed") || strings.Contains(got, "written") {
 			t.Errorf("%q gives %q", html, got)
 		}
 	}
-	if got := pdftest.Inked(t, render(t, r, "<!DOCTYPE html><body style='margin:0;height:100vh;background:#204060'>")); got[0] > 16 {
+	if got := pdftest.Inked(t, render(t, r,
+		"<!DOCTYPE html><body style='margin:0;height:100vh;background:#204060'>")); got[0] > 16 {
 		t.Errorf("the background is not printed: %v", got)
 	}
 }
@@ -98,7 +104,8 @@ func TestContextsAreApart(t *testing.T) {
 	r := New(o)
 	defer r.Close()
 	first := "<script>try{document.cookie='secret=1';localStorage.s='secret'}catch(e){}name='secret'</script>first"
-	second := "<p id=p>second</p><script>p.textContent=document.cookie+name;try{p.textContent+=localStorage.s}catch(e){}</script>"
+	second := "<p id=p>second</p><script>p.textContent=document.cookie+name;" +
+		"try{p.textContent+=localStorage.s}catch(e){}</script>"
 	_, _, _ = r.Render(t.Context(), a4(first))
 	if got := pdftest.Text(t, render(t, r, second)); strings.Contains(got, "secret") {
 		t.Error(got)
@@ -151,7 +158,8 @@ func TestLimits(t *testing.T) {
 			switch {
 			case test.reason == "" && err != nil:
 				t.Error(err)
-			case test.reason != "" && (!errors.As(err, &refused) || refused.Reason != test.reason || !strings.Contains(refused.Message, test.says)):
+			case test.reason != "" && (!errors.As(err, &refused) || refused.Reason != test.reason ||
+				!strings.Contains(refused.Message, test.says)):
 				t.Errorf("got %v, want %s", err, test.reason)
 			}
 			render(t, r, "next")
@@ -159,8 +167,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A document in which the measuring program fails is rejected as one that cannot be printed. This test changes the program, so
-// it is not parallel.
+// A document in which the measuring program fails is rejected as one that cannot be printed. This test changes the
+// program, so it is not parallel.
 func TestWarningsFail(t *testing.T) {
 	defer func(program string) { measure = program }(measure)
 	measure = "throw new RangeError(JSON.stringify(OPTIONS))"
@@ -170,15 +178,16 @@ func TestWarningsFail(t *testing.T) {
 	}
 }
 
-// A browser without fonts, which prints empty PDFs, and a program that is no browser fail the self-test. The renderer works
-// again after the cause is removed.
+// A browser without fonts, which prints empty PDFs, and a program that is no browser fail the self-test. The renderer
+// works again after the cause is removed.
 func TestSelfTest(t *testing.T) {
 	bare := t.TempDir()
 	lib := filepath.Join(filepath.Dir(pdftest.Browser()), "lib")
 	empty := filepath.Join(bare, "empty.conf")
 	write(t, empty, "<fontconfig></fontconfig>", 0o644)
 	with := func(fonts string) string {
-		return "#!/bin/sh\nFONTCONFIG_FILE=" + fonts + " LD_LIBRARY_PATH=" + lib + " exec " + pdftest.Browser() + ` "$@"` + "\n"
+		return "#!/bin/sh\nFONTCONFIG_FILE=" + fonts + " LD_LIBRARY_PATH=" + lib + " exec " + pdftest.Browser() + ` "$@"` +
+			"\n"
 	}
 	for name, test := range map[string]struct{ script, want string }{
 		"no fonts":   {with(empty), "self-test"},
@@ -219,7 +228,8 @@ func TestRemoveStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{
-		profilePrefix + strconv.Itoa(dead.Process.Pid) + "-1", profilePrefix + strconv.Itoa(os.Getpid()) + "-2", profilePrefix + strconv.Itoa(os.Getppid()) + "-3",
+		profilePrefix + strconv.Itoa(dead.Process.Pid) + "-1", profilePrefix + strconv.Itoa(os.Getpid()) +
+			"-2", profilePrefix + strconv.Itoa(os.Getppid()) + "-3",
 		profilePrefix + "x-4", "other",
 	} {
 		if err := os.MkdirAll(filepath.Join(dir, name, "Default"), 0o700); err != nil {
@@ -230,7 +240,8 @@ func TestRemoveStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A dead process may have had the ID of this process, because RemoveStale runs before the first browser.
-	if got := strings.Join(folders(t, dir), " "); got != "other "+profilePrefix+strconv.Itoa(os.Getppid())+"-3 "+profilePrefix+"x-4" {
+	if got := strings.Join(folders(t, dir), " "); got != "other "+profilePrefix+strconv.Itoa(os.Getppid())+"-3 "+
+		profilePrefix+"x-4" {
 		t.Error(got)
 	}
 }
@@ -253,7 +264,9 @@ func TestCountPages(t *testing.T) {
 		if got, err := pages(pdf); got != want || err != nil || len(pdftest.Sheets(t, pdf)) != want {
 			t.Errorf("%d pages: %d, %v", want, got, err)
 		}
-		for _, broken := range [][]byte{nil, pdf[:len(pdf)/2], bytes.ReplaceAll(pdf, []byte("/Pages"), []byte("/Pagez")), bytes.ReplaceAll(pdf, []byte("/Root"), []byte("/Rood")), bytes.ReplaceAll(pdf, []byte("xref\n0"), []byte("xref\n1"))} {
+		for _, broken := range [][]byte{nil, pdf[:len(pdf)/2], bytes.ReplaceAll(pdf, []byte("/Pages"), []byte("/Pagez")),
+			bytes.ReplaceAll(pdf, []byte("/Root"), []byte("/Rood")), bytes.ReplaceAll(pdf,
+				[]byte("xref\n0"), []byte("xref\n1"))} {
 			if got, err := pages(broken); err == nil {
 				t.Errorf("%d pages in a broken PDF", got)
 			}
@@ -262,7 +275,8 @@ func TestCountPages(t *testing.T) {
 }
 
 func FuzzCountPages(f *testing.F) {
-	f.Add([]byte("%PDF-1.4\n1 0 obj\n<</Type /Catalog\n/Pages 2 0 R>>\nendobj\nxref\n0 3\n0000000000 65535 f \n0000000009 00000 n \n0000000009 00000 n \ntrailer\n<</Root 1 0 R>>\nstartxref\n57\n%%EOF\n"))
+	f.Add([]byte("%PDF-1.4\n1 0 obj\n<</Type /Catalog\n/Pages 2 0 R>>\nendobj\nxref\n0 3\n0000000000 65535 f " +
+		"\n0000000009 00000 n \n0000000009 00000 n \ntrailer\n<</Root 1 0 R>>\nstartxref\n57\n%%EOF\n"))
 	f.Fuzz(func(_ *testing.T, pdf []byte) { _, _ = pages(pdf) })
 }
 

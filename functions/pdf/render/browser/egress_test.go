@@ -124,21 +124,24 @@ func (c *canary) aim(vector, id string) string {
 	host := c.http.Addr().String()
 	return strings.NewReplacer(
 		"RTCPeerConnection", "RTCPeerConnection",
-		"HTTP", "http://"+host+"/"+id, "WS", "ws://"+host+"/"+id, "HOST", host, "PORT", port(c.http.Addr()), "UDPPORT", port(c.udp.LocalAddr()),
-		"TCPPORT", port(c.tcp.Addr()), "UDP", c.udp.LocalAddr().String(), "TCP", c.tcp.Addr().String(), "NAME", id+".canary.test", "ID", id,
+		"HTTP", "http://"+host+"/"+id, "WS", "ws://"+host+"/"+
+			id, "HOST", host, "PORT", port(c.http.Addr()), "UDPPORT", port(c.udp.LocalAddr()),
+		"TCPPORT", port(c.tcp.Addr()), "UDP", c.udp.LocalAddr().String(), "TCP", c.tcp.Addr().String(), "NAME", id+
+			".canary.test", "ID", id,
 		"RUNTIME", host, "PARENT", strconv.Itoa(os.Getpid()),
 	).Replace(vector)
 }
 
-// launcher returns a program that starts the browser with the canary as its name server where the canary has one, without
-// the flags that match a pattern of the shell.
+// launcher returns a program that starts the browser with the canary as its name server where the canary has one,
+// without the flags that match a pattern of the shell.
 func (c *canary) launcher(t *testing.T, drop string) string {
 	t.Helper()
 	start := `exec "$browser" "$@"`
 	if c.dns != nil {
 		resolv := filepath.Join(t.TempDir(), "resolv.conf")
 		write(t, resolv, "nameserver "+nameserver+"\noptions attempts:1 timeout:1\n", 0o644)
-		start = `exec /usr/bin/unshare --mount /bin/sh -c '/bin/mount --bind ` + resolv + ` /etc/resolv.conf && exec "$0" "$@"' "$browser" "$@"`
+		start = `exec /usr/bin/unshare --mount /bin/sh -c '/bin/mount --bind ` + resolv +
+			` /etc/resolv.conf && exec "$0" "$@"' "$browser" "$@"`
 	}
 	path := filepath.Join(t.TempDir(), "headless_shell")
 	beside := filepath.Dir(pdftest.Browser())
@@ -190,7 +193,8 @@ func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, 
 }
 
 // alone matches vectors that leave or end their document. Each of these vectors has a document of its own.
-var alone = regexp.MustCompile(`refresh|frameset|form|declarative|base|csp|speculation|import map|^js (location|history|open|popup|redirect|document|unload|print)`)
+var alone = regexp.MustCompile(`refresh|frameset|form|declarative|base|csp|speculation|import map|^js ` +
+	`(location|history|open|popup|redirect|document|unload|print)`)
 
 // batches returns the documents with the vectors that contain a text. The IDs of the vectors begin with first.
 func (c *canary) batches(first int, containing string) (documents []string, names map[string]string) {
@@ -216,12 +220,13 @@ func (c *canary) batches(first int, containing string) (documents []string, name
 	return documents, names
 }
 
-// secrets are parts of the data that no PDF shows: of files, the environment, the metadata address, the Runtime API, and
-// the browser's own pages.
+// secrets are parts of the data that no PDF shows: of files, the environment, the metadata address, the Runtime API,
+// and the browser's own pages.
 var secrets = []string{"root:", "CANARY", "AWS_", "ami-", "Chromium", "PATH="}
 
-// The browser cannot reach a network and a PDF shows no data of this machine, whether scripts run (long tests) or not. Without
-// scripts each vector is tried as a document, and as a header and footer (docs/decisions/pdf.md#pdf-containment).
+// The browser cannot reach a network and a PDF shows no data of this machine, whether scripts run (long tests) or not.
+// Without scripts each vector is tried as a document, and as a header and footer
+// (docs/decisions/pdf.md#pdf-containment).
 func TestEgress(t *testing.T) {
 	t.Parallel()
 	if len(vectors) < 200 {
@@ -244,7 +249,8 @@ func (c *canary) render(t *testing.T, browser func(*canary) string, containing s
 	all := map[string]string{}
 	t.Run("documents", func(t *testing.T) { // returns when all browsers have ended
 		for first, scripts := range map[int]bool{0: false, 500: true} {
-			if scripts && !pdftest.Everything { // no function runs scripts: the long tests show that the network is closed to scripts, too
+			// no function runs scripts: the long tests show that the network is closed to scripts, too
+			if scripts && !pdftest.Everything {
 				continue
 			}
 			documents, names := c.batches(first, containing)

@@ -22,7 +22,8 @@ func tooSlow(limit time.Duration) error {
 var (
 	errUnprintable = &event.RejectionError{Reason: "unprintable", Message: "the document could not be rendered"}
 	errProgram     = errors.New("browser: a program has failed in the page")
-	errNoPage      = &event.RejectionError{Reason: reasonRanges, Message: "the document has no page in one of the page_ranges"}
-	errEnded       = errors.New("browser: the browser has ended") // by itself, or by another process
-	errClosed      = errors.New("browser: the renderer is closed")
+	errNoPage      = &event.RejectionError{Reason: reasonRanges,
+		Message: "the document has no page in one of the page_ranges"}
+	errEnded  = errors.New("browser: the browser has ended") // by itself, or by another process
+	errClosed = errors.New("browser: the renderer is closed")
 )

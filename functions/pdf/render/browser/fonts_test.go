@@ -36,8 +36,10 @@ func cells(t *testing.T, r *Renderer, style string, texts []string) (all []strin
 		return append(cells(t, r, style, texts[:columns*rows]), cells(t, r, style, texts[columns*rows:])...)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!DOCTYPE html><meta charset=utf-8><style>body{margin:0;width:%dpt;font:14pt/30pt %s}", columns*cellPoints, style)
-	fmt.Fprintf(&b, "div{float:left;width:%[1]dpt;height:%[1]dpt;overflow:hidden;text-align:center;white-space:pre}</style>", cellPoints)
+	fmt.Fprintf(&b, "<!DOCTYPE html><meta charset=utf-8><style>body{margin:0;width:%dpt;font:14pt/30pt %s}",
+		columns*cellPoints, style)
+	fmt.Fprintf(&b, "div{float:left;width:%[1]dpt;height:%[1]dpt;overflow:hidden;text-align:center;"+
+		"white-space:pre}</style>", cellPoints)
 	for _, text := range texts {
 		b.WriteString("<div>" + html.EscapeString(text) + "</div>")
 	}
@@ -195,7 +197,8 @@ func TestMetrics(t *testing.T) {
 		style  string
 		widths map[rune]float64
 	}{
-		{"Arial", map[rune]float64{'A': 1366, 'C': 1479, 'M': 1706, 'W': 1933, 'a': 1139, 'c': 1024, 'i': 455, 'm': 1706, '0': 1139, '.': 569, '@': 2079}},
+		{"Arial", map[rune]float64{'A': 1366, 'C': 1479, 'M': 1706, 'W': 1933, 'a': 1139, 'c': 1024, 'i': 455, 'm': 1706,
+			'0': 1139, '.': 569, '@': 2079}},
 		{"Arial;font-weight:bold", map[rune]float64{'A': 1479, 'b': 1251, 'i': 569, 'm': 1821, 'W': 1933}},
 		{"Arial;font-style:italic", map[rune]float64{'A': 1366, 'i': 455, 'm': 1706}},
 		{"Times New Roman", map[rune]float64{'A': 1479, 'W': 1933, 'a': 909, 'i': 569, 'm': 1593, '0': 1024, '.': 512}},
@@ -205,7 +208,8 @@ func TestMetrics(t *testing.T) {
 		{"Courier New;font-weight:bold", map[rune]float64{'A': 1229, 'W': 1229, 'i': 1229, '.': 1229}},
 	} {
 		characters := slices.Sorted(maps.Keys(test.widths))
-		html := fmt.Sprintf("<!DOCTYPE html><body style='font-family:%s;font-size:%vpt;white-space:nowrap'>", test.style, size)
+		html := fmt.Sprintf("<!DOCTYPE html><body style='font-family:%s;font-size:%vpt;white-space:nowrap'>", test.style,
+			size)
 		for _, c := range characters {
 			html += "<p>" + strings.Repeat(string(c), repeats)
 		}
@@ -228,12 +232,14 @@ func TestMonospace(t *testing.T) {
 	t.Parallel()
 	hasFonts(t)
 	r := run(t, limitsOf(t))
-	for _, style := range []string{"monospace", "'Courier New'", "monospace;font-weight:bold", "monospace;font-style:normal;font-size:13.3px"} {
+	for _, style := range []string{"monospace", "'Courier New'", "monospace;font-weight:bold",
+		"monospace;font-style:normal;font-size:13.3px"} {
 		var lines []string
 		for _, c := range "iMW.,0@lжщΩéŁ→─ " {
 			lines = append(lines, strings.Repeat(string(c), 30)+"|")
 		}
-		pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8><pre style=\"font-family:"+style+";line-height:30pt\">"+strings.Join(lines, "\n"))
+		pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8><pre style=\"font-family:"+style+";line-height:30pt\">"+
+			strings.Join(lines, "\n"))
 		sheet := pdftest.Gray(t, pdf, 144)
 		found := map[int]int{} // lines by the column of their last ink
 		for y := range sheet.Rect.Dy() {
@@ -284,8 +290,8 @@ func ink(t *testing.T, r *Renderer, style string, texts []string) (sums []int) {
 // near reports whether two sums of ink differ by at most 3 %.
 func near(a, b int) bool { return a*100 >= b*97 && a*100 <= b*103 }
 
-// Each family has the nearest font, and text of each script has the ink of that script's font, regular or bold. No text is
-// a Type 3 font, which Chromium writes for a bold of its own (docs/decisions/pdf.md#pdf-fonts).
+// Each family has the nearest font, and text of each script has the ink of that script's font, regular or bold. No text
+// is a Type 3 font, which Chromium writes for a bold of its own (docs/decisions/pdf.md#pdf-fonts).
 func TestFamilies(t *testing.T) {
 	t.Parallel()
 	hasFonts(t)
@@ -315,7 +321,8 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// MathML has the font of mathematics: parentheses and roots are as high as their content, and limits are above and below.
+// MathML has the font of mathematics: parentheses and roots are as high as their content, and limits are above and
+// below.
 func TestMath(t *testing.T) {
 	t.Parallel()
 	hasFonts(t)
@@ -343,7 +350,8 @@ func TestSmallPDF(t *testing.T) {
 	t.Parallel()
 	hasFonts(t)
 	r := run(t, limitsOf(t))
-	for _, html := range []string{"<h1>ශ්\u200dරී ලංකාවේ බිල්පත</h1>", "<p>የኢትዮጵያ ቋንቋ ነው።", "<p>\U0010ffff", "<b>✓ ★ ₹ 😀"} {
+	for _, html := range []string{"<h1>ශ්\u200dරී ලංකාවේ බිල්පත</h1>", "<p>የኢትዮጵያ ቋንቋ ነው።", "<p>\U0010ffff",
+		"<b>✓ ★ ₹ 😀"} {
 		if pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8>"+html); len(pdf) > 20_000 {
 			t.Errorf("%s: %d bytes", html, len(pdf))
 		}
@@ -354,8 +362,10 @@ func TestSmallPDF(t *testing.T) {
 func TestHanShapes(t *testing.T) {
 	hasFonts(t)
 	r := run(t, limitsOf(t))
-	for lang, want := range map[string]string{"": "NotoSansSC", "en": "NotoSansSC", "zh": "NotoSansSC", "ja": "NotoSansJP", "ko": "NotoSansKR"} {
-		if fonts := pdftest.Tool(t, render(t, r, "<!DOCTYPE html><meta charset=utf-8><p lang='"+lang+"'>直"), "pdffonts"); !strings.Contains(string(fonts), want) {
+	for lang, want := range map[string]string{"": "NotoSansSC", "en": "NotoSansSC", "zh": "NotoSansSC",
+		"ja": "NotoSansJP", "ko": "NotoSansKR"} {
+		if fonts := pdftest.Tool(t, render(t, r, "<!DOCTYPE html><meta charset=utf-8><p lang='"+lang+"'>直"),
+			"pdffonts"); !strings.Contains(string(fonts), want) {
 			t.Errorf("%q: %s", lang, fonts)
 		}
 	}
@@ -382,7 +392,8 @@ func TestMissingGlyphs(t *testing.T) {
 		"<style>@page{@bottom-center{content:'አ'}}</style><p>A": true,
 		"<p style='font-family:monospace'>\u0378":               true,
 		// In one document: not one of them is a glyph that is missed.
-		`<title>አ</title><p lang=am>✓ A<p>Rs. 1,250 ✓ ☐ → ★ ₨ 😀 ශ්` + "\u200d" + `රී தமிழ் العربية हिन्दी ภาษาไทย 中文 日本語 한국어` +
+		`<title>አ</title><p lang=am>✓ A<p>Rs. 1,250 ✓ ☐ → ★ ₨ 😀 ශ්` + "\u200d" +
+			`රී தமிழ் العربية हिन्दी ภาษาไทย 中文 日本語 한국어` +
 			"<p>A\u00a0\u200bB\u00adC\u200c\u200dD\u2060E\u200e\u200f\u202a\u202c\u2066\u2069\ufe0f\ufeffF\u034f\u061c\u180e\u3000\u2003\U000e0041\U000e0100" +
 			"<p>A\u0001\u007f\u0085\u2028\u2029\ufdd0\ufffe" +
 			"<!-- አ --><p style='display:none'>አ</p><p style='visibility:hidden'>አ</p><p title=አ data-x=አ>A" +

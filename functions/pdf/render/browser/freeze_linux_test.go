@@ -166,8 +166,8 @@ func TestRunningTime(t *testing.T) {
 	}
 }
 
-// The browser of a killed process ends, also a busy one, and the next process removes the profile folder. No signal of the
-// system at the end of the parent (Pdeathsig) is needed.
+// The browser of a killed process ends, also a busy one, and the next process removes the profile folder. No signal of
+// the system at the end of the parent (Pdeathsig) is needed.
 func TestParentKilled(t *testing.T) {
 	for name, html := range map[string]string{"at rest": "", "at work": "LONG"} {
 		t.Run(name, func(t *testing.T) {

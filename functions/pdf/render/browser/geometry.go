@@ -58,7 +58,8 @@ func checkSize(pdf []byte) error {
 	return nil
 }
 
-// content returns the width and height of a page within its margins, in CSS pixels of the sheet, and the scale of the content.
+// content returns the width and height of a page within its margins, in CSS pixels of the sheet, and the scale of the
+// content.
 func (d Document) content() (width, height, scale float64) {
 	const pixels = 96 / millimetresPerInch
 	sheet, m := d.sheet(), d.Margins

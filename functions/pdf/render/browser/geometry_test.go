@@ -76,49 +76,53 @@ func TestHideOnScreen(t *testing.T) {
 // Page size, orientation and margins of the request override every form of @page in the document.
 func TestGeometryOverridesDocument(t *testing.T) {
 	t.Parallel()
-	const evil = "margin:3mm!important;margin-left:70mm!important;size:A5 landscape!important;page-orientation:rotate-left!important"
+	const evil = "margin:3mm!important;margin-left:70mm!important;size:A5 " +
+		"landscape!important;page-orientation:rotate-left!important"
 	sheet := func(css string) string {
 		return "data:text/css;base64," + base64.StdEncoding.EncodeToString([]byte(css))
 	}
 	forms := map[string]string{
-		"plain":               "@page{margin:3mm;size:A5}",
-		"important":           "@page{" + evil + "}",
-		"landscape":           "@page{size:landscape!important}",
-		"lengths":             "@page{size:50mm 400mm!important;margin:1in!important}",
-		"zero":                "@page{margin:0!important}",
-		"auto":                "@page{size:auto!important;margin:auto!important}",
-		"sides":               "@page{margin-top:50mm!important;margin-right:1mm!important;margin-bottom:50mm!important;margin-left:1mm!important}",
-		"logical sides":       "@page{margin-block:50mm!important;margin-inline:1mm!important}",
-		"first":               "@page :first{" + evil + "}",
-		"left and right":      "@page :left{" + evil + "}@page :right{" + evil + "}",
-		"blank":               "@page :blank{" + evil + "}",
-		"named":               "@page n{" + evil + "}div{page:n}",
-		"named first":         "@page n:first{" + evil + "}html,body,div{page:n}",
-		"layer":               "@layer a{@page{" + evil + "}}",
-		"layers before":       "@layer a,b,c;@layer c{@page{" + evil + "}}@layer a{@page :first{" + evil + "}}",
-		"nested layers":       "@layer a{@layer b{@page{" + evil + "}}@page{" + evil + "}}",
-		"anonymous layer":     "@layer{@page{" + evil + "}}",
-		"layer after":         "@layer z{@page n:first{" + evil + "}}div{page:n}",
-		"media":               "@media print{@page{" + evil + "}}",
-		"supports":            "@supports(margin:0){@page{" + evil + "}}",
-		"media in layer":      "@media all{@layer a{@media print{@page{" + evil + "}}}}",
-		"escapes":             `@\70 age{` + strings.ReplaceAll(evil, "margin", `\6d argin`) + "}",
-		"upper case":          "@PAGE{MARGIN:3MM!IMPORTANT;SIZE:LANDSCAPE!IMPORTANT}",
-		"comments":            "@page/**/{margin/**/:/**/3mm!/**/important;size:/**/landscape}",
-		"import":              "@import '" + sheet("@page{"+evil+"}") + "';",
-		"import in a layer":   "@import url(" + sheet("@page{"+evil+"}") + ") layer(a);",
-		"import, twice":       "@import '" + sheet("@import '"+sheet("@layer a{@page:first{"+evil+"}}")+"'") + "' layer;",
-		"orientation":         "@page{page-orientation:rotate-right!important}",
-		"initial":             "@page{all:initial!important;margin:initial!important;size:initial!important}",
-		"revert":              "@page{margin:revert-layer!important;size:revert!important;page-orientation:revert-layer!important}",
-		"revert in a layer":   "@layer a{@page{margin:revert-layer!important}}@page{margin:40mm!important}",
-		"variables":           ":root{--m:40mm}@page{--m:40mm;margin:var(--m)!important}",
-		"calc":                "@page{margin:calc(1mm*50)!important;size:calc(1mm*100) 200mm!important}",
-		"nesting":             "@page{&{margin:3mm!important}margin:3mm!important}",
-		"container":           "@container(width>0){@page{" + evil + "}}",
-		"scope":               "@scope(html){@page{" + evil + "}}",
-		"starting style":      "@starting-style{@page{" + evil + "}}",
-		"our own form":        "@layer{@page{size:210mm 500mm!important;page-orientation:rotate-left!important;margin:1mm!important}}",
+		"plain":     "@page{margin:3mm;size:A5}",
+		"important": "@page{" + evil + "}",
+		"landscape": "@page{size:landscape!important}",
+		"lengths":   "@page{size:50mm 400mm!important;margin:1in!important}",
+		"zero":      "@page{margin:0!important}",
+		"auto":      "@page{size:auto!important;margin:auto!important}",
+		"sides": "@page{margin-top:50mm!important;margin-right:1mm!important;margin-bottom:50mm!important;" +
+			"margin-left:1mm!important}",
+		"logical sides":     "@page{margin-block:50mm!important;margin-inline:1mm!important}",
+		"first":             "@page :first{" + evil + "}",
+		"left and right":    "@page :left{" + evil + "}@page :right{" + evil + "}",
+		"blank":             "@page :blank{" + evil + "}",
+		"named":             "@page n{" + evil + "}div{page:n}",
+		"named first":       "@page n:first{" + evil + "}html,body,div{page:n}",
+		"layer":             "@layer a{@page{" + evil + "}}",
+		"layers before":     "@layer a,b,c;@layer c{@page{" + evil + "}}@layer a{@page :first{" + evil + "}}",
+		"nested layers":     "@layer a{@layer b{@page{" + evil + "}}@page{" + evil + "}}",
+		"anonymous layer":   "@layer{@page{" + evil + "}}",
+		"layer after":       "@layer z{@page n:first{" + evil + "}}div{page:n}",
+		"media":             "@media print{@page{" + evil + "}}",
+		"supports":          "@supports(margin:0){@page{" + evil + "}}",
+		"media in layer":    "@media all{@layer a{@media print{@page{" + evil + "}}}}",
+		"escapes":           `@\70 age{` + strings.ReplaceAll(evil, "margin", `\6d argin`) + "}",
+		"upper case":        "@PAGE{MARGIN:3MM!IMPORTANT;SIZE:LANDSCAPE!IMPORTANT}",
+		"comments":          "@page/**/{margin/**/:/**/3mm!/**/important;size:/**/landscape}",
+		"import":            "@import '" + sheet("@page{"+evil+"}") + "';",
+		"import in a layer": "@import url(" + sheet("@page{"+evil+"}") + ") layer(a);",
+		"import, twice":     "@import '" + sheet("@import '"+sheet("@layer a{@page:first{"+evil+"}}")+"'") + "' layer;",
+		"orientation":       "@page{page-orientation:rotate-right!important}",
+		"initial":           "@page{all:initial!important;margin:initial!important;size:initial!important}",
+		"revert": "@page{margin:revert-layer!important;size:revert!important;" +
+			"page-orientation:revert-layer!important}",
+		"revert in a layer": "@layer a{@page{margin:revert-layer!important}}@page{margin:40mm!important}",
+		"variables":         ":root{--m:40mm}@page{--m:40mm;margin:var(--m)!important}",
+		"calc":              "@page{margin:calc(1mm*50)!important;size:calc(1mm*100) 200mm!important}",
+		"nesting":           "@page{&{margin:3mm!important}margin:3mm!important}",
+		"container":         "@container(width>0){@page{" + evil + "}}",
+		"scope":             "@scope(html){@page{" + evil + "}}",
+		"starting style":    "@starting-style{@page{" + evil + "}}",
+		"our own form": "@layer{@page{size:210mm " +
+			"500mm!important;page-orientation:rotate-left!important;margin:1mm!important}}",
 		"margin boxes":        "@page{margin:1mm;@top-left{content:'x';margin:20mm;width:80mm}}",
 		"padding and borders": "@page{padding:20mm!important;border:10mm solid red!important;box-sizing:border-box}",
 		"small box":           "@page{width:20mm;height:20mm}",
@@ -153,7 +157,8 @@ func TestGeometryOverridesDocument(t *testing.T) {
 		"root zoom, animated": "html{animation:a 9s infinite}@keyframes a{0%,100%{zoom:.2}}",
 		"root zoom, slow":     "html{zoom:.1!important;transition:all 100s!important}",
 		"zoom":                "@page{zoom:2!important;scale:2!important;transform:scale(2)!important}",
-		"writing mode":        "@page{writing-mode:vertical-rl!important;direction:rtl!important;margin:1mm 2mm 3mm 4mm!important}",
+		"writing mode": "@page{writing-mode:vertical-rl!important;direction:rtl!important;margin:1mm 2mm 3mm " +
+			"4mm!important}",
 	}
 	places := []string{
 		"<!DOCTYPE html><style>CSS</style>",
@@ -182,15 +187,25 @@ func TestGeometryOverridesDocument(t *testing.T) {
 		})
 	}
 	for name, html := range map[string]string{
-		"clobbered":      "<!DOCTYPE html><form hidden name=documentElement></form><img hidden name=prepend><body style='margin:0'><style>@page{margin:3mm!important}</style>" + block,
-		"shown styles":   "<!DOCTYPE html><style>@page{margin:3mm!important}</style><style>style,head{display:block;height:0;font-size:0}</style><body style='margin:0'>" + block,
-		"an SVG root":    "<svg xmlns='http://www.w3.org/2000/svg'><style>@page{margin:3mm!important}</style></svg><div style='position:absolute;left:0;top:0;right:0'>" + block + "</div>",
-		"a shadow tree":  "<!DOCTYPE html><body style='margin:0'><div><template shadowrootmode=open><style>@page{margin:3mm!important}:host{page:n}</style><slot></slot></template>" + block + "</div>",
-		"a meta refresh": "<!DOCTYPE html><meta http-equiv=refresh content='0;url=https://example.com/'><style>@page{margin:3mm!important}</style><body style='margin:0'>" + block,
-		"a base":         "<!DOCTYPE html><base href='https://example.com/'><style>@page{margin:3mm!important}</style><body style='margin:0'>" + block,
-		"a zoomed root":  "<!DOCTYPE html><html style='zoom:.1!important;transition:zoom 100s!important'><body style='margin:0'>" + block,
-		"a root's style": "<!DOCTYPE html><html style='zoom:3!important'><form hidden name=style></form><body style='margin:0'>" + block,
-		"a policy":       "<!DOCTYPE html><meta http-equiv=content-security-policy content=\"default-src 'none'\"><body style='margin:0'>" + block,
+		"clobbered": "<!DOCTYPE html><form hidden name=documentElement></form><img hidden name=prepend><body " +
+			"style='margin:0'><style>@page{margin:3mm!important}</style>" + block,
+		"shown styles": "<!DOCTYPE html><style>@page{margin:3mm!important}</style><style>style,head{display:block;height:0;" +
+			"font-size:0}</style><body style='margin:0'>" + block,
+		"an SVG root": "<svg xmlns='http://www.w3.org/2000/svg'><style>@page{margin:3mm!important}</style></svg><div " +
+			"style='position:absolute;left:0;top:0;right:0'>" + block + "</div>",
+		"a shadow tree": "<!DOCTYPE html><body style='margin:0'><div><template " +
+			"shadowrootmode=open><style>@page{margin:3mm!important}:host{page:n}</style><slot></slot></template>" + block +
+			"</div>",
+		"a meta refresh": "<!DOCTYPE html><meta http-equiv=refresh " +
+			"content='0;url=https://example.com/'><style>@page{margin:3mm!important}</style><body style='margin:0'>" + block,
+		"a base": "<!DOCTYPE html><base " +
+			"href='https://example.com/'><style>@page{margin:3mm!important}</style><body style='margin:0'>" + block,
+		"a zoomed root": "<!DOCTYPE html><html style='zoom:.1!important;transition:zoom 100s!important'><body " +
+			"style='margin:0'>" + block,
+		"a root's style": "<!DOCTYPE html><html style='zoom:3!important'><form hidden name=style></form><body " +
+			"style='margin:0'>" + block,
+		"a policy": "<!DOCTYPE html><meta http-equiv=content-security-policy content=\"default-src 'none'\"><body " +
+			"style='margin:0'>" + block,
 	} {
 		t.Run(name, func(t *testing.T) {
 			pdf, _, err := r.Render(t.Context(), a4(html))

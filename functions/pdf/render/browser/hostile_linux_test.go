@@ -41,7 +41,8 @@ func TestEgressUnlocked(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d vectors arrived; also %.200q", singing, len(names), channels)
-	maps.DeleteFunc(names, func(_, name string) bool { return strings.Contains(name, "secret") }) // most of these name no canary
+	// most of these name no canary
+	maps.DeleteFunc(names, func(_, name string) bool { return strings.Contains(name, "secret") })
 	if singing < len(names)/2 {
 		t.Errorf("only %d of %d vectors arrive without containment: the canary does not hear", singing, len(names))
 	}
@@ -80,7 +81,8 @@ func TestFiveHundred(t *testing.T) {
 			next(t, r)
 			groups, dead := browsers(t), zombies(os.Getpid())
 			held := bytesIn(t, o.Dir)
-			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)), memory(groupMembers(groups[0]))>>20)
+			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)),
+				memory(groupMembers(groups[0]))>>20)
 			if len(folders(t, o.Dir)) != 1 || len(groups) != 1 || dead != 0 {
 				t.Errorf("%v, %v, %d zombies", folders(t, o.Dir), groups, dead)
 			}

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 // servedDir is the variable that makes this program render each line of its standard input, with a folder for profiles.
 const servedDir = "BROWSER_SERVE"
 
-// serveLines renders each line of standard input, and prints the number of started browsers and the error of the render.
+// serveLines renders each line of standard input, and prints the number of started browsers and the error of the
+// render.
 func serveLines() {
 	var starts counter
 	r := New(Options{
@@ -91,7 +92,8 @@ func next(t testing.TB, r *Renderer) prepared {
 
 // a4 returns a document on A4 with the default margins.
 func a4(html string) Document {
-	return Document{Event: event.Event{HTML: []byte(html), PageSize: "A4", Margins: margins(15, 15, 15, 15), MaxBytes: 4_700_000}}
+	return Document{Event: event.Event{HTML: []byte(html), PageSize: "A4",
+		Margins: margins(15, 15, 15, 15), MaxBytes: 4_700_000}}
 }
 
 func margins(top, right, bottom, left float64) event.Margins {

@@ -66,7 +66,8 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 		return nil, err
 	}
 	p := &page{
-		s: s, context: created.BrowserContextID, target: target.TargetID, id: attached.SessionID, loaded: newSignal(), crashed: newSignal(),
+		s: s, context: created.BrowserContextID, target: target.TargetID, id: attached.SessionID, loaded: newSignal(),
+		crashed: newSignal(),
 		blocked: map[string]struct{}{},
 	}
 	s.mu.Lock()
@@ -99,11 +100,12 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 }
 
 // warmUpHTML has what most documents have: both kinds of font, bold text, a table, and the scripts of Sri Lanka.
-const warmUpHTML = `<!DOCTYPE html><p>self-test<p style="font-family:sans-serif">self-test <b>self-test</b> ස த<table><tr><td>1</table>`
+const warmUpHTML = `<!DOCTYPE html><p>self-test<p style="font-family:sans-serif">self-test <b>self-test</b> ස ` +
+	`த<table><tr><td>1</table>`
 
 // warmUp prints a document of this package, so that the renderer process has loaded printer and fonts before a client's
-// document comes, and looks for its text: without fonts Chromium prints an empty PDF without an error. The client's document
-// replaces this one in the page.
+// document comes, and looks for its text: without fonts Chromium prints an empty PDF without an error. The client's
+// document replaces this one in the page.
 func (p *page) warmUp(ctx context.Context) error {
 	p.ctx = ctx
 	pdf, _, err := p.render(Document{Event: event.Event{HTML: []byte(warmUpHTML), PageSize: "A4", MaxBytes: 1 << 20}}, 1)
@@ -223,15 +225,16 @@ func (p *page) checkImages() error {
 		return nil
 	}
 	program := strings.Replace(firstBroken, "ADDRESSES", utils.MustToJSON(addresses), 1)
-	broken, err := p.evaluate("images", proto.RuntimeEvaluate{Expression: program, AwaitPromise: true, ReturnByValue: true})
+	broken, err := p.evaluate("images",
+		proto.RuntimeEvaluate{Expression: program, AwaitPromise: true, ReturnByValue: true})
 	if err == nil && broken != "" {
 		err = fetch.Broken(broken)
 	}
 	return err
 }
 
-// evaluate runs a program of this package in the page and returns the text that the program returns. An error of the program
-// names its purpose.
+// evaluate runs a program of this package in the page and returns the text that the program returns. An error of the
+// program names its purpose.
 func (p *page) evaluate(purpose string, program proto.RuntimeEvaluate) (string, error) {
 	run, err := program.Call(p.s.in(p.ctx, p.id))
 	if err != nil {
@@ -246,8 +249,8 @@ func (p *page) evaluate(purpose string, program proto.RuntimeEvaluate) (string, 
 // firstBroken is the program that returns the first of the addresses whose image the browser cannot draw, or "".
 //
 // An image whose header is broken has no size. Another broken image has a size, and its pixels are missing from a row
-// on: a bitmap needs the whole image, and a canvas shows the pixels that exist. A document may read a canvas only if the
-// image was requested with CORS. The program draws one image at a time, because each needs memory.
+// on: a bitmap needs the whole image, and a canvas shows the pixels that exist. A document may read a canvas only if
+// the image was requested with CORS. The program draws one image at a time, because each needs memory.
 //
 // The program uses only names that a document cannot redefine by the names of its elements.
 const firstBroken = `(async () => {
@@ -293,7 +296,8 @@ func (p *page) print(d Document, wanted []event.Range) ([]byte, error) {
 		"paperWidth": sheet.width / millimetresPerInch, "paperHeight": sheet.height / millimetresPerInch,
 		"marginTop": d.Margins.Top / millimetresPerInch, "marginRight": d.Margins.Right / millimetresPerInch,
 		"marginBottom": d.Margins.Bottom / millimetresPerInch, "marginLeft": d.Margins.Left / millimetresPerInch,
-		"printBackground": true, "preferCSSPageSize": d.CSSSize, "generateTaggedPDF": d.Tagged || d.Outline, "generateDocumentOutline": d.Outline,
+		"printBackground": true, "preferCSSPageSize": d.CSSSize, "generateTaggedPDF": d.Tagged ||
+			d.Outline, "generateDocumentOutline": d.Outline,
 		"pageRanges": pageRanges(wanted), "transferMode": "ReturnAsStream",
 	}
 	if d.Scale != 0 {
@@ -311,7 +315,8 @@ func (p *page) print(d Document, wanted []event.Range) ([]byte, error) {
 		parameters["displayHeaderFooter"], parameters["headerTemplate"], parameters["footerTemplate"] = true, header, footer
 	}
 	response, err := p.s.in(p.ctx, p.id).Call(p.ctx, string(p.id), "Page.printToPDF", parameters)
-	if refused, ok := errors.AsType[*cdp.Error](err); ok && d.PageRanges != "" && strings.Contains(strings.ToLower(refused.Message), "range") {
+	if refused, ok := errors.AsType[*cdp.Error](err); ok && d.PageRanges != "" &&
+		strings.Contains(strings.ToLower(refused.Message), "range") {
 		return nil, errNoPage
 	}
 	if err != nil {

@@ -19,7 +19,8 @@ var (
 	count     = regexp.MustCompile(`/Count\s+(\d+)`)
 )
 
-// missingGlyphs begins the descriptor of the box font (layers/chromium/box.js), whose name PDF prefixes with six letters.
+// missingGlyphs begins the descriptor of the box font (layers/chromium/box.js), whose name PDF prefixes with six
+// letters.
 var missingGlyphs = regexp.MustCompile(`\n/FontName /(?:[A-Z]{6}\+)?SVCMissingGlyph\n`)
 
 // action begins the action of a link annotation as Chromium writes one: its only kind is an address.
@@ -98,9 +99,9 @@ func (o objects) countPages() (int, error) {
 	return pages, nil
 }
 
-// removeLinks hides the links that no reader of a PDF should open, such as those of javascript: and file:, and overwrites their
-// actions: markup has many ways to a link, the PDF has one. A name of no place replaces the action, because pdfinfo of poppler
-// 22 crashes at a link without either. The flag 2 is hidden (ISO 32000-1, 12.5.3).
+// removeLinks hides the links that no reader of a PDF should open, such as those of javascript: and file:, and
+// overwrites their actions: markup has many ways to a link, the PDF has one. A name of no place replaces the action,
+// because pdfinfo of poppler 22 crashes at a link without either. The flag 2 is hidden (ISO 32000-1, 12.5.3).
 func (o objects) removeLinks() error {
 	for n := range o.of("Annot") {
 		_, link, _ := bytes.Cut(o.at(n), []byte("<<"))
@@ -129,8 +130,8 @@ func (o objects) removeLinks() error {
 	return nil
 }
 
-// missGlyphs reports whether a PDF shows the box of a character that no font has. Chromium takes the box from a font of its
-// own, and writes the descriptor of each font that the pages show.
+// missGlyphs reports whether a PDF shows the box of a character that no font has. Chromium takes the box from a font of
+// its own, and writes the descriptor of each font that the pages show.
 func (o objects) missGlyphs() bool {
 	for n := range o.of("FontDescriptor") {
 		if missingGlyphs.Match(o.object(n)) {

@@ -57,9 +57,10 @@ const emptyTemplate = "<span></span>"
 
 // template returns the HTML of a header or footer as the browser may draw it.
 //
-// Chromium draws headers and footers in a page of its own, which has no network and where scripts run. So template keeps the
-// elements that show text, tables and images, and no attribute that runs anything. Vector graphics and frames are left out,
-// because another reading of their markup could run. Permitted images by address are written into the HTML.
+// Chromium draws headers and footers in a page of its own, which has no network and where scripts run. So template
+// keeps the elements that show text, tables and images, and no attribute that runs anything. Vector graphics and frames
+// are left out, because another reading of their markup could run. Permitted images by address are written into the
+// HTML.
 func (p *page) template(fragment string) (string, error) {
 	root := &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div}
 	nodes, err := html.ParseFragment(strings.NewReader(fragment), root)
@@ -85,13 +86,14 @@ func (p *page) template(fragment string) (string, error) {
 }
 
 // templateElements are the elements of a header or footer.
-var templateElements = strings.Fields(`a abbr address article aside b bdi bdo big blockquote br caption center cite code col
-	colgroup dd del dfn div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd label li main mark
-	nav ol p pre q s samp section small span strike strong style sub sup table tbody td tfoot th thead time tr tt u ul var wbr`)
+var templateElements = strings.Fields(`a abbr address article aside b bdi bdo big blockquote br caption center cite code
+	col colgroup dd del dfn div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd label li
+	main mark nav ol p pre q s samp section small span strike strong style sub sup table tbody td tfoot th thead time tr tt u
+	ul var wbr`)
 
 // templateAttributes are the attributes of a header or footer. Of an image, clean keeps the source, too.
-var templateAttributes = strings.Fields(`align alt bgcolor border cellpadding cellspacing class color colspan dir face height
-	id lang role rowspan size start style title type valign width`)
+var templateAttributes = strings.Fields(`align alt bgcolor border cellpadding cellspacing class color colspan dir face
+	height id lang role rowspan size start style title type valign width`)
 
 // clean removes what a template may not have below a node.
 func (p *page) clean(node *html.Node) error {
@@ -134,8 +136,8 @@ func (p *page) clean(node *html.Node) error {
 // loaded matches the start of what loads an address in a style sheet, and the address.
 var loaded = regexp.MustCompile(`(?i)((?:url\(|@import)\s*["']?)([^"'()\s;#]+)`)
 
-// sheet returns a style sheet of a template without addresses but data URLs: Chromium prints no page whose header waits for
-// a style sheet.
+// sheet returns a style sheet of a template without addresses but data URLs: Chromium prints no page whose header waits
+// for a style sheet.
 func (p *page) sheet(text string) string {
 	return loaded.ReplaceAllStringFunc(text, func(match string) string {
 		parts := loaded.FindStringSubmatch(match)
@@ -147,8 +149,8 @@ func (p *page) sheet(text string) string {
 	})
 }
 
-// source returns the source of an image of a template: a data URL, also of a permitted address; "data:," otherwise, with
-// a warning.
+// source returns the source of an image of a template: a data URL, also of a permitted address; "data:," otherwise,
+// with a warning.
 func (p *page) source(address string) (string, error) {
 	address = strings.TrimSpace(address)
 	if len(address) > 5 && strings.EqualFold(address[:5], "data:") {
@@ -170,10 +172,12 @@ func (p *page) source(address string) (string, error) {
 	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(body), nil
 }
 
-// Describe adds metadata but the title to a PDF, as an update at its end (ISO 32000-1, 7.5.6). An empty text is not written.
+// Describe adds metadata but the title to a PDF, as an update at its end (ISO 32000-1, 7.5.6). An empty text is not
+// written.
 func Describe(pdf []byte, m event.Metadata) ([]byte, error) {
 	var entries strings.Builder
-	for _, e := range []struct{ key, text string }{{"Author", m.Author}, {"Subject", m.Subject}, {"Keywords", m.Keywords}} {
+	for _, e := range []struct{ key, text string }{{"Author", m.Author}, {"Subject", m.Subject},
+		{"Keywords", m.Keywords}} {
 		if e.text != "" {
 			fmt.Fprintf(&entries, "/%s <%X>\n", e.key, textString(e.text))
 		}
@@ -199,7 +203,8 @@ func Describe(pdf []byte, m event.Metadata) ([]byte, error) {
 	at := len(pdf) + update.Len()
 	fmt.Fprintf(&update, "%d 0 obj\n%s\n%s>>\nendobj\n", n, info, entries.String())
 	table := len(pdf) + update.Len()
-	fmt.Fprintf(&update, "xref\n%d 1\n%010d 00000 n \ntrailer\n%s\n/Prev %d>>\nstartxref\n%d\n%%%%EOF\n", n, at, bytes.TrimSpace(dictionary), start, table)
+	fmt.Fprintf(&update, "xref\n%d 1\n%010d 00000 n \ntrailer\n%s\n/Prev %d>>\nstartxref\n%d\n%%%%EOF\n", n, at,
+		bytes.TrimSpace(dictionary), start, table)
 	return append(pdf, update.Bytes()...), nil
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 // fivePages are five pages with a number each.
-const fivePages = `<title>Five</title><style>p{break-after:page;margin:0}p:last-child{break-after:auto}</style><p>one<p>two<p>three<p>four<p>five`
+const fivePages = `<title>Five</title><style>p{break-after:page;margin:0}p:last-child{break-after:auto}</style><p>` +
+	`one<p>two<p>three<p>four<p>five`
 
 // Headers and footers are drawn within the margins of each page, with the page's numbers, and run nothing.
 func TestHeaderAndFooter(t *testing.T) {
@@ -26,7 +27,8 @@ func TestHeaderAndFooter(t *testing.T) {
 	}
 	pdf, err := render(
 		`<style>div{font-size:9pt}</style><div>Acme <b class="title"></b></div>`,
-		`<div style="font-size:9pt;text-align:right;width:100%">page <span class="pageNumber"></span> of <span class=totalPages></span></div>`)
+		`<div style="font-size:9pt;text-align:right;width:100%">page <span class="pageNumber"></span> of <span `+
+			`class=totalPages></span></div>`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +47,17 @@ func TestHeaderAndFooter(t *testing.T) {
 	}
 	for _, hostile := range []string{
 		`<img src=x onerror="document.body.innerHTML='RAN'">`, `<script>document.body.innerHTML='RAN'</script>`,
-		`<svg onload="document.body.innerHTML='RAN'"></svg>`, `<iframe srcdoc="<p>RAN"></iframe>`, `<div style="animation:x 1ms" onanimationstart="this.innerText='RAN'">`,
+		`<svg onload="document.body.innerHTML='RAN'"></svg>`, `<iframe srcdoc="<p>RAN"></iframe>`,
+		`<div style="animation:x 1ms" onanimationstart="this.innerText='RAN'">`,
 		`<style>@keyframes x{}</style><p style="animation:x 1ms" onanimationend="this.innerText='RAN'">`,
-		`<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror=document.body.innerText='RAN'&gt;">`,
-		`<noscript><p title="</noscript><img src=x onerror=document.body.innerText='RAN'>"></noscript>`, `<details open ontoggle="this.innerText='RAN'">`,
-		`<style></style><p title="</style><img src onerror=document.body.innerText='RAN'>">`, `<a href="javascript:document.body.innerText='RAN'" autofocus onfocus="this.click()">`,
-		`<body onload="document.body.innerText='RAN'"><p>`, `<object data="data:text/html,<p>RAN"></object>`, `<template shadowrootmode=open><p>RAN</template>`,
+		`<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 ` +
+			`onerror=document.body.innerText='RAN'&gt;">`,
+		`<noscript><p title="</noscript><img src=x onerror=document.body.innerText='RAN'>"></noscript>`,
+		`<details open ontoggle="this.innerText='RAN'">`,
+		`<style></style><p title="</style><img src onerror=document.body.innerText='RAN'>">`,
+		`<a href="javascript:document.body.innerText='RAN'" autofocus onfocus="this.click()">`,
+		`<body onload="document.body.innerText='RAN'"><p>`, `<object data="data:text/html,<p>RAN"></object>`,
+		`<template shadowrootmode=open><p>RAN</template>`,
 	} {
 		pdf, err := render(`<div style="font-size:9pt">`+hostile, "")
 		if err != nil || strings.Contains(pdftest.Text(t, pdf), "RAN") {
@@ -66,8 +73,10 @@ func TestRanges(t *testing.T) {
 	o.Pages = 4
 	r := run(t, o)
 	for text, want := range map[string]string{
-		"1": "one", "2-3": "two three", "5": "five", "4,1-2": "one two four", "2-3,3-4": "two three four", "3-99": "three four five", "1,1,1": "one",
-		"6": "page_ranges", "1,6": "page_ranges", "6,1-3": "page_ranges", "1-2,9999": "page_ranges", "1-5": "more than 4 pages", "1-9999": "more than 4 pages", "": "more than 4 pages",
+		"1": "one", "2-3": "two three", "5": "five", "4,1-2": "one two four", "2-3,3-4": "two three four",
+		"3-99": "three four five", "1,1,1": "one",
+		"6": "page_ranges", "1,6": "page_ranges", "6,1-3": "page_ranges", "1-2,9999": "page_ranges",
+		"1-5": "more than 4 pages", "1-9999": "more than 4 pages", "": "more than 4 pages",
 		"2-5,6": "page_ranges",
 	} {
 		d := a4(fivePages)
@@ -84,7 +93,8 @@ func TestRanges(t *testing.T) {
 		}
 	}
 	d := a4(fivePages)
-	d.PageRanges, d.Footer = "2", []byte(`<p style="font-size:9pt"><span class=pageNumber></span>/<span class=totalPages></span>`)
+	d.PageRanges, d.Footer = "2", []byte(`<p style="font-size:9pt"><span class=pageNumber></span>/<span `+
+		`class=totalPages></span>`)
 	pdf, _, err := r.Render(t.Context(), d)
 	if err != nil || !strings.Contains(pdftest.Text(t, pdf), "2/") {
 		t.Errorf("a footer on page 2: %q, %v", pdftest.Text(t, pdf), err)
@@ -149,7 +159,8 @@ func TestMetadata(t *testing.T) {
 			if pdf, err = Describe(pdf, event.Metadata{Author: "Nimal (Perera)", Subject: odd, Keywords: "a, b"}); err != nil {
 				t.Fatal(err)
 			}
-			want := map[string]string{"Title": "Five", "Author": "Nimal (Perera)", "Subject": odd, "Keywords": "a, b", "Tagged": map[bool]string{false: "no", true: "yes"}[tagged], "Pages": "5"}
+			want := map[string]string{"Title": "Five", "Author": "Nimal (Perera)", "Subject": odd, "Keywords": "a, b",
+				"Tagged": map[bool]string{false: "no", true: "yes"}[tagged], "Pages": "5"}
 			if title != "" {
 				want["Title"] = title
 			}
@@ -158,7 +169,8 @@ func TestMetadata(t *testing.T) {
 					t.Errorf("%s is %q, want %q", name, got, value)
 				}
 			}
-			if pdftest.Info(t, pdf, "CreationDate") == "" || strings.Join(strings.Fields(pdftest.Text(t, pdf)), " ") != "one two three four five" {
+			if pdftest.Info(t, pdf, "CreationDate") == "" ||
+				strings.Join(strings.Fields(pdftest.Text(t, pdf)), " ") != "one two three four five" {
 				t.Errorf("the update spoils the PDF: %q", pdftest.Text(t, pdf))
 			}
 		}
@@ -178,7 +190,8 @@ func TestLinks(t *testing.T) {
 	}
 	tagged, header := a4(string(text)), a4("<p>a")
 	tagged.Tagged, header.Header, header.Footer = true, text, text
-	want := []string{"mailto:a@b.example", "tel:+94771234567", "http://a.example/", `https://a.example/(x)?y=\z&%3E%3E/S%20/JavaScript`, "http://frame.example/"}
+	want := []string{"mailto:a@b.example", "tel:+94771234567", "http://a.example/",
+		`https://a.example/(x)?y=\z&%3E%3E/S%20/JavaScript`, "http://frame.example/"}
 	for _, d := range []Document{a4(string(text)), tagged, header} {
 		pdf, _, err := r.Render(t.Context(), d)
 		if err != nil {

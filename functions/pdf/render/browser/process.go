@@ -26,15 +26,19 @@ type Protection struct {
 // sees each request before that. The browser never gets --disable-web-security, and never --single-process: with the
 // latter one endless document blocks the whole browser.
 var flags = []string{
-	"--headless", "--remote-debugging-pipe", "--disable-gpu", "--disable-webgl", "--disable-dev-shm-usage", "--js-flags=--jitless",
+	"--headless", "--remote-debugging-pipe", "--disable-gpu", "--disable-webgl", "--disable-dev-shm-usage",
+	"--js-flags=--jitless",
 	"--no-sandbox", "--no-zygote", // Lambda offers no user namespaces
 	// No network.
 	"--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
 	"--webrtc-ip-handling-policy=disable_non_proxied_udp", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
 	// No work besides the rendering.
-	"--no-first-run", "--no-default-browser-check", "--no-pings", "--disable-background-networking", "--disable-component-update",
-	"--disable-default-apps", "--disable-domain-reliability", "--disable-extensions", "--disable-sync", "--disable-breakpad",
-	"--metrics-recording-only", "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider", "--disk-cache-size=1",
+	"--no-first-run", "--no-default-browser-check", "--no-pings", "--disable-background-networking",
+	"--disable-component-update",
+	"--disable-default-apps", "--disable-domain-reliability", "--disable-extensions", "--disable-sync",
+	"--disable-breakpad",
+	"--metrics-recording-only", "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider",
+	"--disk-cache-size=1",
 	// The output.
 	"--disable-pdf-tagging", "--mute-audio", "--hide-scrollbars", "--font-render-hinting=none", "--window-size=800,1",
 }
@@ -87,7 +91,7 @@ func (p *process) start(path string) (err error) {
 	defer responses.Close()
 
 	arguments := append([]string{"--user-data-dir=" + p.profile}, flags...)
-	cmd := exec.Command(path, arguments...) //nolint:gosec,noctx // the operator names the browser, and it outlives requests
+	cmd := exec.Command(path, arguments...) //nolint:gosec,noctx // the browser of the layer outlives requests
 	cmd.Dir = p.profile
 	cmd.Env = environment(path, p.profile)
 	cmd.ExtraFiles = []*os.File{commands, responses} // descriptors 3 and 4
@@ -116,12 +120,13 @@ const (
 	exitTime = 5 * time.Second
 )
 
-// end ends the browser with all its processes, removes the profile folder, and returns when both are done. Several calls
-// are allowed.
+// end ends the browser with all its processes, removes the profile folder, and returns when both are done. Several
+// calls are allowed.
 //
 // The children are killed first, because the memory is theirs, while the browser itself may reap them and then end with
-// the pipe of its commands. A browser that is killed before its children leaves them to this process (where this process
-// is a subreaper) or to the first process of the system, which may never reap them. A browser that hangs is killed.
+// the pipe of its commands. A browser that is killed before its children leaves them to this process (where this
+// process is a subreaper) or to the first process of the system, which may never reap them. A browser that hangs is
+// killed.
 func (p *process) end() {
 	p.ending.Do(func() {
 		p.toBrowser.Close()
@@ -172,9 +177,10 @@ func environment(path, profile string) []string {
 	return env
 }
 
-// copyFontCache gives the browser the cache of its fonts, which the build of the layer wrote. Without the cache the browser
-// reads all fonts at its start. fontconfig accepts a cache that contains the time of the fonts' folder (FcCacheTimeValid in
-// its fccache.c). A deployment changes that time, so the time of this machine's folder replaces the one of the build.
+// copyFontCache gives the browser the cache of its fonts, which the build of the layer wrote. Without the cache the
+// browser reads all fonts at its start. fontconfig accepts a cache that contains the time of the fonts' folder
+// (FcCacheTimeValid in its fccache.c). A deployment changes that time, so the time of this machine's folder replaces
+// the one of the build.
 func copyFontCache(layer, profile string) error {
 	const seconds, nanoseconds, header = 48, 56, 64 // offsets in struct _FcCache, and its size
 	caches, err := filepath.Glob(filepath.Join(layer, "fontconfig", "*"))
@@ -190,7 +196,8 @@ func copyFontCache(layer, profile string) error {
 		return fmt.Errorf("%s: %d bytes: %w", caches[0], len(cache), err)
 	}
 	changed := fonts.ModTime()
-	binary.LittleEndian.PutUint32(cache[seconds:], uint32(changed.Unix()))           //nolint:gosec // as fontconfig shortens it
+	binary.LittleEndian.PutUint32(cache[seconds:],
+		uint32(changed.Unix())) //nolint:gosec // as fontconfig shortens it
 	binary.LittleEndian.PutUint64(cache[nanoseconds:], uint64(changed.Nanosecond())) //nolint:gosec // not negative
 	copied := filepath.Join(profile, "fontconfig", filepath.Base(caches[0]))
 	err = os.Mkdir(filepath.Dir(copied), 0o700)

@@ -141,8 +141,8 @@ func TestClose(t *testing.T) {
 	r.Close() // a second call has no effect
 }
 
-// storm renders documents from two goroutines until a number of browser processes have been killed at random moments. Every
-// second one is a renderer process.
+// storm renders documents from two goroutines until a number of browser processes have been killed at random moments.
+// Every second one is a renderer process.
 func storm(t *testing.T, kills int, between time.Duration) {
 	t.Helper()
 	o := limitsOf(t)
@@ -154,7 +154,8 @@ func storm(t *testing.T, kills int, between time.Duration) {
 	killed := map[string]int{}
 	work.Go(func() {
 		defer close(enough)
-		for deadline := time.Now().Add(10 * time.Minute); killed["renderer"]+killed["other"] < kills && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(10 * time.Minute); killed["renderer"]+killed["other"] < kills &&
+			time.Now().Before(deadline); {
 			<-time.After(time.Duration(random.Int64N(int64(between))))
 			kind, wanted := "other", func(pid int) bool { return !renders(pid) }
 			if killed["renderer"] <= killed["other"] {
@@ -207,8 +208,8 @@ func storm(t *testing.T, kills int, between time.Duration) {
 	gone(t, o.Dir)
 }
 
-// renders reports whether a process is a renderer by its arguments. A renderer of the zygote begins as a copy and has its own
-// arguments soon after its start.
+// renders reports whether a process is a renderer by its arguments. A renderer of the zygote begins as a copy and has
+// its own arguments soon after its start.
 func renders(pid int) bool {
 	arguments, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	return bytes.Contains(arguments, []byte("--type=renderer"))
@@ -222,8 +223,8 @@ func gone(t testing.TB, dir string) {
 	}
 }
 
-// A browser reaps its children before its end. Without a subreaper the first process of the system inherits the remaining
-// children and may not reap them; a browser that is killed first leaves three children.
+// A browser reaps its children before its end. Without a subreaper the first process of the system inherits the
+// remaining children and may not reap them; a browser that is killed first leaves three children.
 func TestOrphans(t *testing.T) {
 	if slices.ContainsFunc(Isolate(), func(p Protection) bool { return p.Denied != nil }) {
 		return // this process does not inherit orphans, because the test also runs outside the jail
@@ -252,8 +253,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// After kills of browser processes at random moments under load, no request exceeds its limit, and no zombie and no folder
-// remains.
+// After kills of browser processes at random moments under load, no request exceeds its limit, and no zombie and no
+// folder remains.
 func TestKilled(t *testing.T) {
 	if pdftest.Everything {
 		storm(t, 60, 500*time.Millisecond)
@@ -321,7 +322,8 @@ func TestStartNamesDenied(t *testing.T) {
 	defer r.Close()
 	wants := []string{"exit status 3", "some call: Operation not permitted"}
 	if pdftest.Jailed() {
-		wants = append(wants, "undumpable: operation not permitted", "subreaper: operation not permitted", "denied here: prctl", "fallocate", "/dev/shm")
+		wants = append(wants, "undumpable: operation not permitted", "subreaper: operation not permitted",
+			"denied here: prctl", "fallocate", "/dev/shm")
 	}
 	err := r.Ready(t.Context())
 	for _, want := range wants {
@@ -331,8 +333,8 @@ func TestStartNamesDenied(t *testing.T) {
 	}
 }
 
-// A child of the same user can read neither the environment nor the memory of this process, unless the system denies the
-// protection, which Isolate then reports.
+// A child of the same user can read neither the environment nor the memory of this process, unless the system denies
+// the protection, which Isolate then reports.
 func TestIsolate(t *testing.T) {
 	if os.Getenv("SECLUDE_CHILD") != "" {
 		secludeChild()
@@ -362,7 +364,8 @@ func TestIsolate(t *testing.T) {
 	}
 	for mode, want := range map[string]string{"open": "SECRET_OF_PARENT", "secluded": "Permission denied"} {
 		cmd := exec.Command(program, "-test.run=^TestIsolate$")
-		cmd.Dir, cmd.Env = "/", []string{"SECLUDE_CHILD=" + mode, "SECRET_OF_PARENT=1", "JAIL=off", "CHROMIUM=" + pdftest.Browser()}
+		cmd.Dir, cmd.Env = "/", []string{"SECLUDE_CHILD=" + mode, "SECRET_OF_PARENT=1", "JAIL=off",
+			"CHROMIUM=" + pdftest.Browser()}
 		if os.Getuid() == 0 { // root may read everything
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		}

@@ -128,7 +128,8 @@ func (s *session) respond(r *proto.FetchRequestPaused) {
 	}
 	image := r.ResourceType == proto.NetworkResourceTypeImage && r.Request.Method == http.MethodGet
 	switch {
-	case strings.HasPrefix(r.Request.URL, "data:"): // the browser writes schemes in lower case; a data URL reaches no network
+	case strings.HasPrefix(r.Request.URL,
+		"data:"): // the browser writes schemes in lower case; a data URL reaches no network
 		_ = proto.FetchContinueRequest{RequestID: r.RequestID}.Call(browser)
 	case image && p != nil && p.images != nil && p.owns(r.FrameID):
 		mediaType, body, err := p.images.Get(ctx, r.Request.URL)
@@ -139,11 +140,12 @@ func (s *session) respond(r *proto.FetchRequestPaused) {
 			p.fail(err)
 		default:
 			p.received(r.Request.URL)
-			_ = proto.FetchFulfillRequest{RequestID: r.RequestID, ResponseCode: 200, Body: body, ResponseHeaders: []*proto.FetchHeaderEntry{
-				{Name: "Content-Type", Value: mediaType},
-				{Name: "X-Content-Type-Options", Value: "nosniff"},
-				{Name: "Access-Control-Allow-Origin", Value: "*"}, // for crossorigin="anonymous"
-			}}.Call(browser)
+			_ = proto.FetchFulfillRequest{RequestID: r.RequestID, ResponseCode: 200, Body: body,
+				ResponseHeaders: []*proto.FetchHeaderEntry{
+					{Name: "Content-Type", Value: mediaType},
+					{Name: "X-Content-Type-Options", Value: "nosniff"},
+					{Name: "Access-Control-Allow-Origin", Value: "*"}, // for crossorigin="anonymous"
+				}}.Call(browser)
 		}
 	case r.ResourceType == proto.NetworkResourceTypeDocument:
 		fail(proto.NetworkErrorReasonAborted) // leaves a frame as it is; another reason would show an error page in the frame

@@ -25,7 +25,8 @@ import (
 const insertPolicy = `(() => {
 	const policy = document.createElement("meta");
 	policy.httpEquiv = "Content-Security-Policy";
-	policy.content = "default-src 'none'; style-src 'unsafe-inline' data:; img-src data: https:; font-src data:; media-src data:; " +
+	policy.content = "default-src 'none'; style-src 'unsafe-inline' data:; img-src data: https:; font-src data:; " +
+		"media-src data:; " +
 		"object-src data:; frame-src *";
 	document.head.append(policy);
 })()`
@@ -41,23 +42,26 @@ const (
 	blockedWarning       = "resources-blocked"
 )
 
-var warningNames = []string{missingGlyphsWarning, blockedWarning, "scripts-ignored", "content-clipped", "content-shrunk"}
+var warningNames = []string{missingGlyphsWarning, blockedWarning, "scripts-ignored",
+	"content-clipped", "content-shrunk"}
 
 const fontFace = "@font-face"
 
-// suspicious are the texts of a document that the program has to measure: of scripts, of boxes that scroll, of fonts, and of
-// what limits.Block has renamed. Only fast searches see every document.
+// suspicious are the texts of a document that the program has to measure: of scripts, of boxes that scroll, of fonts,
+// and of what limits.Block has renamed. Only fast searches see every document.
 var suspicious = []string{
 	"<script", "<canvas", "<textarea", "overflow:", "overflow :", "overflow-x", "overflow-y", limits.Blocked, fontFace,
 }
 
 // reference matches a private-use character as a reference of HTML or an escape of CSS.
-var reference = regexp.MustCompile(`^(?:&#0*(?:[xX]0*[eEfF1][0-9a-fA-F]{3,5}|[5-9][0-9]{4}|[0-9]{6,7})|\\0*[eEfF1][0-9a-fA-F]{3,5})`)
+var reference = regexp.MustCompile(`^(?:&#0*(?:[xX]0*[eEfF1][0-9a-fA-F]{3,5}|[5-9][0-9]{4}|[0-9]{6,` +
+	`7})|\\0*[eEfF1][0-9a-fA-F]{3,5})`)
 
 // mayBePrivate reports whether a document may show private-use characters.
 func mayBePrivate(document string) bool {
 	for i, r := range document {
-		if r >= 0xe000 && r <= 0xf8ff || r >= 0xf0000 || (r == '&' || r == '\\') && reference.MatchString(document[i:min(i+16, len(document))]) {
+		if r >= 0xe000 && r <= 0xf8ff || r >= 0xf0000 ||
+			(r == '&' || r == '\\') && reference.MatchString(document[i:min(i+16, len(document))]) {
 			return true
 		}
 	}
@@ -77,8 +81,8 @@ func (p *page) block(address string) {
 	p.blocked[address] = struct{}{}
 }
 
-// refused notes the address that the policy of the page refused. The policy refuses fonts that no text needs, too, so the
-// program notes fonts.
+// refused notes the address that the policy of the page refused. The policy refuses fonts that no text needs, too, so
+// the program notes fonts.
 func (p *page) refused(params json.RawMessage) {
 	var added proto.AuditsIssueAdded
 	if json.Unmarshal(params, &added) != nil || added.Issue == nil || added.Issue.Details == nil {
@@ -115,13 +119,15 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 	named := func(text string) bool { return strings.Contains(document, text) }
 	if shrunk || styles || private || p.cleaned || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
 		p.s.page.Store(nil) // the measuring loads nothing
-		sheet := proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)), Height: max(1, int(height/scale)), DeviceScaleFactor: 1}
+		sheet := proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)),
+			Height: max(1, int(height/scale)), DeviceScaleFactor: 1}
 		if err := sheet.Call(p.s.in(p.ctx, p.id)); err != nil {
 			return "", err
 		}
 		options := map[string]any{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
-			"images": named("image-set("), "templates": []string{string(d.Header), string(d.Footer)}, "permitted": templateElements,
+			"images": named("image-set("), "templates": []string{string(d.Header),
+				string(d.Footer)}, "permitted": templateElements,
 			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
@@ -187,8 +193,8 @@ var (
 	contents = regexp.MustCompile(`/Contents\s+(\d+)\s+\d+\s+R`)
 )
 
-// printedScale returns the scale of the content of the first page that shows any, in Chromium's units; 0 without one. The
-// widest area of the page is the page's own.
+// printedScale returns the scale of the content of the first page that shows any, in Chromium's units; 0 without one.
+// The widest area of the page is the page's own.
 func (o objects) printedScale() float64 {
 	width, scale := 0.0, 0.0
 	for n := range o.of("Page") {

@@ -93,8 +93,8 @@ func (e Event) Encode() ([]byte, error) {
 	return json.Marshal(e) //nolint:gosec // the renderer needs the password
 }
 
-// Parse reads an event, and returns an error for an event of another version, with unknown fields, or with values that the
-// operation never sends.
+// Parse reads an event, and returns an error for an event of another version, with unknown fields, or with values that
+// the operation never sends.
 func Parse(text []byte) (Event, error) {
 	var e Event
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -12,7 +12,8 @@ import (
 )
 
 func valid() Event {
-	return Event{RequestID: "r", MaxBytes: 9, HTML: []byte("<p>\x00é"), PageSize: "Legal", Landscape: true, Margins: Margins{0, 1.5, 100, 15}}
+	return Event{RequestID: "r", MaxBytes: 9, HTML: []byte("<p>\x00é"), PageSize: "Legal", Landscape: true,
+		Margins: Margins{0, 1.5, 100, 15}}
 }
 
 // An event arrives as it was sent, and an event that the operation never sends is rejected.
@@ -63,7 +64,8 @@ func TestParse(t *testing.T) {
 
 // A deadline holds for the requests of this minute, and not for an event from a file.
 func TestUntil(t *testing.T) {
-	for deadline, want := range map[int64]bool{0: false, time.Now().Add(time.Second).UnixMilli(): true, time.Now().Add(-time.Hour).UnixMilli(): false} {
+	for deadline, want := range map[int64]bool{0: false, time.Now().Add(time.Second).UnixMilli(): true,
+		time.Now().Add(-time.Hour).UnixMilli(): false} {
 		if until, ok := (Event{Deadline: deadline}).Until(); ok != want || ok && until.UnixMilli() != deadline {
 			t.Errorf("%d: %v, %v", deadline, until, ok)
 		}
@@ -73,8 +75,10 @@ func TestUntil(t *testing.T) {
 // A result arrives as it was sent, in a stream of any pieces, and before the stream ends.
 func TestRead(t *testing.T) {
 	for _, sent := range []Result{
-		{PDF: []byte("%PDF-1.4\x00\x00\x00\x00\x00\x00\x00\x00 …")}, {PDF: bytes.Repeat([]byte{7}, 1<<20), Warnings: "missing-glyphs, resources-blocked;n=2"},
-		{Rejection: &RejectionError{Message: "the document has <more> than 5 pages", ExceedsLimit: true}}, {Rejection: &RejectionError{Message: "x", TooLarge: true}},
+		{PDF: []byte("%PDF-1.4\x00\x00\x00\x00\x00\x00\x00\x00 …")}, {PDF: bytes.Repeat([]byte{7}, 1<<20),
+			Warnings: "missing-glyphs, resources-blocked;n=2"},
+		{Rejection: &RejectionError{Message: "the document has <more> than 5 pages",
+			ExceedsLimit: true}}, {Rejection: &RejectionError{Message: "x", TooLarge: true}},
 	} {
 		for _, pieces := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader} {
 			stream := pieces(io.MultiReader(response(t, sent), iotest.ErrReader(errors.New("read beyond the result"))))
@@ -103,7 +107,8 @@ func TestReadBroken(t *testing.T) {
 	for _, stream := range []string{
 		"", "{}", string(whole[:20]), string(whole[:len(whole)-1]), "{}" + string(separator), "x" + string(separator),
 		strings.Replace(string(whole), `"200"`, "", 1)[:10] + string(separator), strings.Repeat(" ", 1<<20),
-		strings.Replace(string(whole), `"5"`, `"6"`, 1), strings.Replace(string(whole), `"5"`, `"-1"`, 1), strings.Replace(string(whole), `"5"`, `"0"`, 1), strings.Replace(string(whole), `"5"`, `"11"`, 1),
+		strings.Replace(string(whole), `"5"`, `"6"`, 1), strings.Replace(string(whole), `"5"`, `"-1"`,
+			1), strings.Replace(string(whole), `"5"`, `"0"`, 1), strings.Replace(string(whole), `"5"`, `"11"`, 1),
 		strings.Replace(string(whole), `200`, `500`, 1), strings.Replace(string(whole), `200`, `400`, 1),
 	} {
 		if got, err := Read(strings.NewReader(stream), 10); !errors.Is(err, errResult) {

@@ -18,8 +18,8 @@ var rangeForm = pattern.New(`^([1-9][0-9]{0,3})(?:-([1-9][0-9]{0,3}))?$`)
 // MaxRanges is the longest text of page ranges in characters.
 const MaxRanges = 255
 
-// ParseRanges reads page ranges such as 1-3,5. The list is in ascending order, and each page is in one range. A document with the
-// page lastStart has pages in each range of the text. The result is false for a text of another form.
+// ParseRanges reads page ranges such as 1-3,5. The list is in ascending order, and each page is in one range. A
+// document with the page lastStart has pages in each range of the text. The result is false for a text of another form.
 func ParseRanges(text string) (list []Range, lastStart int, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		match := rangeForm().FindStringSubmatch(part)

@@ -77,8 +77,8 @@ func (r Result) Response() (*events.APIGatewayProxyStreamingResponse, error) {
 // errResult is the error of a stream that is no complete result.
 var errResult = errors.New("result: not of the expected form")
 
-// Read reads a result from the stream of a renderer, with a PDF of at most maxBytes. Read returns when the last byte of the
-// result has come, which may be before the end of the stream.
+// Read reads a result from the stream of a renderer, with a PDF of at most maxBytes. Read returns when the last byte of
+// the result has come, which may be before the end of the stream.
 func Read(stream io.Reader, maxBytes int64) (Result, error) {
 	in := bufio.NewReaderSize(stream, 32<<10)
 	var head []byte

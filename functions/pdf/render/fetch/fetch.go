@@ -43,13 +43,14 @@ type Options struct {
 	Limits Limits
 	// Hosts are the only hosts that images are loaded from; nil: any. ParseHosts returns such a list.
 	Hosts []string
-	// Tests only: Public are networks that count as public, on any port, and Roots the authorities to trust besides the system's.
+	// Tests only: Public are networks that count as public, on any port, and Roots the authorities to trust besides the
+	// system's.
 	Public []netip.Prefix
 	Roots  *x509.CertPool
 }
 
-// ParseHosts parses a comma-separated list of host names. An empty text means every host. A text without a name, such as
-// a comma, is an error: a list that lost its entries must not permit every host.
+// ParseHosts parses a comma-separated list of host names. An empty text means every host. A text without a name, such
+// as a comma, is an error: a list that lost its entries must not permit every host.
 func ParseHosts(text string) ([]string, error) {
 	if text == "" {
 		return nil, nil
@@ -82,7 +83,8 @@ func (f *failure) of(address string) *event.RejectionError {
 	if len(address) > 200 {
 		address = strings.ToValidUTF8(address[:200], "") + "…"
 	}
-	return &event.RejectionError{Reason: Reason, Message: "the image " + address + " " + f.text, ExceedsLimit: f.limit, Address: address}
+	return &event.RejectionError{Reason: Reason, Message: "the image " + address + " " + f.text,
+		ExceedsLimit: f.limit, Address: address}
 }
 
 func exceeded(format string, values ...any) *failure {
@@ -134,9 +136,9 @@ func New(o Options) *Client {
 	return c
 }
 
-// Permitted reports whether an address may be requested: https on port 443, a listed host if there is a list, no address
-// literal outside the public network, no credentials. With another port a document would scan the hosts of the public
-// network from the address of this function.
+// Permitted reports whether an address may be requested: https on port 443, a listed host if there is a list, no
+// address literal outside the public network, no credentials. With another port a document would scan the hosts of the
+// public network from the address of this function.
 func (c *Client) Permitted(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
 	if u.Scheme != "https" || u.User != nil || u.Opaque != "" || host == "" {
@@ -165,7 +167,8 @@ func (c *Client) ofTests(a netip.Addr) bool {
 
 // looksNumeric reports whether a host is another spelling of an IPv4 address (2852039166, 0xA9FEA9FE, 127.1): a name
 // whose last label is a number (WHATWG URL, "ends in a number"). A browser normalises such names, but the target of a
-// redirect has not been through a browser. Names outside ASCII count as numeric, because a browser sends names as ASCII.
+// redirect has not been through a browser. Names outside ASCII count as numeric, because a browser sends names as
+// ASCII.
 func looksNumeric(host string) bool {
 	if strings.ContainsFunc(host, func(r rune) bool { return r > 0x7f }) {
 		return true
@@ -254,7 +257,8 @@ type load struct {
 // Document returns an empty set of images for a new document.
 func (c *Client) Document() *Images { return &Images{client: c, loads: map[string]*load{}} }
 
-// Get returns the image at an address with the media type of its bytes. The error is ErrNotPermitted or an *event.RejectionError.
+// Get returns the image at an address with the media type of its bytes. The error is ErrNotPermitted or an
+// *event.RejectionError.
 func (i *Images) Get(ctx context.Context, address string) (mediaType string, body []byte, err error) {
 	u, err := url.Parse(address)
 	if err != nil || !i.client.Permitted(u) {

@@ -28,7 +28,8 @@ import (
 	"svcapi/test/pdftest"
 )
 
-var testLimits = Limits{Images: 4, Bytes: 64 << 10, TotalBytes: 100 << 10, Pixels: 10_000, TotalPixels: 25_000, Redirects: 2, Time: 2 * time.Second}
+var testLimits = Limits{Images: 4, Bytes: 64 << 10, TotalBytes: 100 << 10, Pixels: 10_000, TotalPixels: 25_000,
+	Redirects: 2, Time: 2 * time.Second}
 
 // loopback counts as public network, because the servers of these tests listen there.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -55,14 +56,16 @@ func messageOf(err error) string {
 	return "unexpected: " + err.Error()
 }
 
-// Only a host of the public network is reached: shared/ipaddr has the classes of addresses, and tests them. No address of a
-// protocol, of a cloud's metadata or of this machine is public, in any form.
+// Only a host of the public network is reached: shared/ipaddr has the classes of addresses, and tests them. No address
+// of a protocol, of a cloud's metadata or of this machine is public, in any form.
 func TestPublic(t *testing.T) {
 	for address, want := range map[string]bool{
 		"8.8.8.8": true, "104.16.0.1": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true,
-		"0.0.0.0": false, "10.0.0.1": false, "127.0.0.1": false, "169.254.169.254": false, "192.0.0.1": false, "192.88.99.1": false,
-		"::1": false, "::8.8.8.8": false, "::ffff:127.0.0.1": false, "::ffff:169.254.169.254": false, "64:ff9b::8.8.8.8": false,
-		"2001::1": false, "2001:10::1": false, "2001:20::1": false, "2002:7f00:1::": false, "fd00:ec2::254": false,
+		"0.0.0.0": false, "10.0.0.1": false, "127.0.0.1": false, "169.254.169.254": false, "192.0.0.1": false,
+		"192.88.99.1": false,
+		"::1":         false, "::8.8.8.8": false, "::ffff:127.0.0.1": false, "::ffff:169.254.169.254": false,
+		"64:ff9b::8.8.8.8": false,
+		"2001::1":          false, "2001:10::1": false, "2001:20::1": false, "2002:7f00:1::": false, "fd00:ec2::254": false,
 		"fe80::1%eth0": false, "2606:4700::1%eth0": false,
 	} {
 		if got := New(Options{}).public(netip.MustParseAddr(address)); got != want {
@@ -82,13 +85,20 @@ func TestNotPermitted(t *testing.T) {
 		return nil, errors.New("no")
 	}
 	for _, address := range []string{
-		"", "x.png", "//example.com/x.png", "http://example.com/x.png", "HTTP://example.com/", "ftp://example.com/x.png", "file:///etc/passwd", "FILE:///etc/passwd",
-		`\\localhost/etc/passwd`, "file://localhost/etc/passwd", "https:example.com", "https:///x.png", "https://", "https://user@example.com/", "https://user:pw@example.com/",
-		"https://127.0.0.1/", "https://127.0.0.1:9001/2018-06-01/runtime/invocation/next", "https://169.254.169.254/latest/meta-data/", "https://[::1]/", "https://[::ffff:169.254.169.254]/",
-		"https://[fd00:ec2::254]/", "https://[fe80::1%25eth0]/", "https://10.0.0.1/", "https://0/", "https://127.1/", "https://2852039166/", "https://0xA9FEA9FE/", "https://0xa9.0xfe.0xa9.0xfe/",
-		"https://0251.0376.0251.0376/", "https://169.254.43518/", "https://1２7.0.0.1/", "https://ⓛocalhost/", "https://127.0.0.1./", "https://0x/", "https://example.0x7f/", "https://1.2.3.4.5/",
-		"javascript:alert(1)", "blob:https://example.com/1", "ws://example.com/", "wss://example.com/", "chrome://version", "view-source:https://example.com/", "about:blank", "https://[::1/", "https://ex ample.com/",
-		"https://example.com:80/x.png", "https://example.com:8443/x.png", "https://example.com:0443/", "https://8.8.8.8:22/", "https://[2606:4700::1111]:25/",
+		"", "x.png", "//example.com/x.png", "http://example.com/x.png", "HTTP://example.com/", "ftp://example.com/x.png",
+		"file:///etc/passwd", "FILE:///etc/passwd",
+		`\\localhost/etc/passwd`, "file://localhost/etc/passwd", "https:example.com", "https:///x.png", "https://",
+		"https://user@example.com/", "https://user:pw@example.com/",
+		"https://127.0.0.1/", "https://127.0.0.1:9001/2018-06-01/runtime/invocation/next",
+		"https://169.254.169.254/latest/meta-data/", "https://[::1]/", "https://[::ffff:169.254.169.254]/",
+		"https://[fd00:ec2::254]/", "https://[fe80::1%25eth0]/", "https://10.0.0.1/", "https://0/", "https://127.1/",
+		"https://2852039166/", "https://0xA9FEA9FE/", "https://0xa9.0xfe.0xa9.0xfe/",
+		"https://0251.0376.0251.0376/", "https://169.254.43518/", "https://1２7.0.0.1/", "https://ⓛocalhost/",
+		"https://127.0.0.1./", "https://0x/", "https://example.0x7f/", "https://1.2.3.4.5/",
+		"javascript:alert(1)", "blob:https://example.com/1", "ws://example.com/", "wss://example.com/", "chrome://version",
+		"view-source:https://example.com/", "about:blank", "https://[::1/", "https://ex ample.com/",
+		"https://example.com:80/x.png", "https://example.com:8443/x.png", "https://example.com:0443/", "https://8.8.8.8:22/",
+		"https://[2606:4700::1111]:25/",
 	} {
 		if _, _, err := client.Document().Get(t.Context(), address); !errors.Is(err, ErrNotPermitted) {
 			t.Errorf("%s: %v", address, err)
@@ -101,7 +111,8 @@ func TestHosts(t *testing.T) {
 	for _, test := range []struct {
 		text string
 		want int // -1: an error
-	}{{"", 0}, {"a.example", 1}, {"A.example, b.example", 2}, {",", -1}, {" ", -1}, {"a.example,", -1}, {"https://a.example", -1}, {"*.example", -1}, {"a@b.example", -1}, {"a b", -1}, {"a.example:443", -1}} {
+	}{{"", 0}, {"a.example", 1}, {"A.example, b.example", 2}, {",", -1}, {" ", -1}, {"a.example,",
+		-1}, {"https://a.example", -1}, {"*.example", -1}, {"a@b.example", -1}, {"a b", -1}, {"a.example:443", -1}} {
 		hosts, err := ParseHosts(test.text)
 		if (err != nil) != (test.want < 0) || err == nil && len(hosts) != test.want || (hosts == nil) != (test.want <= 0) {
 			t.Errorf("%q: %v, %v", test.text, hosts, err)
@@ -111,9 +122,12 @@ func TestHosts(t *testing.T) {
 	client := New(Options{Limits: testLimits, Hosts: hosts})
 	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("no such name") }
 	for address, want := range map[string]string{
-		"https://cdn.example/x": "resolve", "https://CDN.example/x": "resolve", "https://images.example:443/x": "resolve", "https://images.example:8443/x": "not permitted",
-		"https://other.example/x": "not permitted", "https://evil.cdn.example/x": "not permitted", "https://cdn.example.evil.example/x": "not permitted",
-		"https://cdn.example@evil.example/x": "not permitted", "https://8.8.8.8/x": "not permitted", "https://cdn.example./x": "not permitted",
+		"https://cdn.example/x": "resolve", "https://CDN.example/x": "resolve", "https://images.example:443/x": "resolve",
+		"https://images.example:8443/x": "not permitted",
+		"https://other.example/x":       "not permitted", "https://evil.cdn.example/x": "not permitted",
+		"https://cdn.example.evil.example/x": "not permitted",
+		"https://cdn.example@evil.example/x": "not permitted", "https://8.8.8.8/x": "not permitted",
+		"https://cdn.example./x": "not permitted",
 	} {
 		if _, _, err := client.Document().Get(t.Context(), address); !strings.Contains(messageOf(err), want) {
 			t.Errorf("%s: %s", address, messageOf(err))
@@ -121,8 +135,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A permitted image is an error with its reason where the image cannot be loaded or decoded, resolves to an address that is
-// not public, redirects to an address that is not permitted, or is no PNG, JPEG, GIF or WebP.
+// A permitted image is an error with its reason where the image cannot be loaded or decoded, resolves to an address
+// that is not public, redirects to an address that is not permitted, or is no PNG, JPEG, GIF or WebP.
 func TestGet(t *testing.T) {
 	var origin string
 	var seen atomic.Int64
@@ -150,12 +164,13 @@ func TestGet(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"png":           {send(pdftest.Chequered(9, 9)), "loaded image/png"},
-		"jpeg":          {send(intact["JPEG"]), "loaded image/jpeg"},
-		"gif":           {send(intact["GIF"]), "loaded image/gif"},
-		"webp":          {send(intact["WebP, lossless"]), "loaded image/webp"},
-		"mislabelled":   {send(pdftest.Chequered(9, 9), "Content-Type", "text/html"), "loaded image/png"},
-		"svg":           {send([]byte("<svg xmlns='http://www.w3.org/2000/svg'/>"), "Content-Type", "image/svg+xml"), "is no PNG"},
+		"png":         {send(pdftest.Chequered(9, 9)), "loaded image/png"},
+		"jpeg":        {send(intact["JPEG"]), "loaded image/jpeg"},
+		"gif":         {send(intact["GIF"]), "loaded image/gif"},
+		"webp":        {send(intact["WebP, lossless"]), "loaded image/webp"},
+		"mislabelled": {send(pdftest.Chequered(9, 9), "Content-Type", "text/html"), "loaded image/png"},
+		"svg": {send([]byte("<svg xmlns='http://www.w3.org/2000/svg'/>"), "Content-Type", "image/svg+xml"),
+			"is no PNG"},
 		"html":          {send([]byte("<html>")), "is no PNG"},
 		"labelled":      {send([]byte("GIF, it says"), "Content-Type", "image/gif"), "is no PNG"},
 		"nothing":       {send(nil), "is no PNG"},
@@ -164,19 +179,21 @@ func TestGet(t *testing.T) {
 		"pixels":        {send(pdftest.Chequered(101, 100)), "has 10100 pixels; at most 10000"},
 		"as many":       {send(pdftest.Chequered(100, 100)), "loaded image/png"},
 		"bytes":         {send(bytes.Repeat([]byte{'x'}, 64<<10+1)), "is larger than 65536 bytes"},
-		"endless":       {func(w http.ResponseWriter, _ *http.Request) { drip(w, bytes.Repeat([]byte{'x'}, 4096), 0) }, "is larger than 65536 bytes"},
-		"404":           {http.NotFound, "status 404"},
-		"500":           {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "status 500"},
-		"204":           {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, "status 204"},
-		"hangs up":      {func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, "did not answer"},
-		"short":         {send([]byte("x"), "Content-Length", "100"), "did not answer"},
-		"headers":       {send(nil, "X", strings.Repeat("x", 20<<10)), "did not answer"},
-		"redirect":      {redirect("ORIGIN/png"), "loaded image/png"},
-		"twice":         {redirect("ORIGIN/redirect"), "loaded image/png"},
-		"thrice":        {redirect("ORIGIN/twice"), "redirects too often"},
-		"loop":          {redirect("/loop"), "redirects too often"},
-		"to http":       {redirect(secrets.URL), "redirects to an address that is not permitted"},
-		"to metadata":   {redirect("https://169.254.169.254/latest/meta-data/"), "redirects to an address that is not permitted"},
+		"endless": {func(w http.ResponseWriter, _ *http.Request) { drip(w, bytes.Repeat([]byte{'x'}, 4096), 0) },
+			"is larger than 65536 bytes"},
+		"404":      {http.NotFound, "status 404"},
+		"500":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "status 500"},
+		"204":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, "status 204"},
+		"hangs up": {func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, "did not answer"},
+		"short":    {send([]byte("x"), "Content-Length", "100"), "did not answer"},
+		"headers":  {send(nil, "X", strings.Repeat("x", 20<<10)), "did not answer"},
+		"redirect": {redirect("ORIGIN/png"), "loaded image/png"},
+		"twice":    {redirect("ORIGIN/redirect"), "loaded image/png"},
+		"thrice":   {redirect("ORIGIN/twice"), "redirects too often"},
+		"loop":     {redirect("/loop"), "redirects too often"},
+		"to http":  {redirect(secrets.URL), "redirects to an address that is not permitted"},
+		"to metadata": {redirect("https://169.254.169.254/latest/meta-data/"),
+			"redirects to an address that is not permitted"},
 		"to a number":   {redirect("https://2852039166/"), "redirects to an address that is not permitted"},
 		"to a mapped":   {redirect("https://[::ffff:a9fe:a9fe]/"), "redirects to an address that is not permitted"},
 		"to a file":     {redirect("file:///etc/passwd"), "redirects to an address that is not permitted"},
@@ -243,7 +260,8 @@ func TestRebinding(t *testing.T) {
 		}
 		return addresses, nil
 	}
-	for i, want := range []string{"loaded", "public addresses alone", "public addresses alone", "public addresses alone", "public addresses alone", "loaded"} {
+	for i, want := range []string{"loaded", "public addresses alone", "public addresses alone", "public addresses alone",
+		"public addresses alone", "loaded"} {
 		got := "loaded"
 		if conn, err := client.dial(t.Context(), "tcp", "example.com:"+port); err == nil {
 			conn.Close()
@@ -262,7 +280,8 @@ func TestRebinding(t *testing.T) {
 // The address of the socket is checked again after the name resolution.
 func TestCheckAtSocket(t *testing.T) {
 	client := New(Options{Limits: testLimits})
-	for address, want := range map[string]bool{"8.8.8.8:443": true, "127.0.0.1:443": false, "[::1]:443": false, "[fe80::1%eth0]:443": false, "x": false} {
+	for address, want := range map[string]bool{"8.8.8.8:443": true, "127.0.0.1:443": false, "[::1]:443": false,
+		"[fe80::1%eth0]:443": false, "x": false} {
 		if err := client.check("tcp", address, nil); (err == nil) != want {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -273,7 +292,8 @@ func TestCheckAtSocket(t *testing.T) {
 func TestCertificate(t *testing.T) {
 	server, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pdftest.Chequered(3, 3)) })
 	client := New(Options{Limits: testLimits, Public: loopback})
-	if _, _, err := client.Document().Get(t.Context(), server.URL); !strings.Contains(messageOf(err), "did not answer as an https server should") {
+	if _, _, err := client.Document().Get(t.Context(), server.URL); !strings.Contains(messageOf(err),
+		"did not answer as an https server should") {
 		t.Error(messageOf(err))
 	}
 }
@@ -291,7 +311,8 @@ func TestLimitsOfDocument(t *testing.T) {
 		return messageOf(err)
 	}
 	images := client.Document()
-	for i, want := range []string{"loaded", "loaded", "loaded", "all images together have more than 25000 pixels", "one too many: at most 4"} {
+	for i, want := range []string{"loaded", "loaded", "loaded", "all images together have more than 25000 pixels",
+		"one too many: at most 4"} {
 		if got := get(images, strconv.Itoa(i)); !strings.Contains(got, want) {
 			t.Errorf("image %d: %s", i, got)
 		}
@@ -307,7 +328,8 @@ func TestLimitsOfDocument(t *testing.T) {
 		t.Errorf("asked %d times", asked.Load())
 	}
 	images = client.Document()
-	if first, second := get(images, "pad=60000"), get(images, "pad=60001"); first != "loaded" || !strings.Contains(second, "all images together are larger than 102400 bytes") {
+	if first, second := get(images, "pad=60000"), get(images, "pad=60001"); first != "loaded" ||
+		!strings.Contains(second, "all images together are larger than 102400 bytes") {
 		t.Error(first, second)
 	}
 }
@@ -326,7 +348,8 @@ func TestSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	for _, address := range []string{server.URL + "/drip", server.URL + "/head", "https://" + silent.Addr().String() + "/tls"} {
+	for _, address := range []string{server.URL + "/drip", server.URL + "/head",
+		"https://" + silent.Addr().String() + "/tls"} {
 		began := time.Now()
 		_, _, err := client.Document().Get(t.Context(), address)
 		if took := time.Since(began); !strings.Contains(messageOf(err), "took too long") || took > 2*time.Second {
@@ -336,7 +359,8 @@ func TestSlow(t *testing.T) {
 	images := client.Document()
 	_, _, _ = images.Get(t.Context(), server.URL+"/1")
 	began := time.Now()
-	if _, _, err := images.Get(t.Context(), server.URL+"/2"); !strings.Contains(messageOf(err), "took too long") || time.Since(began) > 100*time.Millisecond {
+	if _, _, err := images.Get(t.Context(), server.URL+"/2"); !strings.Contains(messageOf(err), "took too long") ||
+		time.Since(began) > 100*time.Millisecond {
 		t.Errorf("the second image has time of its own: %s after %v", messageOf(err), time.Since(began))
 	}
 }
@@ -358,7 +382,8 @@ func TestMeasure(t *testing.T) {
 	for _, i := range pdftest.Images() {
 		format, _, _ := strings.Cut(strings.ReplaceAll(i.Name, ",", ""), " ")
 		want := "image/" + strings.ToLower(format)
-		if mediaType, pixels, err := Measure(i.Body); mediaType != want || pixels != i.Pixels || (err == nil) != (i.Pixels > 0) {
+		if mediaType, pixels, err := Measure(i.Body); mediaType != want || pixels != i.Pixels ||
+			(err == nil) != (i.Pixels > 0) {
 			t.Errorf("%s: %s, %d pixels, %v", i.Name, mediaType, pixels, err)
 		}
 	}
@@ -370,7 +395,8 @@ func FuzzMeasure(f *testing.F) {
 		f.Add(i.Body)
 	}
 	decoders := map[string]func(io.Reader) (image.Config, error){
-		"image/png": png.DecodeConfig, "image/jpeg": jpeg.DecodeConfig, "image/gif": gif.DecodeConfig, "image/webp": webp.DecodeConfig,
+		"image/png": png.DecodeConfig, "image/jpeg": jpeg.DecodeConfig, "image/gif": gif.DecodeConfig,
+		"image/webp": webp.DecodeConfig,
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		mediaType, pixels, failed := Measure(body)
@@ -386,7 +412,8 @@ func FuzzMeasure(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if (failed == nil) != (pixels > 0) || pixels < seen || mediaType != "image/gif" && pixels != seen { // a GIF's first image may be larger
+		// a GIF's first image may be larger
+		if (failed == nil) != (pixels > 0) || pixels < seen || mediaType != "image/gif" && pixels != seen {
 			t.Errorf("%s: %d pixels, want %d", mediaType, pixels, seen)
 		}
 	})
@@ -394,7 +421,10 @@ func FuzzMeasure(f *testing.F) {
 
 func FuzzPermitted(f *testing.F) {
 	client := New(Options{Limits: testLimits})
-	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return nil, fmt.Errorf("no network here") }
+	client.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+		return nil,
+			fmt.Errorf("no network here")
+	}
 	f.Add("https://example.com/x.png")
 	f.Add("https://0x7f.1/")
 	f.Fuzz(func(t *testing.T, address string) {
@@ -406,7 +436,8 @@ func FuzzPermitted(f *testing.F) {
 
 // An address is public in all of its forms or in none, and no address of this machine or its network is public.
 func FuzzPublic(f *testing.F) {
-	for _, text := range []string{"8.8.8.8", "127.0.0.1", "::ffff:127.0.0.1", "2002:7f00:1::", "64:ff9b::a00:1", "2001:db8::1", "fd00::1", "169.254.169.254", "2606:4700::1", "100.64.0.1"} {
+	for _, text := range []string{"8.8.8.8", "127.0.0.1", "::ffff:127.0.0.1", "2002:7f00:1::", "64:ff9b::a00:1",
+		"2001:db8::1", "fd00::1", "169.254.169.254", "2606:4700::1", "100.64.0.1"} {
 		addr := netip.MustParseAddr(text)
 		raw := addr.As16()
 		f.Add(raw[:])
@@ -422,7 +453,8 @@ func FuzzPublic(f *testing.F) {
 			t.Errorf("%s: %v, but not in another form", addr, is)
 		}
 		plain := addr.Unmap()
-		if is && (plain.IsPrivate() || plain.IsLoopback() || plain.IsLinkLocalUnicast() || plain.IsMulticast() || plain.IsUnspecified() || plain.IsInterfaceLocalMulticast()) {
+		if is && (plain.IsPrivate() || plain.IsLoopback() || plain.IsLinkLocalUnicast() || plain.IsMulticast() ||
+			plain.IsUnspecified() || plain.IsInterfaceLocalMulticast()) {
 			t.Errorf("%s counts as public", addr)
 		}
 	})

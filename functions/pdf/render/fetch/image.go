@@ -32,8 +32,8 @@ func isWebP(body []byte) bool {
 	return len(body) >= 16 && string(body[:4]) == "RIFF" && string(body[8:12]) == "WEBP"
 }
 
-// Measure returns the media type and the pixels of an image, and an error for an image of no permitted format or without a
-// size. Measure reads the size alone, because only the browser knows which images it can draw.
+// Measure returns the media type and the pixels of an image, and an error for an image of no permitted format or
+// without a size. Measure reads the size alone, because only the browser knows which images it can draw.
 func Measure(body []byte) (mediaType string, pixels int64, err error) {
 	for _, f := range formats {
 		if f.matches(body) {
@@ -82,8 +82,8 @@ func sizeOfJPEG(body []byte) (width, height int64) {
 	return 0, 0
 }
 
-// sizeOfGIF reads the logical screen and the first image descriptor (GIF89a, 18 and 20). A browser extends the screen to
-// the first image.
+// sizeOfGIF reads the logical screen and the first image descriptor (GIF89a, 18 and 20). A browser extends the screen
+// to the first image.
 func sizeOfGIF(body []byte) (width, height int64) {
 	if len(body) < 13 {
 		return 0, 0

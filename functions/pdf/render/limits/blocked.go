@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Blocked is the attribute that has the addresses that an element would load, one a line, and the type of such images in
-// style sheets. The attribute ofStyle has the addresses of the element's style.
+// Blocked is the attribute that has the addresses that an element would load, one a line, and the type of such images
+// in style sheets. The attribute ofStyle has the addresses of the element's style.
 const (
 	Blocked = "svc-blocked"
 	ofStyle = "svc-style"
@@ -23,7 +23,8 @@ const (
 var loading = map[string]map[string]bool{
 	"link": {"href": false}, "script": {"src": false, "href": false, "xlink:href": false},
 	"iframe": {"src": false}, "frame": {"src": false}, "embed": {"src": false}, "object": {"data": false},
-	"audio": {"src": false}, "track": {"src": false}, "video": {"src": false, "poster": true}, "source": {"src": false, "srcset": true},
+	"audio": {"src": false}, "track": {"src": false}, "video": {"src": false,
+		"poster": true}, "source": {"src": false, "srcset": true},
 	"img": {"src": true, "srcset": true}, "input": {"src": true}, "image": {"href": true, "xlink:href": true},
 	"use": {"href": false, "xlink:href": false}, "feimage": {"href": true, "xlink:href": true},
 }
@@ -60,9 +61,9 @@ type blocker struct {
 	permitted func(address *url.URL) bool
 }
 
-// Block moves what names an address that the browser would not load to where the browser does not try: a try costs a message
-// to this process and the drawing of a broken image. Where permitted returns true, an image is loaded.
-// A document that the browser reads in another way still meets the interception of its requests.
+// Block moves what names an address that the browser would not load to where the browser does not try: a try costs a
+// message to this process and the drawing of a broken image. Where permitted returns true, an image is loaded. A
+// document that the browser reads in another way still meets the interception of its requests.
 func Block(document string, permitted func(address *url.URL) bool) string {
 	lower := strings.ToLower(document)
 	if !mayLoad(lower) {
@@ -102,7 +103,8 @@ func Block(document string, permitted func(address *url.URL) bool) string {
 func (b blocker) tag(tag *html.Token) bool {
 	var blocked, ofSheet []string
 	kept := tag.Attr[:0]
-	frame := tag.Data == "iframe" && slices.ContainsFunc(tag.Attr, func(a html.Attribute) bool { return a.Key == "srcdoc" })
+	frame := tag.Data == "iframe" &&
+		slices.ContainsFunc(tag.Attr, func(a html.Attribute) bool { return a.Key == "srcdoc" })
 	for _, a := range tag.Attr {
 		image, loads := loading[tag.Data][a.Key]
 		if a.Key == "background" {
@@ -142,17 +144,17 @@ func (b blocker) blocks(address string, image bool) bool {
 	return !image || err != nil || !b.permitted(parsed)
 }
 
-// images are the properties of elements whose images Block blocks in style sheets. The property list-style-image is not one:
-// an item without its image shows a marker.
+// images are the properties of elements whose images Block blocks in style sheets. The property list-style-image is not
+// one: an item without its image shows a marker.
 var images = strings.Fields(`background background-image border-image border-image-source content mask mask-image
 	-webkit-mask -webkit-mask-image`)
 
 // conditional matches what follows the address of an import that has a layer or a condition.
 var conditional = regexp.MustCompile(`(?i)^\s*(?:layer|supports)\b`)
 
-// style gives the images of a style sheet that the browser would not load a type that the browser does not know (CSS Images
-// 4, 2.4), and the addresses that named returns: the browser still computes which elements have them. An import becomes a
-// rule that the browser does not know.
+// style gives the images of a style sheet that the browser would not load a type that the browser does not know (CSS
+// Images 4, 2.4), and the addresses that named returns: the browser still computes which elements have them. An import
+// becomes a rule that the browser does not know.
 func (b blocker) style(sheet string, named func(address string) string) string {
 	if !names(strings.ToLower(sheet)) {
 		return sheet
@@ -188,7 +190,8 @@ func (b blocker) style(sheet string, named func(address string) string) string {
 				address = strings.TrimSpace(strings.TrimSuffix(text[len("url("):], ")"))
 			}
 			address = strings.Trim(address, `"'`)
-			image := isURL && slices.Contains(images, property) && !strings.HasPrefix(block, "@") // no element has those of @page
+			// no element has those of @page
+			image := isURL && slices.Contains(images, property) && !strings.HasPrefix(block, "@")
 			switch {
 			case functions > 0 || strings.ContainsAny(address, "\\\"\n ") || !b.blocks(address, image):
 			case image:

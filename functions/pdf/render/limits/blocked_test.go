@@ -5,19 +5,24 @@ import (
 	"testing"
 )
 
-// Block renames what the browser would not load, leaves every other byte of the document, and reads markup as a browser does.
+// Block renames what the browser would not load, leaves every other byte of the document, and reads markup as a browser
+// does.
 func TestBlock(t *testing.T) {
 	for document, want := range map[string]string{
-		"<p CLASS=a>x<IMG Alt='1' src = a.png>":                     `<p CLASS=a>x<img alt="1" svc-blocked="a.png">`,
-		"<link REL=stylesheet href='https://a.example/?b&amp;c'/>y": `<link rel="stylesheet" svc-blocked="https://a.example/?b&amp;c"/>y`,
-		"<script src=//a.example></script>":                         `<script svc-blocked="//a.example"></script>`,
-		"<iframe src=https://a.example></iframe>":                   `<iframe svc-blocked="https://a.example"></iframe>`,
-		"<svg><image xlink:href=http://a.example /></svg>":          `<svg><image svc-blocked="http://a.example"/></svg>`,
-		"<video poster=https://a.example src=https://a.example>":    `<video poster="https://a.example" svc-blocked="https://a.example">`,
-		"<noscript><img src=http://a.example></noscript>":           `<noscript><img svc-blocked="http://a.example"></noscript>`,
-		"<img srcset='http://a.example 1x, https://b.example 2x'>":  `<img svc-blocked="http://a.example 1x, https://b.example 2x">`,
-		"<td background=http://a.example>":                          `<td svc-blocked="http://a.example">`,
-		"<p style='background:url(http://a.example) red'>":          `<p style="background:image-set(&#34;&#34; type(&#34;svc-blocked&#34;)) red" svc-style="http://a.example">`,
+		"<p CLASS=a>x<IMG Alt='1' src = a.png>": `<p CLASS=a>x<img alt="1" svc-blocked="a.png">`,
+		"<link REL=stylesheet href='https://a.example/?b&amp;c'/>y": `<link rel="stylesheet" ` +
+			`svc-blocked="https://a.example/?b&amp;c"/>y`,
+		"<script src=//a.example></script>":                `<script svc-blocked="//a.example"></script>`,
+		"<iframe src=https://a.example></iframe>":          `<iframe svc-blocked="https://a.example"></iframe>`,
+		"<svg><image xlink:href=http://a.example /></svg>": `<svg><image svc-blocked="http://a.example"/></svg>`,
+		"<video poster=https://a.example src=https://a.example>": `<video poster="https://a.example" ` +
+			`svc-blocked="https://a.example">`,
+		"<noscript><img src=http://a.example></noscript>": `<noscript><img svc-blocked="http://a.example"></noscript>`,
+		"<img srcset='http://a.example 1x, https://b.example 2x'>": `<img svc-blocked="http://a.example 1x, ` +
+			`https://b.example 2x">`,
+		"<td background=http://a.example>": `<td svc-blocked="http://a.example">`,
+		"<p style='background:url(http://a.example) red'>": `<p style="background:image-set(&#34;&#34; ` +
+			`type(&#34;svc-blocked&#34;)) red" svc-style="http://a.example">`,
 		"<style>/*url(a)*/a::before{content:'url(b)' URL( \"c\" )}@page{@top-left{}background:url(d)}b{mask:url(e)}": "<style>/*url(a)*/a::before{content:'url(b)' image-set(\"c\" " +
 			"type(\"svc-blocked\"))}@page{@top-left{}background:url(d)}b{mask:image-set(\"e\" type(\"svc-blocked\"))}",
 		"<style>@import url(a) print/**/;@IMPORT 'b'</style>": "<style>@svc-blocked url(a) print/**/;@svc-blocked 'b'</style>",

@@ -23,7 +23,8 @@ type Limits struct {
 	Pixels   int64 // of all images in data URLs
 }
 
-// Check returns an *event.RejectionError for the first limit that the texts of a document, such as its body and its header, exceed.
+// Check returns an *event.RejectionError for the first limit that the texts of a document, such as its body and its
+// header, exceed.
 func (l Limits) Check(texts ...string) error {
 	c := counter{Limits: l}
 	for _, text := range texts {

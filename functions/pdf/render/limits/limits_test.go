@@ -32,7 +32,9 @@ func TestCheck(t *testing.T) {
 		{"text area holds no elements", "<textarea>" + strings.Repeat("<br>", 101) + "</textarea>", ""},
 		{"comments hold no elements", "<!--" + strings.Repeat("<br>", 101) + "-->", ""},
 		{"frames within count", `<iframe srcdoc="` + strings.Repeat("&lt;br>", 101) + `">`, "elements"},
-		{"frames within frames count", `<iframe srcdoc="` + quoted.Replace(`<iframe srcdoc="`+quoted.Replace(strings.Repeat("<br>", 101))+`">`) + `">`, "elements"},
+		{"frames within frames count",
+			`<iframe srcdoc="` + quoted.Replace(`<iframe srcdoc="`+quoted.Replace(strings.Repeat("<br>", 101))+`">`) +
+				`">`, "elements"},
 		{"depth", strings.Repeat("<div>", 21), "depth"},
 		{"depth of inline elements", strings.Repeat("<b>", 21), "depth"},
 		{"as deep as allowed", strings.Repeat("<div>", 20), ""},
@@ -57,10 +59,12 @@ func TestCheck(t *testing.T) {
 		{"in a style attribute", `<p style="background:url('` + large + `')">`, "pixels"},
 		{"in a style sheet", "<style>p{background:url(" + large + ")}</style>", "pixels"},
 		{"in a frame", `<iframe srcdoc="` + quoted.Replace("<img src="+large+">") + `">`, "pixels"},
-		{"in upper case", "<img src=" + strings.Replace(large, "data:image/png;base64", "DATA:IMAGE/PNG;BASE64", 1) + ">", "pixels"},
+		{"in upper case", "<img src=" + strings.Replace(large, "data:image/png;base64", "DATA:IMAGE/PNG;BASE64", 1) +
+			">", "pixels"},
 		{"with white space", "<img src='" + strings.Replace(large, ",", ", \n", 1) + "'>", "pixels"},
 		{"with entities", "<img src='" + strings.Replace(large, ":", "&colon;", 1) + "'>", "pixels"},
-		{"percent-encoded", "<img src='data:image/png," + strings.ReplaceAll(url.QueryEscape(string(plain)), "+", "%20") + "'>", "pixels"},
+		{"percent-encoded", "<img src='data:image/png," + strings.ReplaceAll(url.QueryEscape(string(plain)), "+", "%20") +
+			"'>", "pixels"},
 		{"a broken data image", "<img src='data:image/png;base64,////'>", ""},
 	}
 	for _, test := range tests {
@@ -84,8 +88,10 @@ func TestCheckIsLinear(t *testing.T) {
 	unlimited := Limits{Elements: 1 << 30, Depth: 500, Tables: 500, Pixels: 1 << 40}
 	const full = 262_144
 	for _, unit := range []string{
-		"<", "<a", "<a ", "<!--", "</", "&", "&amp;", "<p>", "<b></b>", "<div></div>", "</div>", "<li>", "<table>", "<svg>", "<style>",
-		"data:", "data:,", "data:;base64,", "data:%", "data:(,", "<a b=data:,>", "<a style='data:,data:,'>", "<tr><td>", "<p><b>", "<iframe srcdoc='",
+		"<", "<a", "<a ", "<!--", "</", "&", "&amp;", "<p>", "<b></b>", "<div></div>", "</div>", "<li>", "<table>", "<svg>",
+		"<style>",
+		"data:", "data:,", "data:;base64,", "data:%", "data:(,", "<a b=data:,>", "<a style='data:,data:,'>", "<tr><td>",
+		"<p><b>", "<iframe srcdoc='",
 		"<iframe srcdoc=\"&lt;", "\x00", "<![CDATA[", "<title>", "<noscript>", "<p a", "<p =",
 	} {
 		for _, wrap := range []string{"%s", "<style>%s", "<img src=\"%s\">"} {

@@ -22,7 +22,8 @@ var void = strings.Fields("area base br col embed hr img input link meta param s
 type implied struct{ ends, boundary []string }
 
 var implies = func() map[string]implied {
-	const blocks = "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5 " +
+	const blocks = "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer " +
+		"form h1 h2 h3 h4 h5 " +
 		"h6 header hgroup hr main menu nav ol p pre search section summary table ul"
 	m := map[string]implied{}
 	for _, rule := range []struct{ tags, ends, boundary string }{

@@ -1,6 +1,6 @@
-// Command procreader runs in the place of a browser that was taken over. It reads all of /proc that it may, keeps what it
-// found in the folder of temporary files for its next run, and writes to standard error which access keys, names of tables
-// and documents its runs found, with the number of processes that it saw.
+// Command procreader runs in the place of a browser that was taken over. It reads all of /proc that it may, keeps what
+// it found in the folder of temporary files for its next run, and writes to standard error which access keys, names of
+// tables and documents its runs found, with the number of processes that it saw.
 package main
 
 import (
@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// wanted are an access key of the local stack, which names its function, the name of a table, a price, and a document of a
-// test. Each begins with a fixed text, which makes the search of a memory fast.
+// wanted are an access key of the local stack, which names its function, the name of a table, a price, and a document
+// of a test. Each begins with a fixed text, which makes the search of a memory fast.
 var wanted = []*regexp.Regexp{
 	regexp.MustCompile(`AWS_ACCESS_KEY_ID=LOCAL[A-Z]+`), regexp.MustCompile(`_TABLE=[a-z-]+`),
 	regexp.MustCompile(`PRICE_[A-Z]+=[0-9]+`), regexp.MustCompile(`<p>Document of [a-z]+`),
@@ -78,7 +78,8 @@ func memory(pid string) []byte {
 	for line := range bytes.Lines(maps) {
 		var from, to int64
 		var rights string
-		if n, _ := fmt.Sscanf(string(line), "%x-%x %s", &from, &to, &rights); n == 3 && strings.HasPrefix(rights, "rw") && to-from < most && len(all) < most {
+		if n, _ := fmt.Sscanf(string(line), "%x-%x %s", &from, &to, &rights); n == 3 && strings.HasPrefix(rights, "rw") &&
+			to-from < most && len(all) < most {
 			region := make([]byte, to-from)
 			n, _ := mem.ReadAt(region, from)
 			all = append(all, region[:n]...)

@@ -1,5 +1,5 @@
-// The command build makes the table of disposable domains (`make lists`) and its report from the packages of sources.json,
-// which pip and npm fetch.
+// The command build makes the table of disposable domains (`make lists`) and its report from the packages of
+// sources.json, which pip and npm fetch.
 package main
 
 import (
@@ -96,11 +96,13 @@ func install(s lists.Source, dir string) (root string, err error) {
 	var command *exec.Cmd
 	switch s.Registry {
 	case "pypi":
-		command = exec.Command("pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--no-compile",
+		command = exec.Command("pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary",
+			":all:", "--no-compile",
 			"--target", dir, s.Package+"=="+s.Version)
 		root = dir
 	case "npm":
-		command = exec.Command("npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir, s.Package+"@"+s.Version)
+		command = exec.Command("npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir,
+			s.Package+"@"+s.Version)
 		root = filepath.Join(dir, "node_modules", s.Package)
 	default:
 		return "", fmt.Errorf("unknown registry %q", s.Registry)

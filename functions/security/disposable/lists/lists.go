@@ -1,5 +1,5 @@
-// Package lists reads published lists of disposable mail domains, and holds the rules for the domains that the service takes
-// from them. The command build and the function listsync use the same sources and rules.
+// Package lists reads published lists of disposable mail domains, and holds the rules for the domains that the service
+// takes from them. The command build and the function listsync use the same sources and rules.
 package lists
 
 import (
@@ -107,8 +107,8 @@ var formats = map[string]*regexp.Regexp{
 	"json":       regexp.MustCompile(`(?s)^\s*\[(.*)\]\s*$`),
 }
 
-// Parse returns the lower-case domains of a file. A text has one a line, and comments after # or //. Within its brackets a list
-// of the other formats is JSON, but for the quotes of Python.
+// Parse returns the lower-case domains of a file. A text has one a line, and comments after # or //. Within its
+// brackets a list of the other formats is JSON, but for the quotes of Python.
 func Parse(format string, text []byte) (domains []string, err error) {
 	if format == "text" {
 		for line := range strings.Lines(string(text)) {

@@ -60,8 +60,8 @@ func main() {
 	lambda.Start(p)
 }
 
-// stream streams 7 MiB. Where the event has a URL, stream requests the URL after the first byte; "exit" and "fail" end the
-// stream then.
+// stream streams 7 MiB. Where the event has a URL, stream requests the URL after the first byte; "exit" and "fail" end
+// the stream then.
 func stream(_ context.Context, payload json.RawMessage) (*events.APIGatewayProxyStreamingResponse, error) {
 	event, err := commandOf(payload)
 	if err != nil {
@@ -107,7 +107,8 @@ type reply struct {
 }
 
 func (c call) do() reply {
-	request, err := http.NewRequest(c.Method, "http://"+os.Getenv("AWS_LAMBDA_RUNTIME_API")+"/2020-01-01/extension/"+c.Path, strings.NewReader(c.Body))
+	request, err := http.NewRequest(c.Method,
+		"http://"+os.Getenv("AWS_LAMBDA_RUNTIME_API")+"/2020-01-01/extension/"+c.Path, strings.NewReader(c.Body))
 	if err != nil {
 		panic(err)
 	}
@@ -128,10 +129,12 @@ func (c call) do() reply {
 
 // extend makes the process an internal extension that requests the event's URL after the response.
 func (p probe) extend() {
-	registered := call{"POST", "register", map[string]string{"Lambda-Extension-Name": "probe"}, `{"events":["INVOKE"]}`}.do()
+	registered := call{"POST", "register", map[string]string{"Lambda-Extension-Name": "probe"},
+		`{"events":["INVOKE"]}`}.do()
 	silent := call{"POST", "register", map[string]string{"Lambda-Extension-Name": "silent"}, `{"events":[]}`}.do()
 	next := func(r reply) call {
-		return call{"GET", "event/next", map[string]string{"Lambda-Extension-Identifier": r.Header.Get("Lambda-Extension-Identifier")}, ""}
+		return call{"GET", "event/next",
+			map[string]string{"Lambda-Extension-Identifier": r.Header.Get("Lambda-Extension-Identifier")}, ""}
 	}
 	go next(silent).do()
 	p.last <- registered
