@@ -5,9 +5,9 @@ import (
 
 	"svcapi/functions/barcode/draw"
 	"svcapi/functions/barcode/symbology"
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 )
 
 // barcodeRequest is the decoded body of POST /utilities/barcode/generate.
@@ -19,26 +19,26 @@ type barcodeRequest struct {
 	dpi                int // 0: none
 }
 
-func generateBarcode() api.Route {
-	return &api.Operation[barcodeRequest]{
+func generateBarcode() request.Route {
+	return &request.Operation[barcodeRequest]{
 		Name: "barcode_generate", Method: "POST", Path: "/api/v1/utilities/barcode/generate",
 		Kind: project.Barcode, Price: credit.Barcode,
 		Decode: decodeBarcode,
-		Prepare: func(_ context.Context, call *api.Call, r barcodeRequest) (*api.Job, error) {
+		Prepare: func(_ context.Context, call *request.Call, r barcodeRequest) (*request.Job, error) {
 			picture, err := r.picture()
 			return drawn(call, picture, r.format, err)
 		},
 	}
 }
 
-func decodeBarcode(in *api.Input) (barcodeRequest, error) {
+func decodeBarcode(in *request.Input) (barcodeRequest, error) {
 	in.Bool("privacy_mode") // the pipeline acts on it
 	return barcodeRequest{
-		data:      in.Text("data", api.Text{Required: true, Min: 1, Max: 80}),
-		kind:      in.Text("type", api.Text{OneOf: symbology.Names(), Default: "C128"}),
+		data:      in.Text("data", request.Text{Required: true, Min: 1, Max: 80}),
+		kind:      in.Text("type", request.Text{OneOf: symbology.Names(), Default: "C128"}),
 		format:    in.Text("format", formatField),
-		factor:    int(in.Number("width_factor", api.Number{Min: 1, Max: 4, Truncate: true, Default: 2})),
-		height:    int(in.Number("height", api.Number{Min: 20, Max: 300, Integer: true, Default: 80})),
+		factor:    int(in.Number("width_factor", request.Number{Min: 1, Max: 4, Truncate: true, Default: 2})),
+		height:    int(in.Number("height", request.Number{Min: 20, Max: 300, Integer: true, Default: 80})),
 		color:     in.Text("color", colorField("000000")),
 		quietZone: in.Bool("quiet_zone"),
 		text:      in.Bool("text"),
@@ -46,7 +46,7 @@ func decodeBarcode(in *api.Input) (barcodeRequest, error) {
 	}, nil
 }
 
-// picture draws the barcode. The error is a client message, the type rejected the data, or an *api.Error.
+// picture draws the barcode. The error is a client message, the type rejected the data, or an *request.Error.
 func (r *barcodeRequest) picture() (*draw.Picture, error) {
 	kind, _ := symbology.Lookup(r.kind)
 	code, err := kind.Encode(r.data)
@@ -60,7 +60,7 @@ func (r *barcodeRequest) picture() (*draw.Picture, error) {
 	picture := draw.Linear(kind.Name, code, r.factor, r.height, left, right)
 	if r.text {
 		if err := picture.Print(kind.Labels(code, r.quietZone), kind.Guards(), kind.Bearer()); err != nil {
-			return nil, api.ErrInternal.WithCause(err)
+			return nil, request.ErrInternal.WithCause(err)
 		}
 	}
 	picture.DPI, picture.Foreground = r.dpi, draw.ParseColor(r.color)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 )
 
 // A body that decodes without a problem is within the limits of openapi.yaml#BarcodeRequest, and is drawn or rejected.
@@ -24,7 +24,7 @@ func FuzzBodies(f *testing.F) {
 	}
 	color := regexp.MustCompile(`\A#?[0-9a-fA-F]{6}\z`) // openapi.yaml#Color
 	f.Fuzz(func(t *testing.T, body []byte) {
-		in, err := api.ReadInput(body, nil)
+		in, err := request.ReadInput(body, nil)
 		if err != nil {
 			return
 		}
@@ -43,7 +43,7 @@ func FuzzBodies(f *testing.F) {
 				t.Error(err)
 			}
 		}
-		again, _ := api.ReadInput(body, nil)
+		again, _ := request.ReadInput(body, nil)
 		q, err := decodeQRCode(again)
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"svcapi/functions/barcode/draw"
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 )
 
 // update makes TestGalleryIsCurrent write docs/gallery: make gallery.
@@ -105,8 +105,8 @@ func drawQRCode(body string) (drawing, error) {
 }
 
 // read decodes a body as the operation does.
-func read[R any](body string, decode func(*api.Input) (R, error)) (r R, err error) {
-	in, err := api.ReadInput([]byte(body), nil)
+func read[R any](body string, decode func(*request.Input) (R, error)) (r R, err error) {
+	in, err := request.ReadInput([]byte(body), nil)
 	if err != nil {
 		return r, err
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/functions/barcode/draw"
-	"svcapi/shared/api"
 	"svcapi/shared/pattern"
+	"svcapi/shared/request"
 )
 
 func main() {
-	api.Main(
-		func(c api.Config) api.Config { return c },
-		func(api.Config, *api.Service, aws.Config) ([]api.Route, error) {
-			return []api.Route{generateBarcode(), generateQRCode()}, nil
+	request.Main(
+		func(c request.Config) request.Config { return c },
+		func(request.Config, *request.Service, aws.Config) ([]request.Route, error) {
+			return []request.Route{generateBarcode(), generateQRCode()}, nil
 		},
 	)
 }
@@ -27,34 +27,36 @@ const leastContrast = 3
 
 // Rules of fields that both operations have.
 var (
-	formatField  = api.Text{OneOf: []string{"png", "svg"}, Default: "png"}
+	formatField  = request.Text{OneOf: []string{"png", "svg"}, Default: "png"}
 	colorPattern = pattern.New(`^#?[0-9a-fA-F]{6}$`)
-	dpiField     = api.Number{Min: 72, Max: 1200, Integer: true}
+	dpiField     = request.Number{Min: 72, Max: 1200, Integer: true}
 )
 
 // colorField is the rule of a field for a colour.
-func colorField(standard string) api.Text {
-	return api.Text{Pattern: colorPattern, Message: "must be six hexadecimal digits, with or without #", Default: standard}
+func colorField(standard string) request.Text {
+	return request.Text{Pattern: colorPattern,
+		Message: "must be six hexadecimal digits, with or without #", Default: standard}
 }
 
 // drawn returns the job that responds with a picture, or the client's error (docs/decisions/pictures.md#drawn-first).
-func drawn(call *api.Call, picture *draw.Picture, format string, err error) (*api.Job, error) {
-	if _, internal := errors.AsType[*api.Error](err); internal {
+func drawn(call *request.Call, picture *draw.Picture, format string, err error) (*request.Job, error) {
+	if _, internal := errors.AsType[*request.Error](err); internal {
 		return nil, err
 	}
 	if err != nil {
-		return nil, &api.Error{Status: 400, Code: api.CodeHTTPError, Reason: api.ReasonRenderRejected,
+		return nil, &request.Error{Status: 400, Code: request.CodeHTTPError, Reason: request.ReasonRenderRejected,
 			Message: err.Error() + "."}
 	}
-	media := &api.Media{Type: "image/png", Disposition: "inline"}
+	media := &request.Media{Type: "image/png", Disposition: "inline"}
 	if format == "svg" {
 		media.Type, media.Body = "image/svg+xml", picture.SVG()
 	} else {
 		media.Body = picture.PNG()
 	}
-	result := &api.Result{Media: media, Vendor: call.Integrations[0].Vendor}
+	result := &request.Result{Media: media, Vendor: call.Integrations[0].Vendor}
 	if picture.Contrast() < leastContrast {
 		result.Header = http.Header{"X-SVC-Warnings": {"low-contrast"}}
 	}
-	return &api.Job{Credits: call.Credits(1), Run: func(context.Context) (*api.Result, error) { return result, nil }}, nil
+	return &request.Job{Credits: call.Credits(1),
+		Run: func(context.Context) (*request.Result, error) { return result, nil }}, nil
 }

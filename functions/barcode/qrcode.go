@@ -6,9 +6,9 @@ import (
 
 	"svcapi/functions/barcode/draw"
 	"svcapi/functions/barcode/qrcode"
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 )
 
 // qrRequest is the decoded body of POST /utilities/qrcode/generate.
@@ -20,26 +20,26 @@ type qrRequest struct {
 	dpi                 int // 0: none
 }
 
-func generateQRCode() api.Route {
-	return &api.Operation[qrRequest]{
+func generateQRCode() request.Route {
+	return &request.Operation[qrRequest]{
 		Name: "qrcode_generate", Method: "POST", Path: "/api/v1/utilities/qrcode/generate",
 		Kind: project.Barcode, Price: credit.QRCode,
 		Decode: decodeQRCode,
-		Prepare: func(_ context.Context, call *api.Call, r qrRequest) (*api.Job, error) {
+		Prepare: func(_ context.Context, call *request.Call, r qrRequest) (*request.Job, error) {
 			picture, err := r.picture()
 			return drawn(call, picture, r.format, err)
 		},
 	}
 }
 
-func decodeQRCode(in *api.Input) (qrRequest, error) {
+func decodeQRCode(in *request.Input) (qrRequest, error) {
 	in.Bool("privacy_mode") // the pipeline acts on it
 	r := qrRequest{
-		data:       in.Text("data", api.Text{Required: true, Min: 1}),
+		data:       in.Text("data", request.Text{Required: true, Min: 1}),
 		format:     in.Text("format", formatField),
-		level:      in.Text("error_correction", api.Text{OneOf: []string{"L", "M", "Q", "H"}, Default: "M"}),
-		size:       int(in.Number("size", api.Number{Min: 64, Max: 1024, Integer: true, Default: 256})),
-		margin:     int(in.Number("margin", api.Number{Min: 0, Max: 10, Integer: true, Default: 4})),
+		level:      in.Text("error_correction", request.Text{OneOf: []string{"L", "M", "Q", "H"}, Default: "M"}),
+		size:       int(in.Number("size", request.Number{Min: 64, Max: 1024, Integer: true, Default: 256})),
+		margin:     int(in.Number("margin", request.Number{Min: 0, Max: 10, Integer: true, Default: 4})),
 		color:      in.Text("color", colorField("000000")),
 		background: in.Text("background", colorField("FFFFFF")),
 		dpi:        int(in.Number("dpi", dpiField)),

@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/settings"
 	"svcapi/shared/upstream"
@@ -11,7 +11,7 @@ import (
 
 // config is the configuration that the function reads from the environment.
 type config struct {
-	API               api.Config
+	API               request.Config
 	Upstream          upstream.Config
 	Secrets           secret.Config
 	RatesTable        string `env:"RATES_TABLE,required,notEmpty"`

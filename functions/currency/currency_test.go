@@ -21,10 +21,10 @@ import (
 
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
-	"svcapi/shared/api"
 	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
@@ -99,7 +99,7 @@ func newFixture(t *testing.T) *fixture {
 	w.newOne = func() http.Handler {
 		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}),
 			secret.New(manager, "test", secret.Config{}, nil), lifetime, cache.ClockOf(w.clock.Now))
-		service := api.New(api.Config{Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient,
+		service := request.New(request.Config{Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient,
 			ProjectCacheSeconds: 60}, db, telemetry.New(&w.log, telemetry.Config{}))
 		return service.Handler(g.routes()...)
 	}
@@ -487,7 +487,7 @@ func TestDate(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	good := func() config {
-		return config{API: api.Config{Stage: "x"}, Upstream: upstream.Config{TimeoutSeconds: 4},
+		return config{API: request.Config{Stage: "x"}, Upstream: upstream.Config{TimeoutSeconds: 4},
 			Secrets: secret.Config{CacheSeconds: 300}, RatesCacheSeconds: 60}
 	}
 	base := fmt.Sprint(good().Validate())

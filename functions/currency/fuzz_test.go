@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 )
 
 // A path whose parameters decode is one of openapi.yaml#convertPairRate, and its amount is the number that was sent.
@@ -23,12 +23,12 @@ func FuzzParameters(f *testing.F) {
 		regexp.MustCompile(`\A([A-Za-z]{3}|LKR-SELL|LKR-BUY|LKR-CENTRAL)\z`)
 	number := regexp.MustCompile(`\A[0-9]{1,15}(\.[0-9]{1,8})?\z`)
 	f.Fuzz(func(t *testing.T, b, to, amount string) {
-		in, err := api.ReadInput(nil, map[string]string{"base": b, "target": to, "amount": amount})
+		in, err := request.ReadInput(nil, map[string]string{"base": b, "target": to, "amount": amount})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r, err := decodeConversion(in)
-		var refused *api.Error
+		var refused *request.Error
 		if err != nil {
 			if !errors.As(err, &refused) || refused.Status != 400 || base.MatchString(b) && target.MatchString(to) {
 				t.Errorf("%q, %q: %v", b, to, err)

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"time"
 
-	"svcapi/shared/api"
 	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/sources"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -41,25 +41,25 @@ func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache
 	}
 }
 
-// resultData returns the data of a response from the set that the project uses. An error is an *api.Error.
+// resultData returns the data of a response from the set that the project uses. An error is an *request.Error.
 type resultData func(r rateRequest, set *rates.Set, now time.Time) (any, error)
 
 // job returns the job of an operation, which is free. The set that the project uses is read beside the count of the
 // request.
-func (g *group) job(ctx context.Context, call *api.Call, r rateRequest, data resultData) (*api.Job, error) {
+func (g *group) job(ctx context.Context, call *request.Call, r rateRequest, data resultData) (*request.Job, error) {
 	if call.Mode == project.BYOK {
 		return g.projectJob(ctx, call, r, data)
 	}
 	var set *rates.Set
 	var first time.Time
-	return &api.Job{
+	return &request.Job{
 		Prefetch: func(ctx context.Context) (err error) {
 			if set, err = g.inUse(ctx); err == nil && set != nil && !r.day.IsZero() && !r.day.Equal(g.today()) {
 				set, first, err = g.usedOn(ctx, r.day)
 			}
 			return err
 		},
-		Run: func(context.Context) (*api.Result, error) {
+		Run: func(context.Context) (*request.Result, error) {
 			switch {
 			case set == nil && !first.IsZero():
 				return nil, g.errNotStored(first)
@@ -76,8 +76,8 @@ func (g *group) today() time.Time { return g.clock.Now().UTC().Truncate(24 * tim
 
 // errNotStored returns the error for a day without rates (docs/decisions/currency.md#rates-by-date).
 func (g *group) errNotStored(first time.Time) error {
-	return &api.Error{
-		Status: 400, Code: api.CodeHTTPError, Reason: api.ReasonDateNotStored,
+	return &request.Error{
+		Status: 400, Code: request.CodeHTTPError, Reason: request.ReasonDateNotStored,
 		Message: fmt.Sprintf("Rates are stored from %s to %s.", first.Format(time.DateOnly), g.today().Format(time.DateOnly)),
 	}
 }
@@ -99,7 +99,7 @@ func (g *group) usedOn(ctx context.Context, day time.Time) (*rates.Set, time.Tim
 }
 
 // result returns the data from a set, where the central bank's values are those of the day's end.
-func (g *group) result(set *rates.Set, r rateRequest, data resultData) (*api.Result, error) {
+func (g *group) result(set *rates.Set, r rateRequest, data resultData) (*request.Result, error) {
 	at := g.clock.Now()
 	if !r.day.IsZero() && r.day.Before(g.today()) {
 		at = r.day.AddDate(0, 0, 1).Add(-time.Nanosecond)
@@ -108,7 +108,8 @@ func (g *group) result(set *rates.Set, r rateRequest, data resultData) (*api.Res
 	if err != nil {
 		return nil, err
 	}
-	return &api.Result{Data: content, Vendor: set.Source, Attributes: []slog.Attr{slog.Time("rates_date", set.Date)}}, nil
+	return &request.Result{Data: content, Vendor: set.Source, Attributes: []slog.Attr{slog.Time("rates_date", set.Date)}},
+		nil
 }
 
 // inUse returns the set of the service, from the cache while the cached set is young.
@@ -124,13 +125,13 @@ func (g *group) inUse(ctx context.Context) (*rates.Set, error) {
 }
 
 // accounts returns the complete integrations of a call by priority (docs/decisions/money.md#modes).
-func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
+func (g *group) accounts(ctx context.Context, call *request.Call) ([]upstream.Account, error) {
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, sources.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
 		return nil, call.NoIntegration(err)
 	case err != nil:
-		return nil, api.ErrInternal.WithCause(err)
+		return nil, request.ErrInternal.WithCause(err)
 	}
 	return accounts, nil
 }

@@ -6,18 +6,18 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"svcapi/shared/api"
 	"svcapi/shared/cache"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/rates"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
 func main() {
-	api.Main(
-		func(c config) api.Config { return c.API },
-		func(c config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
+	request.Main(
+		func(c config) request.Config { return c.API },
+		func(c config, s *request.Service, cfg aws.Config) ([]request.Route, error) {
 			g := newGroup(
 				rates.NewStore(dynamo.NewClient(cfg), c.RatesTable),
 				upstream.New(c.Upstream),

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"svcapi/shared/api"
 	"svcapi/shared/pattern"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
+	"svcapi/shared/request"
 )
 
 // The patterns of the path parameters (openapi.yaml#CurrencyBase, openapi.yaml#CurrencyTarget,
@@ -25,11 +25,11 @@ var (
 const maxCodeShown = 20
 
 // errCode returns the error for an unknown, an inactive or a malformed code.
-func errCode(code, reason string) *api.Error {
+func errCode(code, reason string) *request.Error {
 	if len(code) > maxCodeShown {
 		code = strings.ToValidUTF8(code[:maxCodeShown], "") + "…"
 	}
-	return &api.Error{Status: 400, Code: api.CodeInvalidCurrency,
+	return &request.Error{Status: 400, Code: request.CodeInvalidCurrency,
 		Message: fmt.Sprintf("The currency code %q %s.", code, reason)}
 }
 
@@ -73,31 +73,31 @@ const currencyPath = "/api/v1/utility/currency"
 
 // routes returns the operations openapi.yaml#getLatestRates, openapi.yaml#getPairRate, openapi.yaml#convertPairRate and
 // openapi.yaml#listCurrencyCodes.
-func (g *group) routes() []api.Route {
-	return []api.Route{
-		&api.Operation[rateRequest]{
+func (g *group) routes() []request.Route {
+	return []request.Route{
+		&request.Operation[rateRequest]{
 			Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
 			Decode: decodeLatest, Prepare: g.prepare(latest),
 		},
-		&api.Operation[rateRequest]{
+		&request.Operation[rateRequest]{
 			Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
 			Decode: decodePair, Prepare: g.prepare(pair),
 		},
-		&api.Operation[rateRequest]{
+		&request.Operation[rateRequest]{
 			Name: "currency_convert", Method: "GET", Path: currencyPath +
 				"/pair/{base}/{target}/{amount}", Kind: project.Currency,
 			Decode: decodeConversion, Prepare: g.prepare(convert),
 		},
-		&api.Operation[rateRequest]{
+		&request.Operation[rateRequest]{
 			Name: "currency_codes", Method: "GET", Path: currencyPath + "/codes", Kind: project.Currency,
-			Decode: func(*api.Input) (rateRequest, error) { return rateRequest{}, nil }, Prepare: g.prepare(codes),
+			Decode: func(*request.Input) (rateRequest, error) { return rateRequest{}, nil }, Prepare: g.prepare(codes),
 		},
 	}
 }
 
 // prepare returns the function that prepares an operation, whose response has the data.
-func (g *group) prepare(data resultData) func(context.Context, *api.Call, rateRequest) (*api.Job, error) {
-	return func(ctx context.Context, call *api.Call, r rateRequest) (*api.Job, error) {
+func (g *group) prepare(data resultData) func(context.Context, *request.Call, rateRequest) (*request.Job, error) {
+	return func(ctx context.Context, call *request.Call, r rateRequest) (*request.Job, error) {
 		return g.job(ctx, call, r, data)
 	}
 }
@@ -148,7 +148,7 @@ func (r rateRequest) rate(set *rates.Set, now time.Time) (pairResult, error) {
 }
 
 // code returns a path parameter in upper case.
-func code(in *api.Input, name string, matches func() *regexp.Regexp, malformed string) (string, error) {
+func code(in *request.Input, name string, matches func() *regexp.Regexp, malformed string) (string, error) {
 	value := in.Parameter(name)
 	if !matches().MatchString(value) {
 		return "", errCode(value, malformed)
@@ -156,7 +156,7 @@ func code(in *api.Input, name string, matches func() *regexp.Regexp, malformed s
 	return strings.ToUpper(value), nil
 }
 
-func decodeLatest(in *api.Input) (r rateRequest, err error) {
+func decodeLatest(in *request.Input) (r rateRequest, err error) {
 	if text, sent := in.Query("date"); sent {
 		if r.day, err = time.Parse(time.DateOnly, text); err != nil {
 			in.Problem("date", "must be a day as 2006-01-02")
@@ -166,7 +166,7 @@ func decodeLatest(in *api.Input) (r rateRequest, err error) {
 	return r, err
 }
 
-func decodePair(in *api.Input) (rateRequest, error) {
+func decodePair(in *request.Input) (rateRequest, error) {
 	r, err := decodeLatest(in)
 	if err == nil {
 		r.target, err = code(in, "target", targetPattern, targetMalformed)
@@ -175,7 +175,7 @@ func decodePair(in *api.Input) (rateRequest, error) {
 }
 
 // decodeConversion validates the codes before the amount, because the error of a malformed code comes first.
-func decodeConversion(in *api.Input) (rateRequest, error) {
+func decodeConversion(in *request.Input) (rateRequest, error) {
 	r, err := decodePair(in)
 	if err != nil {
 		return r, err

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"svcapi/shared/api"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/sources"
+	"svcapi/shared/request"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
 )
@@ -41,16 +41,17 @@ func contains(accounts []upstream.Account, vendor string) bool {
 
 // projectJob returns the job for a project with its own vendor account. The project's rates are fetched on demand, at
 // most once an hour, and stored for all instances without the sets of earlier days.
-func (g *group) projectJob(ctx context.Context, call *api.Call, r rateRequest, data resultData) (*api.Job, error) {
+func (g *group) projectJob(ctx context.Context, call *request.Call, r rateRequest,
+	data resultData) (*request.Job, error) {
 	accounts, err := g.accounts(ctx, call)
 	if err != nil {
 		return nil, err
 	}
 	p := &projectRates{group: g, project: call.Project.ID, env: call.Environment,
 		request: call.RequestID, accounts: accounts}
-	return &api.Job{
+	return &request.Job{
 		Prefetch: p.load,
-		Run: func(ctx context.Context) (*api.Result, error) {
+		Run: func(ctx context.Context) (*request.Result, error) {
 			var failure error
 			if fetchIsDue(p.own, accounts, g.clock.Now()) {
 				failure = p.refresh(ctx)

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"svcapi"
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
+	"svcapi/shared/request"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 )
@@ -34,5 +34,5 @@ func main() {
 		return files
 	})
 	go files() // the function asks for its first event meanwhile
-	lambda.Start(api.Lambda(&site{files: files, log: telemetry.New(os.Stdout, cfg.Log)}))
+	lambda.Start(request.Lambda(&site{files: files, log: telemetry.New(os.Stdout, cfg.Log)}))
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 	"svcapi/shared/telemetry"
 )
 
@@ -26,7 +26,7 @@ var headers = map[string]string{
 	"Cross-Origin-Resource-Policy": "same-origin",
 	"Permissions-Policy":           "camera=(), geolocation=(), microphone=(), payment=()",
 	"Referrer-Policy":              "no-referrer",
-	"Strict-Transport-Security":    api.StrictTransport,
+	"Strict-Transport-Security":    request.StrictTransport,
 	"Vary":                         "Accept-Encoding",
 	"X-Content-Type-Options":       "nosniff",
 }
@@ -80,21 +80,21 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	f, found := s.files()[r.URL.EscapedPath()]
 	switch {
 	case strings.HasPrefix(r.URL.EscapedPath(), currencyElsewhere):
-		e := *api.ErrNotFound
+		e := *request.ErrNotFound
 		e.Message = "There is no such resource. Currency operations are under /api/v1/utility/currency, and not under " +
 			"/utilities."
-		api.Refuse(w, r, &e)
+		request.Refuse(w, r, &e)
 	case !found:
-		api.Refuse(w, r, api.ErrNotFound)
+		request.Refuse(w, r, request.ErrNotFound)
 	case r.Method != http.MethodGet:
-		api.Refuse(w, r, api.ErrMethod(http.MethodGet))
+		request.Refuse(w, r, request.ErrMethod(http.MethodGet))
 	default:
 		f.serve(w, r)
 	}
 }
 
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {
-	api.Identify(w, r)
+	request.Identify(w, r)
 	h := w.Header()
 	for name, value := range headers {
 		h.Set(name, value)

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"testing"
 
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 )
 
 // A body that decodes without a problem has an address, and no vendor or one that openapi.yaml#LocationRequest permits.
@@ -19,7 +19,7 @@ func FuzzBody(f *testing.F) {
 	}
 	form := regexp.MustCompile(`\A[A-Za-z0-9_-]{1,50}\z`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		in, err := api.ReadInput(body, nil)
+		in, err := request.ReadInput(body, nil)
 		if err != nil {
 			return
 		}

@@ -6,12 +6,12 @@ import (
 	"net/netip"
 	"slices"
 
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/pattern"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 )
 
 // lookupRequest is the decoded body of POST /location/lookup.
@@ -29,17 +29,18 @@ var providerPattern = pattern.New(`^[A-Za-z0-9_-]+$`)
 
 // errUnavailable is the error for a chain whose vendors all failed. The contract has only 500 for that failure, and the
 // reason distinguishes the failure from one of the service (docs/decisions/look-ups.md#lookup-chain).
-var errUnavailable = &api.Error{
-	Status: 500, Code: api.CodeInternalError, Reason: api.ReasonVendorUnreachable, Message: api.ErrInternal.Message,
+var errUnavailable = &request.Error{
+	Status: 500, Code: request.CodeInternalError, Reason: request.ReasonVendorUnreachable,
+	Message: request.ErrInternal.Message,
 }
 
 // lookup returns the operation openapi.yaml#lookUpLocation.
-func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
-	return &api.Operation[lookupRequest]{
+func lookup(chain *iplookup.Chain[vendors.Place]) request.Route {
+	return &request.Operation[lookupRequest]{
 		Name: "location_lookup", Method: "POST", Path: "/api/v1/location/lookup",
 		Kind: project.Location, Price: credit.Location,
 		Decode: decodeLookup,
-		Prepare: func(ctx context.Context, call *api.Call, r lookupRequest) (*api.Job, error) {
+		Prepare: func(ctx context.Context, call *request.Call, r lookupRequest) (*request.Job, error) {
 			integrations := call.Integrations
 			if r.provider != nil {
 				integrations = slices.DeleteFunc(slices.Clone(integrations), func(in project.Integration) bool {
@@ -53,18 +54,18 @@ func lookup(chain *iplookup.Chain[vendors.Place]) api.Route {
 				}
 			}
 			return chain.Job(ctx, call, integrations, r.addr, errUnavailable,
-				func(found iplookup.Result[vendors.Place]) *api.Result {
-					return &api.Result{Data: found.Value, Meta: meta{r.provider}}
+				func(found iplookup.Result[vendors.Place]) *request.Result {
+					return &request.Result{Data: found.Value, Meta: meta{r.provider}}
 				})
 		},
 	}
 }
 
-func decodeLookup(in *api.Input) (lookupRequest, error) {
+func decodeLookup(in *request.Input) (lookupRequest, error) {
 	r := lookupRequest{addr: iplookup.Address(in, "ip")}
 	if in.Has("provider") {
 		provider := in.Text("provider",
-			api.Text{Min: 1, Max: 50, Pattern: providerPattern, Message: "must consist of letters, digits, _ and -"})
+			request.Text{Min: 1, Max: 50, Pattern: providerPattern, Message: "must consist of letters, digits, _ and -"})
 		r.provider = &provider
 	}
 	return r, nil

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 	"svcapi/shared/settings"
 )
 
@@ -16,7 +16,7 @@ const (
 
 // config is the configuration that the function reads from the environment.
 type config struct {
-	API         api.Config
+	API         request.Config
 	Renderer    string `env:"PDF_RENDERER,required"`             // the function pdfrender, with its alias
 	Isolation   string `env:"PDF_ISOLATION" envDefault:"shared"` // project: pdfrender takes a tenant ID, and else none
 	ResultBytes int    `env:"PDF_RESULT_BYTES" envDefault:"33554432"`

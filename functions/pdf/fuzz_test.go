@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"svcapi/functions/pdf/render/event"
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 )
 
 // maxEvent is the largest event in bytes that Lambda accepts.
@@ -25,7 +25,7 @@ func FuzzBody(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		in, err := api.ReadInput(body, nil)
+		in, err := request.ReadInput(body, nil)
 		if err != nil {
 			return
 		}

@@ -4,13 +4,13 @@ package main
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 )
 
 func main() {
-	api.Main(
-		func(c config) api.Config { return c.API },
-		func(c config, s *api.Service, aws aws.Config) ([]api.Route, error) {
+	request.Main(
+		func(c config) request.Config { return c.API },
+		func(c config, s *request.Service, aws aws.Config) ([]request.Route, error) {
 			r := newRenderer(aws, c, s.AfterResponse)
 			return r.operations(c.ResultBytes), nil
 		},

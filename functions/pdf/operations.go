@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 
 	"svcapi/functions/pdf/render/event"
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 )
 
 const (
@@ -40,16 +40,16 @@ type document struct {
 }
 
 // operations returns openapi.yaml#generatePdf and openapi.yaml#streamPdf, which differ in their limit alone.
-func (r *renderer) operations(resultBytes int) []api.Route {
+func (r *renderer) operations(resultBytes int) []request.Route {
 	stream := route{renderer: r, bytes: int64(resultBytes)}
 	generate := route{r, maxBuffered, fmt.Sprintf(" POST %s/stream returns PDFs of up to %d bytes.", paths, stream.bytes)}
-	return []api.Route{
-		&api.Operation[document]{
+	return []request.Route{
+		&request.Operation[document]{
 			Name: "pdf_generate", Method: "POST", Path: paths + "/generate", Kind: project.PDF, Price: credit.PDF,
 			Decode:  decode,
 			Prepare: generate.prepare,
 		},
-		&api.Operation[document]{
+		&request.Operation[document]{
 			Name: "pdf_stream", Method: "POST", Path: paths + "/stream", Streams: true, Kind: project.PDF, Price: credit.PDF,
 			Decode:  decode,
 			Prepare: stream.prepare,
@@ -59,16 +59,16 @@ func (r *renderer) operations(resultBytes int) []api.Route {
 
 // decode reads the fields of openapi.yaml#PdfRequest, where a new field begins. The field also has its place in
 // render/event/event.go, and in browser/page.go below it where Chromium prints it.
-func decode(in *api.Input) (document, error) {
+func decode(in *request.Input) (document, error) {
 	isBase64 := in.Bool("is_base64")
 	d := document{event: event.Event{
 		HTML: html(in, "html", true, isBase64), Header: html(in, "header_html", false, isBase64), Footer: html(in,
 			"footer_html", false, isBase64),
 	}}
-	d.event.PageSize = in.Text("page_size", api.Text{OneOf: event.PageSizes, Default: "A4"})
+	d.event.PageSize = in.Text("page_size", request.Text{OneOf: event.PageSizes, Default: "A4"})
 	d.event.Landscape = in.Text("orientation",
-		api.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
-	side := api.Number{Min: event.MinSide, Max: event.MaxSide}
+		request.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
+	side := request.Number{Min: event.MinSide, Max: event.MaxSide}
 	d.event.PageWidth, d.event.PageHeight = in.Number("page_width", side), in.Number("page_height", side)
 	margins, usual := in.Object.Object("margins"), 15.0
 	short := min(d.event.PageWidth, d.event.PageHeight)
@@ -76,7 +76,7 @@ func decode(in *api.Input) (document, error) {
 		usual = min(usual, short/4) // a small label has room for its text, too
 	}
 	margin := func(name string) float64 {
-		return margins.Number(name, api.Number{Min: 0, Max: event.MaxMargin, Default: usual})
+		return margins.Number(name, request.Number{Min: 0, Max: event.MaxMargin, Default: usual})
 	}
 	m := event.Margins{Top: margin("top"), Right: margin("right"), Bottom: margin("bottom"), Left: margin("left")}
 	d.event.Margins = m
@@ -98,28 +98,28 @@ func decode(in *api.Input) (document, error) {
 		}
 	}
 	d.event.CSSSize = in.Bool("prefer_css_page_size")
-	d.event.PageRanges = in.Text("page_ranges", api.Text{Min: 1, Max: event.MaxRanges})
+	d.event.PageRanges = in.Text("page_ranges", request.Text{Min: 1, Max: event.MaxRanges})
 	if _, _, ok := event.ParseRanges(d.event.PageRanges); !ok && d.event.PageRanges != "" {
 		in.Problem("page_ranges", "must be page numbers and ranges of them, such as 1-3,5")
 	}
-	d.event.Scale = in.Number("scale", api.Number{Min: event.MinScale, Max: event.MaxScale, Default: 1})
+	d.event.Scale = in.Number("scale", request.Number{Min: event.MinScale, Max: event.MaxScale, Default: 1})
 	metadata := in.Object.Object("metadata")
-	about := func(name string) string { return metadata.Text(name, api.Text{Max: event.MaxMetadata}) }
+	about := func(name string) string { return metadata.Text(name, request.Text{Max: event.MaxMetadata}) }
 	d.event.Metadata = event.Metadata{Title: about("title"), Author: about("author"), Subject: about("subject"),
 		Keywords: about("keywords")}
 	d.event.Tagged, d.event.Outline, d.event.Strict = in.Bool("tagged"), in.Bool("outline"), in.Bool("strict")
-	d.event.Password = event.Password(in.Text("password", api.Text{Min: 1}))
+	d.event.Password = event.Password(in.Text("password", request.Text{Min: 1}))
 	if n := len(d.event.Password); n > 0 && n < event.MinPassword || n > event.MaxPassword {
 		in.Problem("password", fmt.Sprintf("must be %d to %d bytes", event.MinPassword, event.MaxPassword))
 	}
-	d.base64 = in.Text("response_type", api.Text{OneOf: []string{"binary", "base64"}, Default: "binary"}) == "base64"
+	d.base64 = in.Text("response_type", request.Text{OneOf: []string{"binary", "base64"}, Default: "binary"}) == "base64"
 	in.Bool("privacy_mode")
 	return d, nil
 }
 
 // html reads a field with HTML. The limit of its length is in bytes after decoding.
-func html(in *api.Input, name string, required, isBase64 bool) []byte {
-	text := in.Text(name, api.Text{Required: required, Min: 1})
+func html(in *request.Input, name string, required, isBase64 bool) []byte {
+	text := in.Text(name, request.Text{Required: required, Min: 1})
 	if !in.Has(name) || text == "" {
 		return nil
 	}
@@ -155,36 +155,36 @@ func decodeBase64(text string) ([]byte, error) {
 }
 
 // prepare returns the job of a request. The pipeline runs the job after rate limit and reservation have succeeded.
-func (r route) prepare(_ context.Context, call *api.Call, d document) (*api.Job, error) {
+func (r route) prepare(_ context.Context, call *request.Call, d document) (*request.Job, error) {
 	d.event.RequestID, d.event.MaxBytes = call.RequestID, r.bytes
 	vendor := call.Integrations[0].Vendor
-	return &api.Job{
+	return &request.Job{
 		Credits: call.Credits(1),
-		Run:     func(ctx context.Context) (*api.Result, error) { return r.run(ctx, call.Project, vendor, d) },
+		Run:     func(ctx context.Context) (*request.Result, error) { return r.run(ctx, call.Project, vendor, d) },
 	}, nil
 }
 
-func (r route) run(ctx context.Context, p *project.Project, vendor string, d document) (*api.Result, error) {
+func (r route) run(ctx context.Context, p *project.Project, vendor string, d document) (*request.Result, error) {
 	rendered, err := r.renderer.render(ctx, p, d.event)
 	if err != nil {
-		return nil, api.ErrInternal.WithCause(err) // of the service: its renderer is no vendor
+		return nil, request.ErrInternal.WithCause(err) // of the service: its renderer is no vendor
 	}
 	if rejected := rendered.Rejection; rejected != nil {
-		message, reason := "The PDF was not made: "+rejected.Message+".", api.ReasonRenderRejected
+		message, reason := "The PDF was not made: "+rejected.Message+".", request.ReasonRenderRejected
 		if rejected.ExceedsLimit {
-			reason = api.ReasonLimitExceeded
+			reason = request.ReasonLimitExceeded
 		}
 		if rejected.TooLarge {
 			message += r.advice
 		}
-		return nil, &api.Error{
-			Status: 400, Code: api.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor, Quoted: rejected.Address,
+		return nil, &request.Error{
+			Status: 400, Code: request.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor, Quoted: rejected.Address,
 			Cause: fmt.Errorf("render: %w", rejected),
 		}
 	}
-	result := &api.Result{
+	result := &request.Result{
 		Vendor: vendor, Attributes: []slog.Attr{slog.Int("pdf_bytes", len(rendered.PDF))},
-		Media: &api.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`,
+		Media: &request.Media{Type: "application/pdf", Disposition: `inline; filename="svc-document.pdf"`,
 			Body: rendered.PDF, Base64: d.base64},
 	}
 	if rendered.Warnings != "" {

@@ -24,8 +24,8 @@ import (
 	"svcapi/local/lambda"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
-	"svcapi/shared/api"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 )
 
 // needs skips a test where the kernel refuses a part of the jail. Root with CAP_SYS_ADMIN may build each part: for that
@@ -147,15 +147,15 @@ func TestReplacedBrowserOfProjects(t *testing.T) {
 					""),
 			}, config{Renderer: pdf.Environment["PDF_RENDERER"], Isolation: pdf.Environment["PDF_ISOLATION"]}, nil)
 			for i, id := range []string{"one", "two"} {
-				operation := r.operations(maxBuffered)[i].(*api.Operation[document])
-				call := &api.Call{Project: &project.Project{ID: id}, Integrations: []project.Integration{{}}}
+				operation := r.operations(maxBuffered)[i].(*request.Operation[document])
+				call := &request.Call{Project: &project.Project{ID: id}, Integrations: []project.Integration{{}}}
 				d := document{event: event.Event{HTML: []byte("<p>Document of " + id), PageSize: "A4"}}
 				job, err := operation.Prepare(t.Context(), call, d)
 				if err != nil {
 					t.Fatal(err)
 				}
 				_, err = job.Run(t.Context())
-				var failure *api.Error
+				var failure *request.Error
 				if !errors.As(err, &failure) || failure.Cause == nil {
 					t.Fatalf("%v, want the report of procreader", err)
 				}

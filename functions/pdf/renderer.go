@@ -28,7 +28,7 @@ type renderer struct {
 	after    afterResponse
 }
 
-// afterResponse runs work when the response to a request has been sent, as api.Service does.
+// afterResponse runs work when the response to a request has been sent, as request.Service does.
 type afterResponse func(ctx context.Context, name string, work func(context.Context) error)
 
 func newRenderer(cfg aws.Config, c config, after afterResponse) *renderer {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"svcapi/shared/api"
 	"svcapi/shared/burner"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 )
 
 // emailRequest is the decoded body of POST /security/burner-email-shield.
@@ -43,12 +43,12 @@ type emailShield struct {
 
 // operation returns the operation openapi.yaml#checkBurnerEmail, which calls no vendor. The security integration must
 // be active, and decides only about the mode.
-func (s *emailShield) operation() api.Route {
-	return &api.Operation[emailRequest]{
+func (s *emailShield) operation() request.Route {
+	return &request.Operation[emailRequest]{
 		Name: "burner_email_shield", Method: "POST", Path: "/api/v1/security/burner-email-shield",
 		Kind: project.Security, Price: credit.BurnerEmailShield,
 		Decode: decodeEmail,
-		Prepare: func(ctx context.Context, call *api.Call, r emailRequest) (*api.Job, error) {
+		Prepare: func(ctx context.Context, call *request.Call, r emailRequest) (*request.Job, error) {
 			// The request does not wait, and the instance is not frozen within the read.
 			if wait := s.global.refresh(ctx); wait != nil {
 				s.after(ctx, "read global list", wait)
@@ -60,8 +60,8 @@ func (s *emailShield) operation() api.Route {
 
 const maxEmail = 255 // characters (openapi.yaml#BurnerEmailRequest)
 
-func decodeEmail(in *api.Input) (emailRequest, error) {
-	r := emailRequest{email: in.Text("email", api.Text{Required: true, Min: 1, Max: maxEmail})}
+func decodeEmail(in *request.Input) (emailRequest, error) {
+	r := emailRequest{email: in.Text("email", request.Text{Required: true, Min: 1, Max: maxEmail})}
 	if r.email == "" || len([]rune(r.email)) > maxEmail {
 		return r, nil // the problem is noted
 	}
@@ -75,10 +75,10 @@ func decodeEmail(in *api.Input) (emailRequest, error) {
 
 // check reads the project's judgement, and searches the global list where there is none. ExecutionTime is the time of
 // both.
-func (s *emailShield) check(call *api.Call, r emailRequest) *api.Job {
+func (s *emailShield) check(call *request.Call, r emailRequest) *request.Job {
 	var own burner.Judgement
 	var spent time.Duration
-	return &api.Job{
+	return &request.Job{
 		Credits: call.Credits(1),
 		Prefetch: func(ctx context.Context) (err error) {
 			start := time.Now()
@@ -86,7 +86,7 @@ func (s *emailShield) check(call *api.Call, r emailRequest) *api.Job {
 			spent = time.Since(start)
 			return err
 		},
-		Run: func(context.Context) (*api.Result, error) {
+		Run: func(context.Context) (*request.Result, error) {
 			start := time.Now()
 			source := sourceNone
 			if own == burner.Disposable {
@@ -95,7 +95,7 @@ func (s *emailShield) check(call *api.Call, r emailRequest) *api.Job {
 				source = sourceGlobal
 			}
 			spent += time.Since(start)
-			return &api.Result{Data: emailResult{
+			return &request.Result{Data: emailResult{
 				Email: r.email, Domain: r.domain, ValidSyntax: true, Disposable: source != sourceNone, Source: source,
 				ExecutionTime: float64(spent.Microseconds()) / 1000,
 			}}, nil

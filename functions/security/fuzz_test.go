@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 
 	"svcapi/functions/security/disposable"
-	"svcapi/shared/api"
 	"svcapi/shared/ipaddr"
 	"svcapi/shared/iplookup"
+	"svcapi/shared/request"
 )
 
 // A body that decodes without a problem names an address that can be evaluated.
@@ -24,7 +24,7 @@ func FuzzBodies(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		in, err := api.ReadInput(body, nil)
+		in, err := request.ReadInput(body, nil)
 		if err != nil {
 			return
 		}
@@ -39,7 +39,7 @@ func FuzzBodies(f *testing.F) {
 			}
 			(*disposable.Difference)(nil).Find(r.domain)
 		}
-		again, _ := api.ReadInput(body, nil)
+		again, _ := request.ReadInput(body, nil)
 		addr := iplookup.Address(again, "ip")
 		if len(again.Problems()) > 0 {
 			return

@@ -6,25 +6,25 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"svcapi/shared/api"
 	"svcapi/shared/burner"
 	"svcapi/shared/cache"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 )
 
 func main() {
-	api.Main(
-		func(c iplookup.Config) api.Config { return c.API },
-		func(c iplookup.Config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
+	request.Main(
+		func(c iplookup.Config) request.Config { return c.API },
+		func(c iplookup.Config, s *request.Service, cfg aws.Config) ([]request.Route, error) {
 			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log())
 			chain := iplookup.NewChain(c, vendors.Risks(), secrets)
 			chain.ContinueOnUnknown = true
 			store := burner.NewStore(s.DB(), c.API.ProjectsTable)
 			email := &emailShield{store, newGlobalList(store, cache.Clock{}), s.AfterResponse}
 			email.global.refresh(context.Background()) // beside the start
-			return []api.Route{email.operation(), vpnShield(chain)}, nil
+			return []request.Route{email.operation(), vpnShield(chain)}, nil
 		},
 	)
 }

@@ -5,15 +5,15 @@ import (
 	"context"
 	"net/netip"
 
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 )
 
-var errUnavailable = &api.Error{
-	Status: 503, Code: api.CodeServiceUnavailable,
+var errUnavailable = &request.Error{
+	Status: 503, Code: request.CodeServiceUnavailable,
 	Message: "No security provider could complete the lookup. An unavailable check is not a safe result.",
 }
 
@@ -25,15 +25,15 @@ type riskResult struct {
 }
 
 // vpnShield returns the operation openapi.yaml#checkVpn.
-func vpnShield(chain *iplookup.Chain[vendors.Risk]) api.Route {
-	return &api.Operation[netip.Addr]{
+func vpnShield(chain *iplookup.Chain[vendors.Risk]) request.Route {
+	return &request.Operation[netip.Addr]{
 		Name: "vpn_shield", Method: "POST", Path: "/api/v1/security/vpn-shield",
 		Kind: project.Security, Price: credit.VPNShield,
-		Decode: func(in *api.Input) (netip.Addr, error) { return iplookup.Address(in, "ip"), nil },
-		Prepare: func(ctx context.Context, call *api.Call, addr netip.Addr) (*api.Job, error) {
+		Decode: func(in *request.Input) (netip.Addr, error) { return iplookup.Address(in, "ip"), nil },
+		Prepare: func(ctx context.Context, call *request.Call, addr netip.Addr) (*request.Job, error) {
 			return chain.Job(ctx, call, call.Integrations, addr, errUnavailable,
-				func(found iplookup.Result[vendors.Risk]) *api.Result {
-					return &api.Result{Data: riskResult{addr.String(), found.Value, cmp.Or(found.Vendor, "none")}}
+				func(found iplookup.Result[vendors.Risk]) *request.Result {
+					return &request.Result{Data: riskResult{addr.String(), found.Value, cmp.Or(found.Vendor, "none")}}
 				})
 		},
 	}

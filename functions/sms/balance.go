@@ -5,24 +5,24 @@ import (
 	"fmt"
 
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
 
 // balanceErrors are the responses to a failed balance call (openapi.yaml#getSmsBalance).
-var balanceErrors = map[upstream.Class]*api.Error{
-	upstream.NotSent:    httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
-	upstream.NoResponse: httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
-	upstream.Unusable:   api.ErrInternal,
-	upstream.Rejected: httpError(422, api.ReasonBalanceUnavailable,
+var balanceErrors = map[upstream.Class]*request.Error{
+	upstream.NotSent:    httpError(503, request.ReasonVendorUnreachable, "The SMS provider could not be reached."),
+	upstream.NoResponse: httpError(503, request.ReasonVendorUnreachable, "The SMS provider did not respond."),
+	upstream.Unusable:   request.ErrInternal,
+	upstream.Rejected: httpError(422, request.ReasonBalanceUnavailable,
 		"The SMS provider returned no balance for these credentials."),
-	upstream.CredentialsRefused: httpError(422, api.ReasonVendorCredentialsRefused,
+	upstream.CredentialsRefused: httpError(422, request.ReasonVendorCredentialsRefused,
 		"The SMS provider refused the integration's credentials."),
 }
 
-var errNoBalance = httpError(422, api.ReasonBalanceUnavailable,
+var errNoBalance = httpError(422, request.ReasonBalanceUnavailable,
 	"The SMS provider of this integration has no balance to ask for.")
 
 type balanceResult struct {
@@ -37,33 +37,34 @@ type providerBalance struct {
 
 // balance returns the operation openapi.yaml#getSmsBalance: the balance of the wallet for a Managed integration, and
 // that of the vendor's account for a Manual (BYOK) one.
-func (g *group) balance() api.Route {
-	return &api.Operation[struct{}]{
+func (g *group) balance() request.Route {
+	return &request.Operation[struct{}]{
 		Name: "sms_balance", Method: "POST", Path: "/api/v1/sms/balance", Kind: project.SMS,
-		Decode:  func(*api.Input) (struct{}, error) { return struct{}{}, nil },
+		Decode:  func(*request.Input) (struct{}, error) { return struct{}{}, nil },
 		Prepare: g.prepareBalance,
 	}
 }
 
-func (g *group) prepareBalance(ctx context.Context, call *api.Call, _ struct{}) (*api.Job, error) {
+func (g *group) prepareBalance(ctx context.Context, call *request.Call, _ struct{}) (*request.Job, error) {
 	accounts, err := g.accounts(ctx, call)
 	if err != nil {
 		return nil, err
 	}
 	if call.Mode == project.Managed {
 		var credits int64
-		return &api.Job{
+		return &request.Job{
 			Prefetch: func(ctx context.Context) (err error) {
 				credits, err = g.wallet.Balance(ctx, call.Project.ID)
 				return err
 			},
-			Run: func(context.Context) (*api.Result, error) {
-				return &api.Result{Data: balanceResult{Source: "service_wallet", Balance: credit.Grouped(credits) + " credits"}},
+			Run: func(context.Context) (*request.Result, error) {
+				return &request.Result{Data: balanceResult{Source: "service_wallet",
+						Balance: credit.Grouped(credits) + " credits"}},
 					nil
 			},
 		}, nil
 	}
-	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
+	return &request.Job{Run: func(ctx context.Context) (*request.Result, error) {
 		name := accounts[0].Integration.Vendor
 		if _, ok := g.adapter(accounts[0]).(vendors.Balancer); !ok {
 			return nil, errNoBalance.WithCause(fmt.Errorf("%s has no balance call", name))
@@ -74,6 +75,6 @@ func (g *group) prepareBalance(ctx context.Context, call *api.Call, _ struct{}) 
 		if err != nil {
 			return nil, vendorError(balanceErrors, name, err)
 		}
-		return &api.Result{Data: balanceResult{"sms_provider_direct", text, &providerBalance{text}}, Vendor: name}, nil
+		return &request.Result{Data: balanceResult{"sms_provider_direct", text, &providerBalance{text}}, Vendor: name}, nil
 	}}, nil
 }

@@ -16,8 +16,8 @@ import (
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
-	"svcapi/shared/api"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -56,7 +56,7 @@ func TestDocumentedCodes(t *testing.T) {
 				}
 				alone := sendThrough(t, s, vendor)
 				class, charge, goesOn, response := "none", "charged", "ends", "200"
-				if e, ok := errors.AsType[*api.Error](failure(alone)); ok {
+				if e, ok := errors.AsType[*request.Error](failure(alone)); ok {
 					class, response = string(upstream.ClassOf(alone[0].err)),
 						strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Status, e.Reason, e.VendorCode))
 					if !e.Uncertain { // the pipeline charges for a result and for an uncertain error alone
@@ -82,7 +82,7 @@ func sendThrough(t *testing.T, s *sandbox.Server, chain ...string) []recipient {
 	ctx, cancel := context.WithTimeout(t.Context(), 2900*time.Millisecond)
 	defer cancel()
 	r := bulk(single, 1)
-	g.deliver(ctx, accounts, r, func(context.Context, []*api.Message) {})
+	g.deliver(ctx, accounts, r, func(context.Context, []*request.Message) {})
 	return r.recipients
 }
 

@@ -3,14 +3,14 @@ package main
 import (
 	"errors"
 
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
 // config is the configuration that the function reads from the environment.
 type config struct {
-	API      api.Config
+	API      request.Config
 	Upstream upstream.Config
 	Secrets  secret.Config
 }

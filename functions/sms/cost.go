@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/api"
 	"svcapi/shared/pattern"
+	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
 
-var errNoUnitPrice = httpError(422, api.ReasonUnitPriceMissing,
+var errNoUnitPrice = httpError(422, request.ReasonUnitPriceMissing,
 	"The SMS integration has no usable unit price to estimate costs with.")
 
 var unitPricePattern = pattern.New(vendors.UnitPricePattern)
@@ -26,7 +26,7 @@ type costResponse struct {
 
 // estimate returns the job of a cost check, which sends nothing and costs nothing. The job calls the vendor only where
 // the integration permits that, because no vendor documents that its estimate never sends.
-func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, error) {
+func (g *group) estimate(account upstream.Account, r sendRequest) (*request.Job, error) {
 	checker, native := g.adapter(account).(vendors.CostChecker)
 	native = native && account.Settings[vendors.NativeCheckCost] == "true"
 	var campaign vendors.Campaign
@@ -36,7 +36,7 @@ func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, err
 			return nil, err
 		}
 	}
-	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
+	return &request.Job{Run: func(ctx context.Context) (*request.Result, error) {
 		if native {
 			var to []string
 			for _, p := range r.recipients {
@@ -46,7 +46,7 @@ func (g *group) estimate(account upstream.Account, r sendRequest) (*api.Job, err
 				return nil, vendorError(callErrors, account.Integration.Vendor, err)
 			}
 		}
-		return &api.Result{
+		return &request.Result{
 			Data: sendResult{Method: bulkSame, Units: requestedUnits(r.recipients),
 				Provider: costResponse{"success", campaign}},
 			Vendor: account.Integration.Vendor,

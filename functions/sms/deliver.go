@@ -16,7 +16,7 @@ import (
 
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
 
@@ -109,15 +109,15 @@ var errUncounted = &upstream.Error{Class: upstream.NotSent, Detail: "the message
 type delivery struct {
 	*group
 	sendRequest
-	count   func(context.Context, []*api.Message) // api.Job.Count
-	later   int                                   // accounts after the present one
-	slowest atomic.Int64                          // response of a vendor so far, in nanoseconds
+	count   func(context.Context, []*request.Message) // request.Job.Count
+	later   int                                       // accounts after the present one
+	slowest atomic.Int64                              // response of a vendor so far, in nanoseconds
 }
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
 // receives only the messages that the previous account has certainly not sent (docs/decisions/sms.md#fail-over).
 func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest,
-	count func(context.Context, []*api.Message)) {
+	count func(context.Context, []*request.Message)) {
 	d := &delivery{group: g, sendRequest: r, count: count}
 	left := make([]*recipient, len(r.recipients))
 	for i := range r.recipients {
@@ -195,7 +195,7 @@ func (s *sender) batches(ctx, begin context.Context, left []*recipient, size, at
 
 // counted counts messages and returns those that may be sent.
 func (s *sender) counted(ctx context.Context, next []*recipient) (sendable []*recipient) {
-	messages := make([]*api.Message, len(next))
+	messages := make([]*request.Message, len(next))
 	for i, p := range next {
 		messages[i] = &p.Message
 	}
@@ -313,7 +313,7 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			detail := fmt.Sprintf("%s\n%s", upstream.Redact(fmt.Sprint(p), used.Redact()), debug.Stack())
-			o.err = fmt.Errorf("%w: %w", api.ErrPanicked,
+			o.err = fmt.Errorf("%w: %w", request.ErrPanicked,
 				&upstream.Error{Class: upstream.Unusable, Vendor: o.vendor, Detail: detail})
 		}
 		o.reference = s.reference(used, batch, o)

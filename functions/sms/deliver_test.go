@@ -17,8 +17,8 @@ import (
 
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/api"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
 
@@ -180,7 +180,7 @@ type fixture struct {
 	*group
 	vendors  []*fakeVendor
 	accounts []upstream.Account
-	count    func(context.Context, []*api.Message) // nil: no limit
+	count    func(context.Context, []*request.Message) // nil: no limit
 }
 
 func newFixture(chain ...*fakeVendor) *fixture {
@@ -220,7 +220,7 @@ func bulk(method string, messages int) sendRequest {
 func (b *fixture) send(ctx context.Context, t *testing.T, method string, messages int) []recipient {
 	t.Helper()
 	r := bulk(method, messages)
-	b.deliver(ctx, b.accounts, r, func(ctx context.Context, messages []*api.Message) {
+	b.deliver(ctx, b.accounts, r, func(ctx context.Context, messages []*request.Message) {
 		if b.count != nil {
 			b.count(ctx, messages)
 		}
@@ -461,19 +461,19 @@ func TestCounts(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		chain  []*fakeVendor
-		refuse func(i int, m *api.Message) // the messages by the order of their counts
+		refuse func(i int, m *request.Message) // the messages by the order of their counts
 		want   string
 		most   int // messages counted
 		took   time.Duration
 	}{
 		{"beside the sends", []*fakeVendor{many(slow(slowly))}, nil, "a accepted 1000", 1000, 14 * time.Second},
 		{"one by one", []*fakeVendor{one(accepts)}, nil, "a accepted 1000", 1000, 0},
-		{"a failed count", []*fakeVendor{many(accepts), one(accepts)}, func(i int, m *api.Message) {
+		{"a failed count", []*fakeVendor{many(accepts), one(accepts)}, func(i int, m *request.Message) {
 			if i >= 100 && i < 200 {
 				m.Uncounted = errors.New("throttled")
 			}
 		}, " not_attempted 100, a accepted 900", 1000, 0},
-		{"a number's limit", []*fakeVendor{one(down), one(accepts)}, func(i int, m *api.Message) { m.Refused = i%2 == 1 },
+		{"a number's limit", []*fakeVendor{one(down), one(accepts)}, func(i int, m *request.Message) { m.Refused = i%2 == 1 },
 			" not_attempted 500, b accepted 500", 1000, 0},
 		{"a refused account", []*fakeVendor{many(failsWith(upstream.CredentialsRefused))}, nil,
 			"a not_attempted 900, a rejected 100", 300, 0},
@@ -482,8 +482,8 @@ func TestCounts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newFixture(c.chain...)
-				counted := map[*api.Message]bool{}
-				b.count = func(_ context.Context, messages []*api.Message) {
+				counted := map[*request.Message]bool{}
+				b.count = func(_ context.Context, messages []*request.Message) {
 					time.Sleep(time.Second * time.Duration(len(messages)) / 100)
 					for _, m := range messages {
 						if !counted[m] && c.refuse != nil {
@@ -559,9 +559,9 @@ func TestPanic(t *testing.T) {
 				if strings.Contains(text, secretKey) {
 					t.Errorf("the cause contains the secret: %s", text)
 				}
-				var e *api.Error
+				var e *request.Error
 				if err := failure(outcomes); errors.As(err, &e) != (c.message != "") ||
-					errors.Is(err, api.ErrPanicked) != (e != nil) ||
+					errors.Is(err, request.ErrPanicked) != (e != nil) ||
 					e != nil && (e.Message != c.message || e.Details != nil ||
 						e.Error() != strings.TrimSuffix(c.message, ".")+": "+text) {
 					t.Errorf("the client gets %+v", e)
@@ -576,13 +576,13 @@ func described(err error) string {
 	if err == nil {
 		return ""
 	}
-	var e *api.Error
+	var e *request.Error
 	if !errors.As(err, &e) {
 		return err.Error()
 	}
 	class := upstream.ClassOf(err)
 	words := fmt.Sprintf("%d %s %s", e.Status, class, e.Vendor)
-	if e.Code != api.CodeHTTPError || e.Message != sendErrors[class].Message {
+	if e.Code != request.CodeHTTPError || e.Message != sendErrors[class].Message {
 		words += " " + e.Code + " " + e.Message
 	}
 	if e.Reached {

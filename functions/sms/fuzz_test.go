@@ -11,7 +11,7 @@ import (
 
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
 
@@ -30,7 +30,7 @@ func FuzzSendBody(f *testing.F) {
 	}
 	normal := regexp.MustCompile(`\A\+947[0-9]{8}\z`)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		in, err := api.ReadInput(body, nil)
+		in, err := request.ReadInput(body, nil)
 		if err != nil {
 			return
 		}

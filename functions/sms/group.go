@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -24,15 +24,15 @@ type group struct {
 }
 
 // accounts returns the complete integrations of a call by priority (docs/decisions/money.md#modes).
-func (g *group) accounts(ctx context.Context, call *api.Call) ([]upstream.Account, error) {
+func (g *group) accounts(ctx context.Context, call *request.Call) ([]upstream.Account, error) {
 	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, g.vendors.Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
-		incomplete := httpError(422, api.ReasonIntegrationIncomplete, call.NoIntegration(nil).Message)
+		incomplete := httpError(422, request.ReasonIntegrationIncomplete, call.NoIntegration(nil).Message)
 		incomplete.Cause = err
 		return nil, incomplete
 	case err != nil:
-		return nil, api.ErrInternal.WithCause(err)
+		return nil, request.ErrInternal.WithCause(err)
 	}
 	return accounts, nil
 }
@@ -43,13 +43,13 @@ func (g *group) adapter(account upstream.Account) vendors.Adapter {
 }
 
 // httpError returns an error of the SMS operations with the code http_error.
-func httpError(status int, reason api.Reason, message string) *api.Error {
-	return &api.Error{Status: status, Code: api.CodeHTTPError, Reason: reason, Message: message}
+func httpError(status int, reason request.Reason, message string) *request.Error {
+	return &request.Error{Status: status, Code: request.CodeHTTPError, Reason: reason, Message: message}
 }
 
 // vendorError returns the error of the table for a failed vendor call; that of Rejected where the class has none. The
 // client sees the vendor's code, and only the operator sees the vendor's text.
-func vendorError(table map[upstream.Class]*api.Error, vendor string, err error) *api.Error {
+func vendorError(table map[upstream.Class]*request.Error, vendor string, err error) *request.Error {
 	e := cmp.Or(table[upstream.ClassOf(err)], table[upstream.Rejected]).WithCause(err)
 	e.Vendor, e.VendorCode = vendor, upstream.CodeOf(err)
 	return e

@@ -5,15 +5,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
 func main() {
-	api.Main(
-		func(c config) api.Config { return c.API },
-		func(c config, s *api.Service, cfg aws.Config) ([]api.Route, error) {
+	request.Main(
+		func(c config) request.Config { return c.API },
+		func(c config, s *request.Service, cfg aws.Config) ([]request.Route, error) {
 			g := &group{
 				client:   upstream.New(c.Upstream),
 				secrets:  secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log()),
@@ -22,7 +22,7 @@ func main() {
 				wallet:   s.Wallet(),
 				timeout:  c.Upstream.Timeout(),
 			}
-			return []api.Route{g.send(), g.balance(), g.status()}, nil
+			return []request.Route{g.send(), g.balance(), g.status()}, nil
 		},
 	)
 }

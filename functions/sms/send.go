@@ -13,34 +13,34 @@ import (
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/pattern"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
 
 // sendErrors are the responses to a failed send (docs/decisions/sms.md#vendor-outcomes).
-var sendErrors = map[upstream.Class]*api.Error{
-	upstream.NotSent: httpError(503, api.ReasonVendorUnreachable,
+var sendErrors = map[upstream.Class]*request.Error{
+	upstream.NotSent: httpError(503, request.ReasonVendorUnreachable,
 		"The SMS provider could not be reached. Nothing was sent."),
-	upstream.NoResponse: httpError(503, api.ReasonOutcomeUncertain,
+	upstream.NoResponse: httpError(503, request.ReasonOutcomeUncertain,
 		"The SMS provider did not respond. The message may have been sent: do not retry automatically."),
-	upstream.Unusable: httpError(502, api.ReasonVendorResponseUnusable,
+	upstream.Unusable: httpError(502, request.ReasonVendorResponseUnusable,
 		"The SMS provider's response was unexpected. The message may have been sent: do not retry automatically."),
-	upstream.Rejected: httpError(502, api.ReasonVendorRejected, "The SMS provider rejected the message."),
-	upstream.AccountRefused: httpError(502, api.ReasonVendorRejected,
+	upstream.Rejected: httpError(502, request.ReasonVendorRejected, "The SMS provider rejected the message."),
+	upstream.AccountRefused: httpError(502, request.ReasonVendorRejected,
 		"The SMS provider refused to send for the account, such as for its balance, its sender or the time of day."),
-	upstream.TooFast: httpError(502, api.ReasonVendorRejected,
+	upstream.TooFast: httpError(502, request.ReasonVendorRejected,
 		"The SMS provider gets too many requests of the account. Nothing was sent: send the message later."),
-	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused,
+	upstream.CredentialsRefused: httpError(502, request.ReasonVendorCredentialsRefused,
 		"The SMS provider refused the integration's credentials."),
 }
 
 var (
-	errBulk = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonBulkNeedsManual,
+	errBulk = &request.Error{Status: 403, Code: request.CodeForbidden, Reason: request.ReasonBulkNeedsManual,
 		Message: "Bulk methods need a Manual (BYOK) SMS integration."}
-	errTrial = &api.Error{Status: 403, Code: api.CodeForbidden, Reason: api.ReasonTrialDestination,
+	errTrial = &request.Error{Status: 403, Code: request.CodeForbidden, Reason: request.ReasonTrialDestination,
 		Message: "The project is on trial, and a recipient is not among its allowed destinations."}
 )
 
@@ -62,12 +62,12 @@ type sendRequest struct {
 
 // recipient is one message of a request with its outcome.
 type recipient struct {
-	index       int    // in the request
-	given       string // the number in the request
-	text        string
-	unicode     bool
-	api.Message // the normal number and the units, for the limits of the project
-	outcome     // undecided until the delivery
+	index           int    // in the request
+	given           string // the number in the request
+	text            string
+	unicode         bool
+	request.Message // the normal number and the units, for the limits of the project
+	outcome         // undecided until the delivery
 }
 
 type sendResult struct {
@@ -86,8 +86,8 @@ type acceptance struct {
 }
 
 // send returns the operation openapi.yaml#sendSms.
-func (g *group) send() api.Route {
-	return &api.Operation[sendRequest]{
+func (g *group) send() request.Route {
+	return &request.Operation[sendRequest]{
 		Name: "sms_send", Method: "POST", Path: "/api/v1/sms/send", Kind: project.SMS, Price: credit.SMS,
 		Decode:  decodeSend,
 		Sends:   func(r sendRequest) bool { return !r.checkCost },
@@ -95,7 +95,7 @@ func (g *group) send() api.Route {
 	}
 }
 
-var number = api.Text{
+var number = request.Text{
 	Required: true, Max: 20, Pattern: pattern.New(`^(07\d{8}|\+947\d{8})$`),
 	Message: "must be a Sri Lankan mobile number, 07XXXXXXXX or +947XXXXXXXX",
 	Explain: func(text string) string {
@@ -110,7 +110,7 @@ var number = api.Text{
 const severalNumbers = "must be one number; for several numbers, use the method bulk_same with recipients"
 
 // oneNumber returns the rule of a single send's recipient.
-func oneNumber() api.Text {
+func oneNumber() request.Text {
 	one := number
 	one.Max, one.Type = 0, strings.TrimPrefix(severalNumbers, "must be ")
 	one.Explain = func(text string) string {
@@ -139,11 +139,11 @@ func proposeNumber(text string) string {
 	return ""
 }
 
-func decodeSend(in *api.Input) (sendRequest, error) {
+func decodeSend(in *request.Input) (sendRequest, error) {
 	in.Knows("to", "message", "recipients", "check_cost", "msg_list") // each method reads some of them
 	r := sendRequest{method: in.Text("send_method",
-		api.Text{Required: true, OneOf: []string{single, bulkSame, bulkDifferent}})}
-	message := api.Text{Required: true, Min: 1, Max: 4096}
+		request.Text{Required: true, OneOf: []string{single, bulkSame, bulkDifferent}})}
+	message := request.Text{Required: true, Min: 1, Max: 4096}
 	switch r.method {
 	case single:
 		to, text := in.Text("to", oneNumber()), in.Text("message", message)
@@ -151,15 +151,15 @@ func decodeSend(in *api.Input) (sendRequest, error) {
 	case bulkSame:
 		in.Means("numbers", "recipients")
 		text := in.Text("message", message)
-		for _, to := range in.Texts("recipients", api.List{Required: true, Min: 1, Max: 10_000}, number) {
+		for _, to := range in.Texts("recipients", request.List{Required: true, Min: 1, Max: 10_000}, number) {
 			r.add(to, text)
 		}
 		r.checkCost = in.Bool("check_cost")
 	case bulkDifferent:
 		in.Means("messages", "msg_list")
-		in.Objects("msg_list", api.List{Required: true, Min: 1, Max: 20}, func(o api.Object) {
+		in.Objects("msg_list", request.List{Required: true, Min: 1, Max: 20}, func(o request.Object) {
 			o.Means("message", "msg")
-			to, text := o.Text("to", number), o.Text("msg", api.Text{Required: true, Min: 1})
+			to, text := o.Text("to", number), o.Text("msg", request.Text{Required: true, Min: 1})
 			r.add(to, text)
 		})
 	}
@@ -179,7 +179,7 @@ func (r *sendRequest) add(to, text string) {
 }
 
 // permit returns the error of a request that the operation refuses. Bulk and trial come before the length.
-func (r *sendRequest) permit(call *api.Call) error {
+func (r *sendRequest) permit(call *request.Call) error {
 	if r.method != single && call.Mode == project.Managed {
 		return errBulk
 	}
@@ -194,12 +194,12 @@ func (r *sendRequest) permit(call *api.Call) error {
 	if r.method == bulkDifferent {
 		place = fmt.Sprintf("The message of msg_list.%d", i)
 	}
-	return httpError(422, api.ReasonMessageTooLong,
+	return httpError(422, request.ReasonMessageTooLong,
 		fmt.Sprintf("%s has %d characters of at most %d, which are %d SMS units of %d characters (%s).",
 			place, used.Characters, units.Most*used.Unit, units.Most, used.Unit, used.Alphabet))
 }
 
-func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) (*api.Job, error) {
+func (g *group) prepareSend(ctx context.Context, call *request.Call, r sendRequest) (*request.Job, error) {
 	accounts, err := g.accounts(ctx, call)
 	if err != nil {
 		return nil, err
@@ -213,11 +213,11 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 	r.references = reference.New(call.Project, call.Environment)
 	recipients := r.recipients
 	credits := call.Credits(requestedUnits(recipients))
-	messages := make([]*api.Message, len(recipients))
+	messages := make([]*request.Message, len(recipients))
 	for i := range recipients {
 		messages[i] = &recipients[i].Message
 	}
-	job := &api.Job{Credits: credits, Irrevocable: true, Messages: messages}
+	job := &request.Job{Credits: credits, Irrevocable: true, Messages: messages}
 	if len(accounts) == 1 && len(recipients) == 1 {
 		job.Died = func() credit.Outcome {
 			key := reference.Key(r.references.Scope+string(job.Reservation), 0)
@@ -226,7 +226,7 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 				Reference: r.references.Seal(accounts[0], key, "", recipients[0].To, recipients[0].text)}
 		}
 	}
-	job.Run = func(ctx context.Context) (*api.Result, error) {
+	job.Run = func(ctx context.Context) (*request.Result, error) {
 		id := cmp.Or(string(job.Reservation), call.RequestID)
 		r.key = r.references.Scope + id
 		g.deliver(ctx, accounts, r, job.Count)
@@ -238,7 +238,7 @@ func (g *group) prepareSend(ctx context.Context, call *api.Call, r sendRequest) 
 		}
 		data := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
 		first := recipients[firstAccepted(recipients)]
-		result := &api.Result{
+		result := &request.Result{
 			Vendor: first.vendor, VendorID: first.receipt.ID, Attributes: summary(data.Units,
 				recipients), Cause: cause(recipients),
 		}
@@ -284,7 +284,7 @@ var errUndecided = errors.New("a recipient is undecided after the delivery")
 func failure(recipients []recipient) error {
 	switch {
 	case slices.ContainsFunc(recipients, func(p recipient) bool { return p.status() == undecided }):
-		return api.ErrInternal.WithCause(errUndecided)
+		return request.ErrInternal.WithCause(errUndecided)
 	case firstAccepted(recipients) >= 0:
 		return nil
 	}
@@ -316,7 +316,7 @@ func cause(recipients []recipient) error {
 	decided := decisive(recipients).err
 	var panicked, uncounted, passed error
 	for _, p := range recipients {
-		if panicked == nil && errors.Is(p.err, api.ErrPanicked) && !errors.Is(decided, api.ErrPanicked) {
+		if panicked == nil && errors.Is(p.err, request.ErrPanicked) && !errors.Is(decided, request.ErrPanicked) {
 			panicked = p.err
 		}
 		uncounted, passed = cmp.Or(uncounted, p.Uncounted), cmp.Or(passed, p.passed)

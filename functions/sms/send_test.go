@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
 
@@ -98,8 +98,8 @@ func TestUndecided(t *testing.T) {
 		"no delivery": failure(r.recipients), "beside an accepted one": failure(delivered([]outcome{acceptedBy("a", "1"),
 			{}})),
 	} {
-		var e *api.Error
-		if !isError(err, api.ErrInternal) || !errors.Is(err, errUndecided) || !errors.As(err, &e) || e.Uncertain ||
+		var e *request.Error
+		if !isError(err, request.ErrInternal) || !errors.Is(err, errUndecided) || !errors.As(err, &e) || e.Uncertain ||
 			e.Reached {
 			t.Errorf("%s: %+v", name, err)
 		}
@@ -186,9 +186,9 @@ func TestBulkAcceptance(t *testing.T) {
 }
 
 // caller returns a call of a project with one integration for each vendor.
-func (b *fixture) caller(mode project.Mode, settings map[string]string) *api.Call {
+func (b *fixture) caller(mode project.Mode, settings map[string]string) *request.Call {
 	b.client = upstream.New(upstream.Config{TimeoutSeconds: 10})
-	call := &api.Call{Project: &project.Project{ID: "p"}, Mode: mode}
+	call := &request.Call{Project: &project.Project{ID: "p"}, Mode: mode}
 	for _, p := range b.vendors {
 		call.Integrations = append(call.Integrations,
 			project.Integration{ID: p.name, Kind: project.SMS, Vendor: p.name, Mode: mode, Settings: settings})
@@ -197,7 +197,7 @@ func (b *fixture) caller(mode project.Mode, settings map[string]string) *api.Cal
 }
 
 // run prepares a send and runs it.
-func (b *fixture) run(ctx context.Context, call *api.Call, r sendRequest) (*api.Result, error) {
+func (b *fixture) run(ctx context.Context, call *request.Call, r sendRequest) (*request.Result, error) {
 	job, err := b.prepareSend(ctx, call, r)
 	if err != nil {
 		return nil, err
@@ -381,9 +381,9 @@ func TestPrepareSend(t *testing.T) {
 	long := sendRequest{method: bulkDifferent}
 	long.add("0770000000", "short")
 	long.add("0770000001", strings.Repeat("é€", 154))
-	errTooLong := httpError(422, api.ReasonMessageTooLong,
+	errTooLong := httpError(422, request.ReasonMessageTooLong,
 		"The message of msg_list.1 has 462 characters of at most 459, which are 3 SMS units of 153 characters (GSM alphabet).")
-	errUnicode := httpError(422, api.ReasonMessageTooLong,
+	errUnicode := httpError(422, request.ReasonMessageTooLong,
 		"The message has 202 characters of at most 201, which are 3 SMS units of 67 characters (Unicode).")
 	emoji := sendRequest{method: single}
 	emoji.add("0770000000", strings.Repeat("😀", 101))
@@ -410,7 +410,7 @@ func TestPrepareSend(t *testing.T) {
 				call.Project = c.project
 			}
 			job, err := b.prepareSend(t.Context(), call, c.request)
-			if want, ok := errors.AsType[*api.Error](c.want); ok != isError(err, want) || (err == nil) != (job != nil) ||
+			if want, ok := errors.AsType[*request.Error](c.want); ok != isError(err, want) || (err == nil) != (job != nil) ||
 				job != nil && !job.Irrevocable || b.vendors[0].calls != 0 {
 				t.Errorf("%v with %d calls, want %v", err, b.vendors[0].calls, c.want)
 			}
@@ -419,7 +419,7 @@ func TestPrepareSend(t *testing.T) {
 	b := newFixture(one(accepts))
 	call := b.caller(project.BYOK, nil)
 	call.Integrations[0].Vendor = "unknown"
-	incomplete := httpError(422, api.ReasonIntegrationIncomplete, call.NoIntegration(nil).Message)
+	incomplete := httpError(422, request.ReasonIntegrationIncomplete, call.NoIntegration(nil).Message)
 	if _, err := b.prepareSend(t.Context(), call, bulk(single, 1)); !isError(err, incomplete) ||
 		!errors.Is(err, upstream.ErrIncomplete) {
 		t.Errorf("an unknown vendor: %v", err)
@@ -430,8 +430,8 @@ func TestPrepareSend(t *testing.T) {
 }
 
 // isError reports whether the client gets the wanted response for an error.
-func isError(err error, want *api.Error) bool {
-	var e *api.Error
+func isError(err error, want *request.Error) bool {
+	var e *request.Error
 	return want != nil && errors.As(err, &e) && e.Status == want.Status && e.Code == want.Code && e.Message == want.Message
 }
 
@@ -464,17 +464,17 @@ func TestBalance(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		does behaviour
-		want *api.Error // nil: a balance
+		want *request.Error // nil: a balance
 	}{
 		{"accepts", accepts, nil},
 		{"rejects", failsWith(upstream.Rejected),
-			httpError(422, api.ReasonBalanceUnavailable, "The SMS provider returned no balance for these credentials.")},
+			httpError(422, request.ReasonBalanceUnavailable, "The SMS provider returned no balance for these credentials.")},
 		{"refuses", failsWith(upstream.CredentialsRefused),
-			httpError(422, api.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials.")},
-		{"down", down, httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached.")},
-		{"hangs", hangs, httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond.")},
-		{"unusable", failsWith(upstream.Unusable), api.ErrInternal},
-		{"nonsense", noClass, api.ErrInternal},
+			httpError(422, request.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials.")},
+		{"down", down, httpError(503, request.ReasonVendorUnreachable, "The SMS provider could not be reached.")},
+		{"hangs", hangs, httpError(503, request.ReasonVendorUnreachable, "The SMS provider did not respond.")},
+		{"unusable", failsWith(upstream.Unusable), request.ErrInternal},
+		{"nonsense", noClass, request.ErrInternal},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -488,7 +488,7 @@ func TestBalance(t *testing.T) {
 					t.Errorf("%d and %d calls", b.vendors[0].calls, b.vendors[1].calls)
 				}
 				if c.want != nil {
-					var e *api.Error
+					var e *request.Error
 					if !isError(err, c.want) || !errors.As(err, &e) || e.Vendor != "a" || e.Uncertain || e.Reached {
 						t.Errorf("%v, want %v", err, c.want)
 					}
@@ -532,7 +532,7 @@ func TestCheckCost(t *testing.T) {
 		does     behaviour
 		request  sendRequest
 		calls    int
-		want     any // vendors.Campaign or *api.Error
+		want     any // vendors.Campaign or *request.Error
 	}{
 		{"computed", priced, false, panics, check, 0, computed},
 		{"computed, as the vendor has no estimate", native, false, panics, check, 0, computed},
@@ -563,8 +563,8 @@ func TestCheckCost(t *testing.T) {
 				if b.vendors[0].calls != c.calls || b.vendors[1].calls != 0 || time.Since(began) > callTimeout {
 					t.Errorf("%d and %d calls in %v", b.vendors[0].calls, b.vendors[1].calls, time.Since(began))
 				}
-				if want, ok := c.want.(*api.Error); ok {
-					var e *api.Error
+				if want, ok := c.want.(*request.Error); ok {
+					var e *request.Error
 					if !isError(err, want) || !errors.As(err, &e) || e.Uncertain || e.Reached || c.calls > 0 && e.Vendor != "a" {
 						t.Errorf("%v, want %v", err, want)
 					}

@@ -8,26 +8,26 @@ import (
 
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/api"
 	"svcapi/shared/cache"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
 
 // callErrors are the responses to a failed status call (openapi.yaml#getSmsStatus) or cost check of a vendor.
-var callErrors = map[upstream.Class]*api.Error{
-	upstream.NotSent:    httpError(503, api.ReasonVendorUnreachable, "The SMS provider could not be reached."),
-	upstream.NoResponse: httpError(503, api.ReasonVendorUnreachable, "The SMS provider did not respond."),
-	upstream.TooFast: httpError(503, api.ReasonVendorUnreachable,
+var callErrors = map[upstream.Class]*request.Error{
+	upstream.NotSent:    httpError(503, request.ReasonVendorUnreachable, "The SMS provider could not be reached."),
+	upstream.NoResponse: httpError(503, request.ReasonVendorUnreachable, "The SMS provider did not respond."),
+	upstream.TooFast: httpError(503, request.ReasonVendorUnreachable,
 		"The SMS provider gets too many requests of the account: ask later."),
-	upstream.Unusable: httpError(502, api.ReasonVendorResponseUnusable,
+	upstream.Unusable: httpError(502, request.ReasonVendorResponseUnusable,
 		"The SMS provider's response was unexpected."),
-	upstream.Rejected: httpError(502, api.ReasonVendorRejected, "The SMS provider refused the request."),
-	upstream.CredentialsRefused: httpError(502, api.ReasonVendorCredentialsRefused,
+	upstream.Rejected: httpError(502, request.ReasonVendorRejected, "The SMS provider refused the request."),
+	upstream.CredentialsRefused: httpError(502, request.ReasonVendorCredentialsRefused,
 		"The SMS provider refused the integration's credentials."),
 }
 
-var errNoReference = httpError(404, api.ReasonReferenceNotFound,
+var errNoReference = httpError(404, request.ReasonReferenceNotFound,
 	"There is no such reference in this project and environment.")
 
 type statusResult struct {
@@ -40,15 +40,15 @@ type statusResult struct {
 }
 
 // status returns the operation openapi.yaml#getSmsStatus, which asks the vendor of an earlier send for its state.
-func (g *group) status() api.Route {
-	return &api.Operation[string]{
+func (g *group) status() request.Route {
+	return &request.Operation[string]{
 		Name: "sms_status", Method: "GET", Path: "/api/v1/sms/status/{reference}", Kind: project.SMS,
-		Decode:  func(in *api.Input) (string, error) { return in.Parameter("reference"), nil },
+		Decode:  func(in *request.Input) (string, error) { return in.Parameter("reference"), nil },
 		Prepare: g.prepareStatus,
 	}
 }
 
-func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) (*api.Job, error) {
+func (g *group) prepareStatus(ctx context.Context, call *request.Call, text string) (*request.Job, error) {
 	vendor, send, ok := reference.New(call.Project, call.Environment).Open(text)
 	if !ok {
 		return nil, errNoReference
@@ -65,7 +65,7 @@ func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) 
 	if err != nil {
 		return nil, err
 	}
-	return &api.Job{Run: func(ctx context.Context) (*api.Result, error) {
+	return &request.Job{Run: func(ctx context.Context) (*request.Result, error) {
 		found, err := g.vendors.CheckStatus(ctx, g.client, g.secrets, accounts[0], send)
 		if err != nil {
 			return nil, vendorError(callErrors, vendor, err)
@@ -75,6 +75,6 @@ func (g *group) prepareStatus(ctx context.Context, call *api.Call, text string) 
 		if found.Word == "" {
 			result.Word = nil
 		}
-		return &api.Result{Data: result, Vendor: vendor}, nil
+		return &request.Result{Data: result, Vendor: vendor}, nil
 	}}, nil
 }

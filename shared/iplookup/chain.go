@@ -8,11 +8,11 @@ import (
 	"net/netip"
 	"time"
 
-	"svcapi/shared/api"
 	"svcapi/shared/cache"
 	"svcapi/shared/ipaddr"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -54,7 +54,7 @@ func NewChain[T any](cfg Config, table []vendors.Vendor[T], secrets *secret.Cach
 
 // Accounts returns the accounts of a project's complete integrations in their order. The errors are for the client; a
 // project without a complete integration gets a 422.
-func (c *Chain[T]) Accounts(ctx context.Context, call *api.Call,
+func (c *Chain[T]) Accounts(ctx context.Context, call *request.Call,
 	integrations []project.Integration) ([]upstream.Account, error) {
 	spec := func(vendor string) *upstream.Spec {
 		if v := vendors.Find(c.table, vendor); v != nil {
@@ -67,7 +67,7 @@ func (c *Chain[T]) Accounts(ctx context.Context, call *api.Call,
 	case errors.Is(err, upstream.ErrIncomplete):
 		return nil, call.NoIntegration(err)
 	case err != nil:
-		return nil, api.ErrInternal.WithCause(err)
+		return nil, request.ErrInternal.WithCause(err)
 	}
 	return accounts, nil
 }
@@ -85,17 +85,18 @@ type Result[T any] struct {
 // chain that stops at a vendor that does not know the address has a zero value, too. For any other failure the response
 // is unavailable.
 func (c *Chain[T]) Job(
-	ctx context.Context, call *api.Call, integrations []project.Integration, addr netip.Addr, unavailable *api.Error,
-	respond func(Result[T]) *api.Result,
-) (*api.Job, error) {
+	ctx context.Context, call *request.Call, integrations []project.Integration, addr netip.Addr,
+	unavailable *request.Error,
+	respond func(Result[T]) *request.Result,
+) (*request.Job, error) {
 	accounts, err := c.Accounts(ctx, call, integrations)
 	if err != nil {
 		return nil, err
 	}
 	if !ipaddr.Global(addr) {
-		return &api.Job{Run: func(context.Context) (*api.Result, error) { return respond(Result[T]{}), nil }}, nil
+		return &request.Job{Run: func(context.Context) (*request.Result, error) { return respond(Result[T]{}), nil }}, nil
 	}
-	return &api.Job{Credits: call.Credits(1), Run: func(ctx context.Context) (*api.Result, error) {
+	return &request.Job{Credits: call.Credits(1), Run: func(ctx context.Context) (*request.Result, error) {
 		found, err := c.Ask(ctx, accounts, addr)
 		unknown := !c.ContinueOnUnknown && errors.Is(err, vendors.ErrUnknown)
 		if err != nil && !unknown {

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"svcapi/shared/api"
 	"svcapi/shared/cache"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 	"svcapi/test/clocktest"
 )
@@ -248,12 +248,12 @@ func TestCache(t *testing.T) {
 }
 
 func TestAccounts(t *testing.T) {
-	b, call := newFixture(true, 0), &api.Call{Project: &project.Project{ID: "p"}}
+	b, call := newFixture(true, 0), &request.Call{Project: &project.Project{ID: "p"}}
 	for _, in := range [][]project.Integration{nil, {{Vendor: "nobody"}},
 		{{Vendor: "a", Settings: map[string]string{"endpoint": "http://a"}}}} {
 		_, err := b.Accounts(t.Context(), call, in)
-		var e *api.Error
-		if !errors.As(err, &e) || e.Code != api.CodeProviderSelection {
+		var e *request.Error
+		if !errors.As(err, &e) || e.Code != request.CodeProviderSelection {
 			t.Errorf("%v: %v", in, err)
 		}
 	}

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"net/netip"
 
-	"svcapi/shared/api"
 	"svcapi/shared/ipaddr"
+	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/settings"
 	"svcapi/shared/upstream"
 )
 
 // Address reads a required field with an IP address.
-func Address(in *api.Input, name string) netip.Addr {
-	text := in.Text(name, api.Text{Required: true, Min: 1})
+func Address(in *request.Input, name string) netip.Addr {
+	text := in.Text(name, request.Text{Required: true, Min: 1})
 	addr, ok := ipaddr.Parse(text)
 	if !ok && text != "" {
 		in.Problem(name, "must be an IPv4 or IPv6 address")
@@ -24,7 +24,7 @@ func Address(in *api.Input, name string) netip.Addr {
 
 // Config is what a function that looks up IP addresses reads from the environment.
 type Config struct {
-	API      api.Config
+	API      request.Config
 	Upstream upstream.Config
 	Secrets  secret.Config
 	// CacheSeconds is the life of a result in the instance's cache, for the same project and integration; 0 for no cache.

@@ -110,7 +110,7 @@ func TestUnauthorized(t *testing.T) {
 }
 
 // docs/decisions/requests.md#routes: an unknown route is 404 in the envelope, with and without credentials. Paths stay
-// as they were sent, and a query is no part of a path. shared/api TestRoutes has further paths.
+// as they were sent, and a query is no part of a path. shared/request TestRoutes has further paths.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	p := plainProject(t)

@@ -44,8 +44,8 @@ func operations(t *testing.T, to, image string) []operation {
 }
 
 // TestErrorsOfEveryOperation checks the responses of the pipeline for every operation. Each row has a second reason to
-// refuse the request, which comes later (docs/decisions/requests.md#order-of-checks; shared/api TestOrderOfChecks has
-// the whole order) (docs/decisions/pdf.md#pdf-charged-last).
+// refuse the request, which comes later (docs/decisions/requests.md#order-of-checks; shared/request TestOrderOfChecks
+// has the whole order) (docs/decisions/pdf.md#pdf-charged-last).
 func TestErrorsOfEveryOperation(t *testing.T) {
 	t.Parallel()
 	bare := plainProject(t)

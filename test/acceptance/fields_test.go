@@ -135,7 +135,7 @@ func walk(t *testing.T, r request, s *openapi3.Schema, at []string) {
 
 // TestFieldsOfTheContract checks every field of every POST of openapi.yaml: each bound of its schema, one step beyond,
 // other types, null and a misspelt name. error.details name exactly the field. The readers of fields have tests of
-// their own in shared/api (docs/decisions/pictures.md#barcode-fields).
+// their own in shared/request (docs/decisions/pictures.md#barcode-fields).
 func TestFieldsOfTheContract(t *testing.T) {
 	t.Parallel()
 	const html = `{"html":"PHA+eA=="}` // also Base64

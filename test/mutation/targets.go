@@ -24,7 +24,8 @@ var targets = []target{
 	{folder: "shared/ratelimit"},
 	{folder: "shared/credit", skip: "^TestExact"}, // the same under load: much longer, and no rule of its own
 	{folder: "functions/settle", files: []string{"config.go", "settle.go", "spending.go"}},
-	{folder: "shared/api", files: []string{"pipeline.go", "reservation.go", "idempotency.go", "claim.go", "operation.go"}},
+	{folder: "shared/request", files: []string{"pipeline.go", "reservation.go", "idempotency.go",
+		"claim.go", "operation.go"}},
 }
 
 func (t target) mutates(file string) bool { return len(t.files) == 0 || slices.Contains(t.files, file) }

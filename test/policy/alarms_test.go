@@ -79,7 +79,7 @@ var ownMetrics = sync.OnceValue(func() map[string]ownMetric {
 
 // outcomes are the values of the dimension "outcome": the texts of its file that no other purpose has.
 var outcomes = sync.OnceValue(func() (names []string) {
-	_, text, _ := strings.Cut(read("shared", "api", "log.go"), "var outcomes =")
+	_, text, _ := strings.Cut(read("shared", "request", "log.go"), "var outcomes =")
 	text, _, _ = strings.Cut(text, "// maxPayload")
 	for _, match := range regexp.MustCompile(`(?:: |return |\boutcome[A-Z]\w* += )"([a-z_]+)"`).FindAllStringSubmatch(text,
 		-1) {
@@ -107,7 +107,7 @@ func alarms(s *templateFile) (f findings) {
 		version := "${" + function.id + "Version.Version}"
 		watches := []string{"AWS/Lambda Errors Sum FunctionName=${" + function.id + "} Resource=${" + function.id +
 			"}:live ExecutedVersion=" + version}
-		if strings.Contains(files()["functions/"+template.Package(function.id)+"/main.go"], "api.Main(") {
+		if strings.Contains(files()["functions/"+template.Package(function.id)+"/main.go"], "request.Main(") {
 			watches = append(watches, "SVC/${Stage} InternalErrors Sum version=${"+function.id+"}:"+version)
 		}
 		every[function.stem()+canary] = watches

@@ -398,8 +398,8 @@ func (m *model) fixed() (text string, idle, prod float64) {
 
 At most %d of the custom metrics exist without a request. With `+"`MetricDetail=full`"+` each operation, outcome and vendor that
 occurs is three more metrics: from %d (%s $) with one vendor each to about 400 (%s $), and the gateway's counts by
-method, about 70 metrics more (%s $). Your own KMS key costs %s $. Prod's web ACL adds %s $ to a million requests, blocked ones
-included. Prod's `+"`Tracing=Active`"+` adds up to %s $ to a million requests: X-Ray records the first request of each second and %s %%
+method, about 70 metrics more (%s $). Your own KMS key costs %s $. Prod's web ACL adds %s $ to a million requests,
+blocked ones included. Prod's `+"`Tracing=Active`"+` adds up to %s $ to a million requests: X-Ray records the first request of each second and %s %%
 of the others.
 `, m.idleMetrics, m.metrics+full, dollars(float64(m.metrics+full)*m.price("metric", 0)), dollars(400*m.price("metric", 0)),
 		dollars(70*m.price("metric", 0)), dollars(m.price("key", 0)), dollars(m.price("acl_request",

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"svcapi/shared/api"
+	"svcapi/shared/request"
 )
 
 // gatewayReason matches the reason in a response of the gateway's own.
@@ -18,18 +18,18 @@ var gatewayReason = regexp.MustCompile(`"reason":"([a-z_]+)"`)
 // every error with the code http_error has one.
 func TestErrorReasons(t *testing.T) {
 	constants := reasons(t)
-	var documented []api.Reason
+	var documented []request.Reason
 	schema := document().Components.Schemas["ErrorReason"].Value
 	for _, value := range schema.Enum {
-		reason := api.Reason(value.(string))
+		reason := request.Reason(value.(string))
 		documented = append(documented, reason)
 		if !strings.Contains(schema.Description, "| `"+string(reason)+"` |") {
 			t.Errorf("openapi.yaml does not describe the reason %s", reason)
 		}
 	}
-	var used []api.Reason
+	var used []request.Reason
 	for _, match := range gatewayReason.FindAllStringSubmatch(read("template.yaml"), -1) {
-		used = append(used, api.Reason(match[1]))
+		used = append(used, request.Reason(match[1]))
 	}
 	for name, syntax := range product() {
 		ast.Inspect(syntax, func(node ast.Node) bool {
@@ -73,25 +73,25 @@ func TestErrorReasons(t *testing.T) {
 	}
 }
 
-// reasons returns the constants of the type api.Reason by name.
-func reasons(t *testing.T) map[string]api.Reason {
+// reasons returns the constants of the type request.Reason by name.
+func reasons(t *testing.T) map[string]request.Reason {
 	t.Helper()
-	found := map[string]api.Reason{}
-	ast.Inspect(product()["shared/api/errors.go"], func(node ast.Node) bool {
+	found := map[string]request.Reason{}
+	ast.Inspect(product()["shared/request/errors.go"], func(node ast.Node) bool {
 		if isReason(node) {
 			spec := node.(*ast.ValueSpec)
 			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			found[spec.Names[0].Name] = api.Reason(value)
+			found[spec.Names[0].Name] = request.Reason(value)
 		}
 		return true
 	})
 	return found
 }
 
-// isReason reports whether a node declares a constant of the type api.Reason.
+// isReason reports whether a node declares a constant of the type request.Reason.
 func isReason(node ast.Node) bool {
 	spec, ok := node.(*ast.ValueSpec)
 	return ok && text(spec.Type) == "Reason"

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"svcapi/cmd/svc/catalog"
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
+	"svcapi/shared/request"
 )
 
 // findings are a rule's objections to a template.
@@ -483,7 +483,7 @@ func gatewayResponses(s *templateFile) (f findings) {
 		if strings.HasPrefix(responsesWanted[name], "429") {
 			want += "gatewayresponse.header.Retry-After: '[1-9][0-9]*', "
 		}
-		want += "gatewayresponse.header.Strict-Transport-Security: '" + api.StrictTransport +
+		want += "gatewayresponse.header.Strict-Transport-Security: '" + request.StrictTransport +
 			"', gatewayresponse.header.X-SVC-Request-ID: context.requestId}"
 		if !matches(want, headers) {
 			f.add("%s has the headers %s, want %s", name, headers, want)
@@ -501,8 +501,8 @@ func gatewayResponses(s *templateFile) (f findings) {
 // refusal returns the body of a function's response to a refused request, with the gateway's variable as request ID.
 func refusal(code, reason, message string) string {
 	w := httptest.NewRecorder()
-	api.Refuse(w, &http.Request{},
-		&api.Error{Status: http.StatusBadRequest, Code: code, Reason: api.Reason(reason), Message: message})
+	request.Refuse(w, &http.Request{},
+		&request.Error{Status: http.StatusBadRequest, Code: code, Reason: request.Reason(reason), Message: message})
 	var sent struct {
 		RequestID string `json:"request_id"`
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/uuid"
 
-	"svcapi/shared/api"
 	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
+	"svcapi/shared/request"
 	"svcapi/shared/telemetry"
 	"svcapi/test/capacity"
 	"svcapi/test/enginetest"
@@ -43,15 +43,15 @@ func sms(takes time.Duration) work     { return work{project.SMS, credit.SMS, tr
 
 const path = "/work"
 
-func (w work) route() api.Route {
-	return &api.Operation[struct{}]{
+func (w work) route() request.Route {
+	return &request.Operation[struct{}]{
 		Name: w.price, Method: "POST", Path: path, Kind: w.kind, Price: w.price,
-		Decode: func(*api.Input) (struct{}, error) { return struct{}{}, nil },
-		Prepare: func(_ context.Context, call *api.Call, _ struct{}) (*api.Job, error) {
-			return &api.Job{Credits: call.Credits(1), Irrevocable: w.irrevocable,
-				Run: func(context.Context) (*api.Result, error) {
+		Decode: func(*request.Input) (struct{}, error) { return struct{}{}, nil },
+		Prepare: func(_ context.Context, call *request.Call, _ struct{}) (*request.Job, error) {
+			return &request.Job{Credits: call.Credits(1), Irrevocable: w.irrevocable,
+				Run: func(context.Context) (*request.Result, error) {
 					time.Sleep(w.takes)
-					return &api.Result{Data: "done", Vendor: "vendor"}, nil
+					return &request.Result{Data: "done", Vendor: "vendor"}, nil
 				}}, nil
 		},
 	}
@@ -77,8 +77,8 @@ const (
 	counter table = "counter" // Transient
 )
 
-// request is a request that was made.
-type request struct {
+// sentRequest is a request that was made.
+type sentRequest struct {
 	id       string
 	measured bool
 	status   int
@@ -108,7 +108,7 @@ type fixture struct {
 	offer
 	db             *dynamodb.Client // past the model
 	tables         enginetest.Tables
-	config         api.Config
+	config         request.Config
 	store          *credit.Store
 	client, secret string
 }
@@ -125,7 +125,7 @@ func build(t *testing.T, o offer) *fixture {
 	s := &fixture{offer: o}
 	s.db, s.tables = enginetest.Client(t)
 	prices := credit.Prices{o.price: 100}
-	s.config = api.Config{
+	s.config = request.Config{
 		Stage: "test", ProjectsTable: s.tables.Projects, TransientTable: s.tables.Transient,
 		WalletsTable: s.tables.Wallets, LedgerTable: s.tables.Ledger, ProjectCacheSeconds: 10, Prices: prices,
 	}
@@ -191,7 +191,7 @@ func run(t *testing.T, o offer) *outcome {
 	}
 	defer model.Close()
 	out := &outcome{offer: o, statuses: map[int]int{}}
-	var requests []*request
+	var requests []*sentRequest
 	var loads []capacity.Load
 	synctest.Test(t, func(t *testing.T) {
 		requests, loads, out.instances = s.play(t, model)
@@ -211,7 +211,7 @@ func (s *fixture) names() map[table]string {
 
 // play makes the requests, and returns them with the loads of the measured span.
 func (s *fixture) play(t *testing.T,
-	model *capacity.Model) (requests []*request, loads []capacity.Load, instances int) {
+	model *capacity.Model) (requests []*sentRequest, loads []capacity.Load, instances int) {
 	// The bubble begins in the year 2000. The engine's clock is the machine's: what expires must be in the engine's future
 	// too.
 	time.Sleep(time.Until(noon()))
@@ -220,7 +220,7 @@ func (s *fixture) play(t *testing.T,
 			o.BaseEndpoint, o.HTTPClient = s.db.Options().BaseEndpoint, model
 		})
 	f := &fleet{start: func() instance {
-		return api.Lambda(api.New(s.config, db,
+		return request.Lambda(request.New(s.config, db,
 			telemetry.New(io.Discard, telemetry.Config{Level: "ERROR"})).Handler(s.route()))
 	}}
 	random := rand.New(rand.NewPCG(s.seed, 1))
@@ -246,7 +246,7 @@ func (s *fixture) play(t *testing.T,
 			break
 		}
 		time.Sleep(time.Until(began.Add(at)))
-		r := &request{id: newID(random), measured: measuring}
+		r := &sentRequest{id: newID(random), measured: measuring}
 		requests = append(requests, r)
 		all.Go(func() {
 			i := f.take()
@@ -275,7 +275,7 @@ func newID(random *rand.Rand) string {
 	return id.String()
 }
 
-func (s *fixture) call(t *testing.T, i instance, r *request) {
+func (s *fixture) call(t *testing.T, i instance, r *sentRequest) {
 	began := time.Now()
 	response, err := i(t.Context(), events.APIGatewayProxyRequest{
 		HTTPMethod: "POST", Path: path, Body: "{}",
@@ -324,7 +324,7 @@ func (s *fixture) settle(t *testing.T) (left [2]int) {
 
 // examine counts the paid requests and checks what must be true under any load: the ledger explains the wallet; no
 // request is charged without a response of 200.
-func (s *fixture) examine(t *testing.T, out *outcome, requests []*request) {
+func (s *fixture) examine(t *testing.T, out *outcome, requests []*sentRequest) {
 	t.Helper()
 	out.left = s.settle(t)
 	verified, err := s.store.Verify(t.Context(), nil)

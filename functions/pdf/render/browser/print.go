@@ -88,8 +88,8 @@ func (p *page) template(fragment string) (string, error) {
 // templateElements are the elements of a header or footer.
 var templateElements = strings.Fields(`a abbr address article aside b bdi bdo big blockquote br caption center cite code
 	col colgroup dd del dfn div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd label li
-	main mark nav ol p pre q s samp section small span strike strong style sub sup table tbody td tfoot th thead time tr tt u
-	ul var wbr`)
+	main mark nav ol p pre q s samp section small span strike strong style sub sup table tbody td tfoot th thead time tr tt
+	u ul var wbr`)
 
 // templateAttributes are the attributes of a header or footer. Of an image, clean keeps the source, too.
 var templateAttributes = strings.Fields(`align alt bgcolor border cellpadding cellspacing class color colspan dir face

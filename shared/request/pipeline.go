@@ -1,12 +1,12 @@
-// Package api is the pipeline that every request of every operation takes, from the Lambda event to the response and
-// the log line. Service.serve shows the order of all steps (docs/decisions/requests.md#order-of-checks).
+// Package request is the pipeline that every request of every operation takes, from the Lambda event to the response
+// and the log line. Service.serve shows the order of all steps (docs/decisions/requests.md#order-of-checks).
 //
 // Once Service has read the project's record, Service makes all checks before the reservation of credits in memory. The
 // count of the rate limit, the reservation of credits and the counts of further limits then go out together, and no
 // work begins before all of them have succeeded. A request with an Idempotency-Key reserves nothing before the request
 // has won the key. Service captures the credits of work that succeeds, releases those of work that fails, and captures
 // as uncertain those of work whose outcome is unknown (an SMS without a response). The response to a panic is a 500.
-package api
+package request
 
 import (
 	"cmp"
