@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build lists test test-quick test-clients test-faults acceptance test-api fuzz bench bench-project
+.PHONY: help run invoke build lists test test-quick test-clients test-faults acceptance test-api fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,7 +51,7 @@ TEST_LOGS  := $(CURDIR)/.local/test-logs
 # run, or run in the jail as a whole. Another package runs again when its code, a file that it reads or a variable changes.
 STACKS   := ./test/acceptance ./local ./functions/pdf/render
 HOSTS    := ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf
-SCHEDULE := ./test/acceptance/faults ./test/acceptance/ceiling
+SCHEDULE := ./test/acceptance/faults
 # The longest packages start first, so that no long test runs alone at the end.
 FIRST = ./test/policy ./functions/pdf/render/browser ./shared/credit ./cmd/svc
 UNITS = $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(FIRST) $(SCHEDULE) $(STACKS) $(HOSTS))")
@@ -106,7 +106,7 @@ test-race: ## the unit tests and the local hosts' under the race detector
 test-nightly: poppler programs ## what takes too long for make test: race detector, hostile documents, schedules, load model, more examples
 	$(MAKE) test-race
 	$(MAKE) test-hostile
-	$(SHARED) go test -count=1 -timeout 30m -v ./test/acceptance/ceiling
+	$(MAKE) bench-test
 	USAGE_ENTRIES=1000000 go test -count=1 -timeout 60m -v -run '^TestUsageOfManyEntries$$' ./cmd/svc
 	$(SHARED) go test -count=1 -timeout 30m ./functions/settle -run TestFaultSchedules -schedules 1000
 	$(MAKE) test-faults SEED=1 SCHEDULES=450
@@ -155,14 +155,6 @@ fuzz: ## every decoder with INPUTS=10000000 in all, the same for each, then REQU
 	done <<<"$$targets"; \
 	exit "$${failed:-0}"
 	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./test/acceptance
-
-bench: ## cold start, size and throughput compared with a hello function; look-ups compared with a plain map; warm requests
-	@go test -run '^$$' -bench '^BenchmarkFunctions$$' -benchtime 1x -timeout 0 ./test/acceptance/bench
-	go test -run '^$$' -bench . ./functions/security/disposable
-	go test -run '^$$' -bench '^BenchmarkLookups$$' ./test/acceptance
-
-bench-project: ## RATE=3000 paid SMS a second of one project, by a model of DynamoDB; SEED=1; takes an hour
-	go test -count=1 -timeout 4h -v -run '^TestCeiling$$' ./test/acceptance/ceiling -seed $(or $(SEED),1) -rate $(or $(RATE),3000)
 
 ## Check: everything that needs no running stack
 
@@ -281,5 +273,4 @@ build-client-%: .local/clients/.ready $(NPM)
 
 include functions/barcode/barcode.mk
 include functions/pdf/pdf.mk
-include test/mutation/mutation.mk
-include test/load/load.mk
+include bench/bench.mk

@@ -1,6 +1,6 @@
 ## PDFs: the browser, hostile documents, the gallery, the benchmark
 
-.PHONY: layer poppler test-hostile gallery-pdf bench-pdf bench-gotenberg build-PdfRenderFunction
+.PHONY: layer poppler test-hostile gallery-pdf bench-pdf build-PdfRenderFunction
 
 test: poppler
 gallery: gallery-pdf
@@ -24,18 +24,6 @@ gallery-pdf: poppler
 # Beside the same browser driven by nothing but the bare protocol calls.
 bench-pdf:
 	go test -run '^$$' -bench . -benchtime 20x ./functions/pdf/render/browser
-
-# Gotenberg's module comes from Go's registry. Its folder is built in place, because "go install" asks for a list of versions,
-# which not every registry gives.
-GOTENBERG_MODULE := github.com/gotenberg/gotenberg/v8@v8.36.0
-
-bench-gotenberg: ## PDFs through the whole stack compared with Gotenberg 8; without its module GOTENBERG_SOURCE= names a source tree
-	@source=$$(go mod download -json $(GOTENBERG_MODULE) 2> /dev/null | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); \
-		if [ -n "$$source" ]; then echo "Gotenberg: the module $(GOTENBERG_MODULE)"; \
-		elif [ -n "$(GOTENBERG_SOURCE)" ]; then source='$(abspath $(GOTENBERG_SOURCE))'; echo "Gotenberg: the source tree $$source"; \
-		else echo 'Go has no module $(GOTENBERG_MODULE) here: GOTENBERG_SOURCE= names a source tree of Gotenberg 8' >&2; exit 1; fi; \
-		go build -C "$$source" -o $(CURDIR)/.local/bin/gotenberg-chromium ./cmd/gotenberg-chromium
-	@PATH="$(CURDIR)/.local/bin:$$PATH" go test -run '^$$' -bench '^BenchmarkGotenberg$$' -benchtime 1x -timeout 0 ./test/acceptance/bench
 
 # The browser is an x86-64 program, so is the function that starts it.
 build-PdfRenderFunction:

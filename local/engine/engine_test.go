@@ -39,7 +39,7 @@ func tools(t *testing.T, scripts map[string]string) {
 	t.Setenv("PATH", dir)
 	t.Setenv(EndpointVariable, "")
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("go.mod", nil, 0o600); err != nil {
+	if err := os.WriteFile("template.yaml", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package workdir finds the module and its .local folder of caches, logs and builds, and fills the folder: one process
+// Package workdir finds the repository and its .local folder of caches, logs and builds, and fills the folder: one process
 // at a time, and never with an incomplete file.
 package workdir
 
@@ -12,25 +12,25 @@ import (
 	"syscall"
 )
 
-// Root returns the module's folder: the nearest folder with go.mod, from the current folder upwards.
+// Root returns the repository's folder: the nearest folder with template.yaml, from the current folder upwards.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "template.yaml")); err == nil {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no go.mod in this folder or above it: run from within the repository")
+			return "", errors.New("no template.yaml in this folder or above it: run from within the repository")
 		}
 		dir = parent
 	}
 }
 
-// Local returns the path of a name in the module's .local folder. Local creates the folder, not the name.
+// Local returns the path of a name in the repository's .local folder. Local creates the folder, not the name.
 func Local(name ...string) (string, error) {
 	root, err := Root()
 	if err != nil {

@@ -136,6 +136,28 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
+// TestBenchIsApart checks that the module bench/ takes this module from the same tree, with the same releases of what
+// both use, and that no package of this module needs it.
+func TestBenchIsApart(t *testing.T) {
+	own, bench := read("go.mod"), read("bench", "go.mod")
+	if !strings.Contains(bench, "\nreplace svcapi => ../\n") {
+		t.Error("bench/go.mod does not take this module from the same tree")
+	}
+	for line := range strings.Lines(own) {
+		name, release, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if at := strings.Index(bench, "\t"+name+" v"); at >= 0 && !strings.HasPrefix(bench[at+len(name)+2:], release) {
+			t.Errorf("bench/go.mod has another release than %s %s: go mod tidy -C bench", name, release)
+		}
+	}
+	for path, p := range packages() {
+		for _, to := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			if strings.HasPrefix(path, "bench/") || strings.HasPrefix(to, module+"bench/") {
+				t.Errorf("%s imports %s: bench/ is a module of its own", path, to)
+			}
+		}
+	}
+}
+
 // A package that only one program uses belongs into that program's folder. The programs are the functions and the
 // operator's command line; the local stack is not a program.
 func TestSharedIsShared(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package ceiling finds how many paid requests a second one project can make: the product's own pipeline, stores and
-// limiter on DynamoDB Local, behind a model of what DynamoDB gives to one key (test/capacity), in virtual time.
+// limiter on DynamoDB Local, behind a model of what DynamoDB gives to one key (bench/capacity), in virtual time.
 package ceiling
 
 import (
@@ -24,7 +24,7 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/request"
 	"svcapi/shared/telemetry"
-	"svcapi/test/capacity"
+	"svcapi/bench/capacity"
 	"svcapi/test/enginetest"
 )
 

@@ -6,7 +6,7 @@
 // A change that no test notices must be explained in survivors.txt, and an explanation without such a change must go:
 // both fail the run. The tests run in the working tree, which stays unchanged, so do not edit the package meanwhile.
 //
-// Usage: go run ./test/mutation [-workers N] [-files NAME,NAME] [FOLDER ...]
+// Usage: go run -C bench ./mutation [-workers N] [-files NAME,NAME] [FOLDER ...]
 package main
 
 import (
@@ -63,7 +63,7 @@ func run(ctx context.Context, out io.Writer, workers int, files string, folders 
 	if err != nil {
 		return err
 	}
-	known, err := readSurvivors(filepath.Join(root, "test", "mutation", "survivors.txt"))
+	known, err := readSurvivors(filepath.Join(root, "bench", "mutation", "survivors.txt"))
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func run(ctx context.Context, out io.Writer, workers int, files string, folders 
 		return err
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("\n%s\n%d to kill with a test, to explain in test/mutation/survivors.txt, or to remove there",
+		return fmt.Errorf("\n%s\n%d to kill with a test, to explain in bench/mutation/survivors.txt, or to remove there",
 			strings.Join(wrong, "\n"), len(wrong))
 	}
 	return nil
@@ -111,7 +111,7 @@ func choose(folders []string, files string) ([]target, error) {
 	for _, folder := range folders {
 		i := slices.IndexFunc(targets, func(t target) bool { return t.folder == filepath.Clean(folder) })
 		if i < 0 {
-			return nil, fmt.Errorf("%s is not among the folders of test/mutation/targets.go", folder)
+			return nil, fmt.Errorf("%s is not among the folders of bench/mutation/targets.go", folder)
 		}
 		t := targets[i]
 		if files != "" {

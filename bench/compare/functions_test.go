@@ -1,6 +1,6 @@
-// Package bench has the benchmarks that compare programs with one another in the same run, and print tables of their
+// Package compare has the benchmarks that compare programs with one another in the same run, and print tables of their
 // own.
-package bench
+package compare
 
 import (
 	"cmp"
@@ -28,7 +28,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
-	"svcapi/test/acceptance/baseline"
+	"svcapi/bench/baseline"
 )
 
 const (

@@ -31,7 +31,7 @@ func Build(ctx context.Context, t *template.Template, dir string) (*Hello, error
 	h := &Hello{Function: like, Binary: filepath.Join(dir, "hello"), template: t}
 	h.Function.LogicalID, h.Function.Folder, h.Function.Environment, h.Function.Schedules = "HelloFunction", "hello", nil,
 		nil
-	return h, build.Packages(ctx, h.Binary, "./test/acceptance/baseline/hello")
+	return h, build.Packages(ctx, h.Binary, "./test/hello")
 }
 
 // Server responds to every route of the SMS function with hello.

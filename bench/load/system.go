@@ -19,7 +19,7 @@ import (
 	"svcapi/local/workdir"
 	"svcapi/shared/credit"
 	"svcapi/shared/project"
-	"svcapi/test/acceptance/baseline"
+	"svcapi/bench/baseline"
 )
 
 // spenders are the demo projects that the operations use. Each stack starts with fresh projects. Operations on managed
@@ -119,7 +119,7 @@ func (s *system) k6(ctx context.Context, script string,
 	}
 	summary := filepath.Join(home, "summary.json")
 	cmd := exec.Command(filepath.Join(s.root, ".local", "bin", "k6"), "run", "--quiet", "--no-color", "--no-usage-report",
-		"--address", "", "--block-hostnames", "*", filepath.Join(s.root, "test", "load", "scripts", script))
+		"--address", "", "--block-hostnames", "*", filepath.Join(s.root, "bench", "load", "scripts", script))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = home, s.out, s.out
 	cmd.Env = []string{
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"), "SUMMARY=" + summary,
