@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -138,12 +140,58 @@ func TestRunEndsWithItsStarter(t *testing.T) {
 	}
 }
 
-// TestRunWithoutJava checks that a missing Java is said plainly.
-func TestRunWithoutJava(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), compiled(t), "run", t.TempDir())
-	cmd.Env = []string{"PATH=" + t.TempDir(), "PORT=0", "HOME=" + t.TempDir()}
-	output, err := cmd.CombinedOutput()
-	if text := string(output); err == nil || !strings.Contains(text, "needs Java") || strings.Contains(text, "goroutine") {
-		t.Errorf("%v\n%s", err, output)
+// TestCheck checks that make run names each program that is missing or too old, and a port that is taken, before it
+// compiles anything. Only the tools that every machine with a shell has are on the PATH.
+func TestCheck(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, taken, _ := net.SplitHostPort(listener.Addr().String())
+	const java17, java11, go126, go120 = `echo 'openjdk version "17.0.15"' >&2`, `echo 'openjdk version "11.0.2"' >&2`,
+		"echo go1.26.8", "echo go1.20.14"
+	whole := map[string]string{"java": java17, "go": go126, "mvn": "", "node": "", "npm": ""}
+	for name, c := range map[string]struct {
+		change   map[string]string // of the programs on the PATH; "-": none
+		variable string
+		want     string // in the output; empty: everything is there
+	}{
+		"everything": {},
+		"no Java":    {change: map[string]string{"java": "-"}, want: "install Java 17 or later"},
+		"old Java":   {change: map[string]string{"java": java11}, want: "the java on the PATH is 11"},
+		"no Go":      {change: map[string]string{"go": "-"}, want: "there is no go on the PATH"},
+		"old Go":     {change: map[string]string{"go": go120}, want: "the go on the PATH is 1.20.14"},
+		"Go that may not fetch": {change: map[string]string{"go": "echo go1.25.3"}, variable: "GOTOOLCHAIN=local",
+			want: "the go on the PATH is 1.25.3"},
+		"Go that fetches": {change: map[string]string{"go": "echo go1.25.3"}},
+		"an engine":       {change: map[string]string{"java": "-"}, variable: "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:1"},
+		"a taken port":    {variable: "PORT=" + taken, want: "is taken: choose another one with PORT="},
+		"no port":         {variable: "PORT=http", want: "is no port"},
+	} {
+		dir := t.TempDir()
+		for _, tool := range []string{"bash", "awk", "sed", "sort", "head", "ls", "dirname"} {
+			path, err := exec.LookPath(tool)
+			if err = errors.Join(err, os.Symlink(path, filepath.Join(dir, tool))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		programs := maps.Clone(whole)
+		maps.Copy(programs, c.change)
+		for program, text := range programs {
+			if text != "-" {
+				if err := os.WriteFile(filepath.Join(dir, program), []byte("#!"+dir+"/bash\n"+text+"\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "./check.sh")
+		cmd.Env = []string{"PATH=" + dir, "PORT=0", c.variable}
+		cmd.Path = filepath.Join(dir, "bash")
+		cmd.Args = []string{"bash", "./check.sh"}
+		output, err := cmd.CombinedOutput()
+		if (err == nil) != (c.want == "") || !strings.Contains(string(output), c.want) {
+			t.Errorf("%s: %v\n%s", name, err, output)
+		}
 	}
 }

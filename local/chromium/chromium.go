@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"svcapi/local/workdir"
 )
@@ -63,8 +64,11 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 	}
 	return filepath.Join(layer, "chromium", "headless_shell"), workdir.Once(layer, func(partial string) error {
 		progress("unpacking the browser for PDFs (77 MB, once)")
-		output, err := workdir.Run(exec.CommandContext(ctx, filepath.Join(source, "build.sh"), partial),
-			"unpacking the browser with npm, node and python3 failed (are they installed, and is their registry reachable?)")
+		cmd := exec.CommandContext(ctx, filepath.Join(source, "build.sh"), partial)
+		// The script starts others: the end of ctx ends the whole group.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+		output, err := workdir.Run(cmd, "unpacking the browser with npm, node and python3 failed (are they installed, and is their registry reachable?)")
 		if _, size, found := strings.Cut(output, "layer: "); found && err == nil {
 			progress("browser: " + size)
 		}

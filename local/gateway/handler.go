@@ -134,6 +134,9 @@ func (h *Handler) respond(state *requestState, w http.ResponseWriter) *response 
 		invoke = h.host.InvokeStream
 	}
 	result, err := invoke(ctx, state.route.function, event)
+	if starting, ok := errors.AsType[*lambda.StartingError](err); ok {
+		return startingResponse(state, starting)
+	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, lambda.ErrNoneFree): // the event may have waited for a process

@@ -2,11 +2,14 @@ package gateway
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 
+	"svcapi/local/lambda"
 	"svcapi/local/template"
 )
 
@@ -71,5 +74,20 @@ func (h *Handler) gatewayResponse(state *requestState, kind, cause string) *resp
 		out.headers.Set(name, strings.Trim(v, "'"))
 	}
 	out.body = []byte(strings.ReplaceAll(form.Body, bodyID, state.id))
+	return out
+}
+
+// startingResponse returns the 503 of a function that cannot run yet, which only the local stack has.
+func startingResponse(state *requestState, starting *lambda.StartingError) *response {
+	state.failure = starting.Error()
+	out := &response{status: http.StatusServiceUnavailable, headers: http.Header{
+		"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "X-Svc-Request-Id": {state.id},
+		"Retry-After": {strconv.Itoa(int(starting.After.Seconds()))},
+	}}
+	out.body, _ = json.Marshal(map[string]any{ // texts always marshal
+		"success": false, "request_id": state.id,
+		"error": map[string]any{"code": "http_error", "message": starting.Needs,
+			"details": map[string]any{"reason": "request_not_served"}},
+	})
 	return out
 }

@@ -44,6 +44,15 @@ var (
 	ErrClosed = errors.New("the Lambda host has ended")
 )
 
+// StartingError means that a function cannot run yet, because something that the function needs is not there.
+type StartingError struct {
+	Needs string        // a sentence for the caller, which says what is missing
+	After time.Duration // until another try makes sense
+}
+
+// Error returns the sentence.
+func (e *StartingError) Error() string { return e.Needs }
+
 // extra are the only variables that a function may get besides the template's and Lambda's own.
 var extra = regexp.MustCompile(`^(AWS_ENDPOINT_URL(_[A-Z_]+)?|SVC_LOCAL|CHROMIUM|SVC_TEST_PUBLIC_NETS|SVC_TEST_CA)$`)
 
@@ -64,7 +73,8 @@ type Host struct {
 
 	mu    sync.Mutex
 	pools map[poolKey]*pool
-	room  *semaphore.Weighted // the events that may still begin, of the functions without a reservation
+	ready map[string]func(context.Context) error // by logical ID, of functions that wait for something
+	room  *semaphore.Weighted                    // the events that may still begin, of the functions without a reservation
 
 	ending context.Context // ends when the host is closed
 	end    context.CancelFunc
@@ -111,7 +121,8 @@ func NewHost(options Options) (*Host, error) {
 	if err := os.MkdirAll(options.LogDir, 0o755); err != nil {
 		return nil, err
 	}
-	h := &Host{options: options, pools: map[poolKey]*pool{}, room: semaphore.NewWeighted(int64(options.Account))}
+	h := &Host{options: options, pools: map[poolKey]*pool{}, ready: map[string]func(context.Context) error{},
+		room: semaphore.NewWeighted(int64(options.Account))}
 	h.ending, h.end = context.WithCancel(context.Background())
 	return h, nil
 }
@@ -189,6 +200,13 @@ func readable(variables map[string]string) []string {
 	return paths
 }
 
+// Await makes each event of a function wait until ready returns nil. An error of ready is the result of the event.
+func (h *Host) Await(function string, ready func(context.Context) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ready[function] = ready
+}
+
 // Invoke runs one event through a function without tenants, by its logical ID, and waits for the result. If the
 // concurrency quota permits the event but every process is busy, the event waits until a process is free or ctx ends.
 // An event that runs continues to its end when ctx ends, as in Lambda.
@@ -202,6 +220,14 @@ func (h *Host) InvokeStream(ctx context.Context, function string, payload []byte
 }
 
 func (h *Host) invoke(ctx context.Context, key poolKey, payload []byte, streams bool) (Result, error) {
+	h.mu.Lock()
+	ready := h.ready[key.function]
+	h.mu.Unlock()
+	if ready != nil {
+		if err := ready(ctx); err != nil {
+			return Result{}, err
+		}
+	}
 	h.mu.Lock()
 	pool, err := h.find(key)
 	h.mu.Unlock()

@@ -26,7 +26,6 @@ import (
 	"svcapi/functions/security/disposable"
 	"svcapi/functions/security/disposable/lists"
 	"svcapi/local/build"
-	"svcapi/local/chromium"
 	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/gateway"
@@ -120,6 +119,8 @@ type Stack struct {
 	*lambda.Host // runs the functions, which its methods name by their logical IDs
 
 	binaries map[string]string // by logical ID
+	phases   *phases
+	browser  *browser
 	lambda   net.Listener
 	closers  []func() error // the last one is called first
 }
@@ -129,7 +130,8 @@ func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	if options.Progress == nil {
 		options.Progress = func(string) {}
 	}
-	s := &Stack{Addresses: Addresses{LogDir: options.LogDir}}
+	s := &Stack{Addresses: Addresses{LogDir: options.LogDir},
+		phases: &phases{report: options.Progress, running: map[string]bool{}}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -158,7 +160,7 @@ func (s *Stack) Close() error {
 func (s *Stack) onClose(f func() error) { s.closers = append(s.closers, f) }
 
 // prepare checks the port and opens the logs.
-func (s *Stack) prepare(_ context.Context, options *Options) error {
+func (s *Stack) prepare(ctx context.Context, options *Options) error {
 	if options.Port != 0 {
 		listener, err := net.Listen("tcp", address(options.Port))
 		if err != nil {
@@ -166,6 +168,9 @@ func (s *Stack) prepare(_ context.Context, options *Options) error {
 		}
 		listener.Close()
 	}
+	watching, end := context.WithCancel(ctx)
+	go s.phases.watch(watching)
+	s.onClose(func() error { end(); return nil })
 	s.onClose(s.removeLogs)
 	err := errors.Join(os.MkdirAll(s.LogDir, 0o755), s.removeLogs())
 	if err == nil && options.Log == nil {
@@ -223,20 +228,25 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 	if _, err := engine.Java(); err != nil { // before the minutes of a first build
 		return err
 	}
+	s.fetchBrowser(ctx, options)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		e, err := engine.Start(ctx, engine.Options{Log: options.Log, Progress: options.Progress})
-		if err != nil {
-			return err
-		}
-		s.onClose(func() error { e.Close(); return nil }) // the other goroutine registers nothing
-		s.DynamoDBURL = e.URL
-		return nil
+		return s.phases.run("DynamoDB Local", func() (string, error) {
+			e, err := engine.Start(ctx, engine.Options{Log: options.Log, Progress: options.Progress})
+			if err != nil {
+				return "", err
+			}
+			s.onClose(func() error { e.Close(); return nil }) // the other goroutine registers nothing
+			s.DynamoDBURL = e.URL
+			return "responds", nil
+		})
 	})
-	group.Go(func() (err error) {
-		options.Progress("building the functions")
-		s.binaries, err = build.Functions(ctx, s.Template.Functions)
-		return err
+	group.Go(func() error {
+		return s.phases.run("functions", func() (_ string, err error) {
+			s.binaries, err = build.Functions(ctx, s.Template.Functions)
+			files := slices.Collect(maps.Values(s.binaries))
+			return fmt.Sprintf("%d of %d compiled, %s", len(files), len(s.Template.Functions), megabytes(files...)), err
+		})
 	})
 	if err := group.Wait(); err != nil {
 		return err
@@ -319,12 +329,8 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 			}
 		}
 	}
-	browser, err := chromium.Environment(ctx, options.Progress)
-	if err != nil {
-		return err
-	}
-	maps.Copy(environment, browser)
 	maps.Copy(environment, options.Environment)
+	var err error
 	if s.Jail, err = jail.New(ctx, options.Progress); err != nil {
 		return err
 	}
@@ -337,6 +343,13 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	s.Host = host
 	s.onClose(func() error { host.Close(); return nil })
 	for _, f := range s.Template.Functions {
+		switch f.Folder {
+		case "pdfrender":
+			s.addRenderer(f)
+			continue
+		case "pdf":
+			host.Await(f.LogicalID, s.awaitRenderer)
+		}
 		if err := host.Add(OnLaptop(f), s.binaries[f.LogicalID]); err != nil {
 			return err
 		}

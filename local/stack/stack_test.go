@@ -3,8 +3,10 @@ package stack_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/local/stack"
 	"svcapi/local/template"
+	"svcapi/local/workdir"
 	"svcapi/shared/project"
 )
 
@@ -135,4 +138,85 @@ func TestOnLaptop(t *testing.T) {
 			t.Errorf("%s: %v, want %v", f.Folder, got, want)
 		}
 	}
+}
+
+// TestBrowserLater checks that the stack responds before its browser is unpacked, that a PDF waits for the browser, and
+// that without a browser only PDFs are refused, with a sentence and Retry-After.
+func TestBrowserLater(t *testing.T) {
+	t.Setenv("CHROMIUM", "")
+	lock, err := workdir.Local("layer", "lock") // which unpacking takes
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = workdir.Locked(lock, func() error {
+		s := startStack(t)
+		if status, _, body := post(t, s, "/security/burner-email-shield", `{"email":"a@example.com"}`); status != 200 {
+			t.Errorf("a look-up before the browser is there: %d %s", status, body)
+		}
+		select {
+		case <-s.Renderer():
+			t.Error("the renderer runs without the lock of its layer")
+		default:
+		}
+		t.Cleanup(func() { // the lock is free
+			if status, _, body := post(t, s, "/utilities/pdf/generate", `{"html":"<p>a"}`); status != 200 {
+				t.Errorf("a PDF that waits: %d %.300s", status, body)
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNoBrowser checks that a stack without a browser refuses PDFs alone.
+func TestNoBrowser(t *testing.T) {
+	t.Setenv("CHROMIUM", filepath.Join(t.TempDir(), "absent"))
+	s := startStack(t)
+	for path, c := range map[string]struct {
+		body   string
+		status int
+		retry  string
+	}{
+		"/utilities/pdf/generate":       {`{"html":"<p>a"}`, http.StatusServiceUnavailable, "60"},
+		"/security/burner-email-shield": {`{"email":"a@example.com"}`, http.StatusOK, ""},
+	} {
+		status, header, body := post(t, s, path, c.body)
+		if status != c.status || header.Get("Retry-After") != c.retry || c.retry != "" && !strings.Contains(body, "no browser") {
+			t.Errorf("%s: %d, Retry-After %q, %s", path, status, header.Get("Retry-After"), body)
+		}
+	}
+}
+
+func startStack(t *testing.T) *stack.Stack {
+	t.Helper()
+	s, err := stack.Start(t.Context(), stack.Options{LogDir: t.TempDir(), Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func post(t *testing.T, s *stack.Stack, path, body string) (status int, header http.Header, text string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, s.BaseURL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	credential := demo.CredentialOf("managed", project.Development)
+	r.Header.Set("X-API-KEY", credential.ClientID)
+	r.Header.Set("X-API-SECRET", credential.ClientSecret)
+	r.Header.Set("X-ENV", "development")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, response.Header, string(content)
 }
