@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"svcapi/local/chromium"
@@ -54,9 +55,7 @@ func (s *Stack) addRenderer(renderer template.Function) {
 		defer close(b.added)
 		if <-b.unpacked; b.err == nil {
 			renderer = OnLaptop(renderer)
-			for name, value := range b.environment {
-				renderer.Environment[name] = value
-			}
+			maps.Copy(renderer.Environment, b.environment)
 			b.err = s.Host.Add(renderer, s.binaries[renderer.LogicalID])
 		}
 	}()

@@ -183,7 +183,8 @@ func TestNoBrowser(t *testing.T) {
 		"/security/burner-email-shield": {`{"email":"a@example.com"}`, http.StatusOK, ""},
 	} {
 		status, header, body := post(t, s, path, c.body)
-		if status != c.status || header.Get("Retry-After") != c.retry || c.retry != "" && !strings.Contains(body, "no browser") {
+		if status != c.status || header.Get("Retry-After") != c.retry ||
+			c.retry != "" && !strings.Contains(body, "no browser") {
 			t.Errorf("%s: %d, Retry-After %q, %s", path, status, header.Get("Retry-After"), body)
 		}
 	}
