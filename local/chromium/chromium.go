@@ -68,7 +68,8 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 		// The script starts others: the end of ctx ends the whole group.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-		output, err := workdir.Run(cmd, "unpacking the browser with npm, node and python3 failed (are they installed, and is their registry reachable?)")
+		output, err := workdir.Run(cmd, "unpacking the browser with npm, node and python3 failed (are they "+
+			"installed, and is their registry reachable?)")
 		if _, size, found := strings.Cut(output, "layer: "); found && err == nil {
 			progress("browser: " + size)
 		}
