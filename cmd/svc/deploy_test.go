@@ -25,8 +25,6 @@ import (
 	"svcapi/test/proxytest"
 )
 
-const smsRole = "arn:aws:iam::123456789012:role/svc-prod-SmsRole"
-
 // account is an AWS account as svc sees it.
 type account struct {
 	stack       string // status; empty: there is no stack
@@ -37,12 +35,9 @@ type account struct {
 	rate        int      // 0: 10,000
 	code        int64    // MiB of 1,000 of code storage
 	logRole     bool
-	origins     []string  // the origination identities that the role of the function sms may send from
-	simulated   *[]string // the identities that simulated calls named
 }
 
-// ServeHTTP implements http.Handler for the calls of preflight, of rekey and of the check of a right. The decisions of
-// IAM are those of the API reference of SimulatePrincipalPolicy.
+// ServeHTTP implements http.Handler for the calls of preflight, of rekey and of the check of a right.
 func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	service := strings.Split(r.Header.Get("Authorization"), "/")[3]
@@ -71,20 +66,6 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			`<Outputs><member><OutputKey>SmsFunctionArn</OutputKey><OutputValue>`+
 			`arn:aws:lambda:eu-west-1:123456789012:function:sms</OutputValue></member></Outputs>`+
 			`</member></Stacks></DescribeStacksResult></DescribeStacksResponse>`, a.stack, parameters)
-	case service == "iam":
-		form, _ := url.ParseQuery(string(body))
-		decision, identity := "implicitDeny", form.Get("ResourceArns.member.1")
-		if form.Get("PolicySourceArn") == smsRole && form.Get("ActionNames.member.1") == "sms-voice:SendTextMessage" &&
-			slices.Contains(a.origins, identity) {
-			decision = "allowed"
-		}
-		*a.simulated = append(*a.simulated, identity)
-		fmt.Fprintf(w, `<SimulatePrincipalPolicyResponse><SimulatePrincipalPolicyResult><EvaluationResults><member>`+
-			`<EvalActionName>sms-voice:SendTextMessage</EvalActionName>`+
-			`<EvalDecision>%s</EvalDecision></member></EvaluationResults></SimulatePrincipalPolicyResult>`+
-			`</SimulatePrincipalPolicyResponse>`, decision)
-	case service == "lambda" && strings.HasSuffix(r.URL.Path, "/configuration"):
-		fmt.Fprintf(w, `{"Role":%q}`, smsRole)
 	case service == "dynamodb":
 		var asked struct{ TableName string }
 		if json.Unmarshal(body, &asked); slices.Contains(a.tables, asked.TableName) {

@@ -4,9 +4,12 @@ package preflight
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -15,12 +18,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/apigateway"
-	gatewaytypes "github.com/aws/aws-sdk-go-v2/service/apigateway/types"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dynamodbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
@@ -354,26 +357,65 @@ func (f *flight) lambda(ctx context.Context, p parameters) {
 	}
 }
 
+// gatewayAccount is what API Gateway says about the account ("GetAccount", Amazon API Gateway API Reference).
+type gatewayAccount struct {
+	LogRole  string `json:"cloudwatchRoleArn"`
+	Throttle struct {
+		Rate  float64 `json:"rateLimit"` // requests a second
+		Burst int     `json:"burstLimit"`
+	} `json:"throttleSettings"`
+}
+
+// readGateway reads the account's settings of API Gateway. The core of the SDK signs the request, so that svc does not
+// compile the client of the service for one call.
+func (f *flight) readGateway(ctx context.Context) (out gatewayAccount, err error) {
+	domain := "amazonaws.com"
+	if strings.HasPrefix(f.AWS.Region, "cn-") {
+		domain = "amazonaws.com.cn"
+	}
+	base := cmp.Or(aws.ToString(f.AWS.BaseEndpoint), "https://apigateway."+f.AWS.Region+"."+domain)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+"/account", http.NoBody)
+	if err != nil {
+		return out, err
+	}
+	r.Header.Set("Accept", "application/json")
+	keys, err := f.AWS.Credentials.Retrieve(ctx)
+	if err != nil {
+		return out, err
+	}
+	empty := fmt.Sprintf("%x", sha256.Sum256(nil))
+	if err := v4.NewSigner().SignHTTP(ctx, keys, r, empty, "apigateway", f.AWS.Region, time.Now()); err != nil {
+		return out, err
+	}
+	response, err := f.AWS.HTTPClient.Do(r)
+	if err != nil {
+		return out, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		code, _, _ := strings.Cut(response.Header.Get("X-Amzn-Errortype"), ":")
+		return out, &smithy.GenericAPIError{Code: cmp.Or(code, response.Status), Message: "GetAccount failed"}
+	}
+	return out, json.NewDecoder(response.Body).Decode(&out)
+}
+
 // gateway checks the settings and the quotas of API Gateway.
 func (f *flight) gateway(ctx context.Context, p parameters) {
-	account, err := within(ctx, callTime, "API Gateway", func(ctx context.Context) (*apigateway.GetAccountOutput, error) {
-		return apigateway.NewFromConfig(f.AWS).GetAccount(ctx, &apigateway.GetAccountInput{})
-	})
+	account, err := within(ctx, callTime, "API Gateway", f.readGateway)
 	if f.Failed("quota", "API Gateway", err) {
 		return
 	}
-	f.AddIf(p.value("AccessLogs") == "on" &&
-		aws.ToString(account.CloudwatchRoleArn) == "", app.Broken, "account", "API Gateway",
+	f.AddIf(p.value("AccessLogs") == "on" && account.LogRole == "", app.Broken, "account", "API Gateway",
 		"AccessLogs needs the account's log role, and there is none", "Create it once for the account and region: "+
 			"docs/deploy.md, Access logs.")
-	throttle := cmp.Or(account.ThrottleSettings, &gatewaytypes.ThrottleSettings{})
+	throttle := account.Throttle
 	rate, burst := p.number("ApiRequestsPerSecond"), p.number("ApiBurst")
-	if throttle.RateLimit > 0 && (rate > throttle.RateLimit || burst > float64(throttle.BurstLimit)) {
+	if throttle.Rate > 0 && (rate > throttle.Rate || burst > float64(throttle.Burst)) {
 		f.Add(app.Warning, "quota", "API Gateway",
 			fmt.Sprintf("the account takes %.0f requests a second and %d at once over all its APIs, less than "+
-				"ApiRequestsPerSecond or ApiBurst", throttle.RateLimit, throttle.BurstLimit),
+				"ApiRequestsPerSecond or ApiBurst", throttle.Rate, throttle.Burst),
 			`Lower them, or ask for more under Service Quotas, Amazon API Gateway, "Throttle rate" (L-8A5B8E43).`)
 		return
 	}
-	f.Add(app.OK, "quota", "API Gateway", fmt.Sprintf("%.0f requests a second over all APIs", throttle.RateLimit), "")
+	f.Add(app.OK, "quota", "API Gateway", fmt.Sprintf("%.0f requests a second over all APIs", throttle.Rate), "")
 }
