@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 LOCAL := .local/bin/local
 
-.PHONY: help run invoke build lists test test-quick test-clients test-faults acceptance test-api fuzz
+.PHONY: help run invoke build lists test test-quick acceptance fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,81 +42,89 @@ programs:
 lists: ## the table of disposable mail domains, from the published lists that its sources.json pins
 	go run ./functions/security/disposable/build
 
-## Test
+## Test: make test before a commit, make test-full for the rest
 
-FAULT_SEED ?= $(shell date +%s)
-# Every log of a test run, for one search through all of them for secrets.
-TEST_LOGS  := $(CURDIR)/.local/test-logs
+# Every log of make test, for one search through all of them for secrets.
+TEST_LOGS := $(CURDIR)/.local/test-logs
 # These always run, because they depend on more than Go's cache of test results knows: they compile the programs that they
 # run, or run in the jail as a whole. Another package runs again when its code, a file that it reads or a variable changes.
-STACKS   := ./test/acceptance ./local ./functions/pdf/render
-HOSTS    := ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf
-SCHEDULE := ./test/acceptance/faults
+HOSTS    := ./local ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf ./functions/pdf/render
+SCHEDULE := ./test/acceptance ./test/acceptance/faults
 # The longest packages start first, so that no long test runs alone at the end.
 FIRST = ./test/policy ./functions/pdf/render/browser ./shared/credit ./cmd/svc
-UNITS = $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(FIRST) $(SCHEDULE) $(STACKS) $(HOSTS))")
+UNITS = $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(FIRST) $(SCHEDULE) $(HOSTS))")
+# make test leaves these tests to make test-full: each takes long, and what they prove seldom breaks.
+LONG := ^(TestAddVendor|TestTypeScriptClient|TestSAMLocalReachesTheLocalStack|TestSchemathesis)$$
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
-SHARED := go run ./test/enginetest/shared
+SHARED := .local/bin/shared
+# Measures a share for make test-times.
+TIMES  := .local/bin/times run
+# The linter vets. A test that hangs ends after hours, on any machine.
+GOTEST := go test -json -vet=off -p 2 -timeout 4h
 
 test: export TEST_LOGS := $(TEST_LOGS)
-test: export FAULT_SEED := $(FAULT_SEED)
-test: ## everything but what make test-nightly has: checks, unit tests, store tests on DynamoDB Local, acceptance tests
-	$(MAKE) --jobs=4 compile downloads format template openapi
-	@echo "fault schedules: the fixed seed, and FAULT_SEED=$(FAULT_SEED)"
+test: helpers ## before a commit: format, lint of what changed, template, OpenAPI, policies, unit, store and acceptance tests
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
-	{ $(MAKE) test-units && $(MAKE) test-contract && $(MAKE) test-local && $(MAKE) test-schedules; } 2>&1 | tee $(TEST_LOGS)/go-test.log
+	$(TIMES) prepare $(MAKE) --no-print-directory --jobs=8 compile downloads format lint-changed template openapi poppler barcode-tools
+	$(TIMES) test-units $(SHARED) $(GOTEST) -skip '$(LONG)' $(UNITS)
+	$(TIMES) test-hosts $(SHARED) $(GOTEST) -count=1 $(HOSTS)
+	$(TIMES) test-contract $(GOTEST) -count=1 -skip '$(LONG)' ./test/acceptance
+	SEED=1 SCHEDULES=$(or $(SCHEDULES),20) $(TIMES) test-schedules $(GOTEST) -count=1 ./test/acceptance/faults
 	go run ./test/acceptance/leaks $(TEST_LOGS)
-	@echo "the slowest packages, in seconds:"
-	@awk '$$1 == "ok" && $$3 ~ /s$$/ { printf "%8.1f %s\n", $$3, $$2 }' $(TEST_LOGS)/go-test.log | sort -rn | head -15
 
-# The packages and their tests compile, for the cache of the tests, while the tests' engine and browser arrive.
-.PHONY: compile downloads
+# The programs that the next steps need are compiled first. The packages and their tests compile while the tests' engine,
+# browser and tools arrive.
+.PHONY: helpers compile downloads
+helpers:
+	@mkdir -p .local/bin
+	go build -o .local/bin/ ./test/times ./test/enginetest/shared ./local/layer
 compile: programs
 	@go list -export -test ./... > /dev/null
-downloads: programs
+downloads:
 	$(SHARED) true
-	.local/bin/local layer
+	.local/bin/layer
 
-# The shares of make test, one after another: on a busy machine a request lives longer than the settler of the fault
-# schedules assumes.
-.PHONY: test-units test-contract test-local test-schedules test-race test-nightly
+# What make test does not run, in about 40 minutes on two processors; a share that fails does not end the others. The
+# variables choose smaller numbers than the targets on their own have.
+FULL := lint sam-build checkov emulator test-clients test-long test-race test-leases test-faults test-api test-requests \
+	test-hostile test-usage bench-test
 
-# make lint vets every package.
-test-units:
-	$(SHARED) go test -vet=off -p 2 -timeout 15m $(UNITS)
-	$(SHARED) go test -vet=off -count=1 -p 2 -timeout 15m $(HOSTS)
+.PHONY: test-full test-times $(filter test-%,$(FULL))
+test-full: export SCHEDULES    := $(or $(SCHEDULES),100)
+test-full: export LEASES       := $(or $(LEASES),300)
+test-full: export REQUESTS     := $(or $(REQUESTS),2000)
+test-full: export API_EXAMPLES := $(or $(API_EXAMPLES),20)
+test-full: helpers ## what make test leaves out, in about 40 minutes: race detector, clients, emulator, schedules, hostile input
+	@for share in $(FULL); do \
+		echo "make $$share"; $(TIMES) $$share $(MAKE) --no-print-directory $$share || failed="$$failed $$share"; \
+	done; \
+	[ -z "$$failed" ] || { echo "make test-full failed in these shares:$$failed" >&2; exit 1; }
 
-test-contract:
-	go test -vet=off -count=1 -timeout 15m ./test/acceptance
+test-times: helpers ## what takes long in make test and make test-full, in seconds of the last run, and what only that proves
+	@.local/bin/times table
 
-test-local:
-	go test -vet=off -count=1 -timeout 15m ./functions/pdf/render ./local
-
-test-schedules:
-	go test -vet=off -count=1 -timeout 15m -v ./test/acceptance/faults
+test-long: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## the tests that make test leaves out
+	go test -vet=off -count=1 -timeout 4h -run '$(LONG)' ./test/policy
 
 # The race detector sees nothing in programs that a test compiles and starts.
 test-race: export GORACE := atexit_sleep_ms=0
 test-race: export CGO_ENABLED := 1
-test-race: ## the unit tests and the local hosts' under the race detector
-	$(SHARED) go test -race -count=1 -p 2 -timeout 30m $(UNITS)
-	$(SHARED) go test -race -count=1 -p 2 -timeout 30m ./functions/pdf/render $(HOSTS)
+test-race: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## the unit tests and the local hosts' under the race detector
+	$(SHARED) go test -race -vet=off -count=1 -p 2 -timeout 4h -skip '$(LONG)' $(UNITS)
+	$(SHARED) go test -race -vet=off -count=1 -p 2 -timeout 4h $(HOSTS)
 
-test-nightly: poppler programs ## what takes too long for make test: race detector, hostile documents, schedules, load model, more examples
-	$(MAKE) test-race
-	$(MAKE) test-hostile
-	$(MAKE) bench-test
-	USAGE_ENTRIES=1000000 go test -count=1 -timeout 60m -v -run '^TestUsageOfManyEntries$$' ./cmd/svc
-	$(SHARED) go test -count=1 -timeout 30m ./functions/settle -run TestFaultSchedules -schedules 1000
-	$(MAKE) test-faults SEED=1 SCHEDULES=450
-	$(MAKE) test-api
-	REQUESTS=2000 go test -count=1 -timeout 30m -run '^TestHostile' ./test/acceptance
-	$(MAKE) lint sam-build checkov emulator
-	$(MAKE) test-clients
+test-leases: helpers ## LEASES=1000 schedules of leases under faults, crashes, frozen instances and clocks that differ
+	$(SHARED) go test -vet=off -count=1 -timeout 4h ./functions/settle -run TestFaultSchedules -schedules $(or $(LEASES),1000)
+
+test-requests: ## REQUESTS=100000 hostile requests over HTTP; SEED= repeats them
+	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) go test -vet=off -count=1 -timeout 4h -v -run '^TestHostile' ./test/acceptance
+
+test-usage: ## svc usage over ENTRIES=1000000 charges, in bounded memory
+	USAGE_ENTRIES=$(or $(ENTRIES),1000000) go test -vet=off -count=1 -timeout 4h -v -run '^TestUsageOfManyEntries$$' ./cmd/svc
 
 # The packages that take minutes: simulations, and tests that render.
-QUICK_SKIP   := ^(TestExactUnderLoad|TestTimeout|TestNothingStored)$$
+QUICK_SKIP   := ^(TestExactUnderLoad|TestTimeout|TestNothingStored|TestAddVendor|TestTypeScriptClient|TestSAMLocalReachesTheLocalStack)$$
 QUICK_ACCEPT := ^(TestSendForReal|TestBurnerEmailShield|TestLocationProvider|TestPictures|TestPDFBase64|TestOwnRates|TestDocs|TestScheduledFunctions)$$
 
 test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, one acceptance test for each function
@@ -126,19 +134,20 @@ test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, o
 	go test -run '$(QUICK_ACCEPT)' ./test/acceptance
 
 test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others
-	SEED=$(or $(SEED),$(FAULT_SEED)) SCHEDULES=$(or $(SCHEDULES),10000) go test -count=1 -timeout 4h -v ./test/acceptance/faults
+	SEED=$(or $(SEED),$(shell date +%s)) SCHEDULES=$(or $(SCHEDULES),10000) go test -vet=off -count=1 -timeout 4h -v \
+		./test/acceptance/faults
 
 acceptance: ## the contract over HTTP; BASE_URL and STAGE choose a deployed stack, where ACCEPT_SENDS=1 permits one SMS
 	go test -count=1 -timeout 15m -v ./test/acceptance
 
 test-api: ## the OpenAPI document against the local stack with Schemathesis; API_EXAMPLES=100 for each operation and phase
 	API_EXAMPLES=$(or $(API_EXAMPLES),100) API_SEED=$(or $(API_SEED),$(shell date +%s)) \
-		go test -count=1 -timeout 30m -v -run '^TestSchemathesis$$' ./test/acceptance
+		go test -vet=off -count=1 -timeout 4h -v -run '^TestSchemathesis$$' ./test/acceptance
 
 test-clients: .local/clients/.ready $(NPM) ## the client packages of a release: built, calling every operation, and repeating no SMS without a key
 	@php -r 'require "GuzzleHttp/autoload.php";' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends \
 		php-cli php-curl php-mbstring php-guzzlehttp-guzzle; } || { echo "Please install PHP with php-curl, php-mbstring and php-guzzlehttp-guzzle."; exit 1; }
-	go test -count=1 -tags clients -timeout 15m ./test/clients
+	go test -vet=off -count=1 -tags clients -timeout 4h ./test/clients
 
 # OpenAPI Generator is a jar of Maven.
 .local/clients/.ready: tools/clients/requirements.txt
@@ -154,7 +163,7 @@ fuzz: ## every decoder with INPUTS=10000000 in all, the same for each, then REQU
 		nice go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }$$" -fuzztime "$${inputs}x" </dev/null || failed=1; \
 	done <<<"$$targets"; \
 	exit "$${failed:-0}"
-	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) nice go test -count=1 -timeout 90m -v -run '^TestHostile' ./test/acceptance
+	nice $(MAKE) test-requests
 
 ## Check: everything that needs no running stack
 
@@ -167,7 +176,7 @@ NPM  := .local/npm/.ready
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format lint template openapi sam-build policy pages checkov vulnerabilities browser-age emulator
+.PHONY: check format lint lint-changed template openapi sam-build policy pages checkov vulnerabilities browser-age emulator
 
 check: format policy template openapi ## formatting, template, OpenAPI document, policies; make lint sam-build checkov are jobs of their own
 
@@ -176,6 +185,13 @@ format:
 
 lint: $(LINT) ## golangci-lint, go vet's analyses among them
 	$(LINT) run ./...
+
+# The packages with a file that differs from the main branch. Without such a file the linter is not even compiled.
+lint-changed:
+	@changed=$$({ git diff --name-only "$$(git merge-base HEAD origin/main 2> /dev/null || echo HEAD)"; \
+		git ls-files --others --exclude-standard; } | sed -n 's|^\(.*\)/[^/]*\.go$$|$(CURDIR)/\1|p' | sort -u); \
+	packages=$$(go list -f '{{.Dir}}' ./... | grep -xF "$$changed"); \
+	[ -z "$$changed" ] || [ -z "$$packages" ] || { make --no-print-directory $(LINT) && $(LINT) run $$packages; }
 
 # Each check finds errors that the others miss: sam validate, its lint, and cfn-lint over the template that SAM generates.
 template: $(VENV)/.ready

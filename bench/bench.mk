@@ -10,9 +10,9 @@ bench: ## cold start, size and throughput compared with a hello function; look-u
 bench-project: ## RATE=3000 paid SMS a second of one project, by a model of DynamoDB; SEED=1; takes an hour
 	go test -C bench -count=1 -timeout 4h -v -run '^TestCeiling$$' ./ceiling -seed $(or $(SEED),1) -rate $(or $(RATE),3000)
 
-bench-test: ## the module's own tests: its load table, the model of DynamoDB's limits, the mutants
+bench-test: helpers ## the module's own tests: its load table, the model of DynamoDB's limits, the mutants
 	go vet -C bench ./...
-	$(SHARED) go test -C bench -count=1 -timeout 30m -v ./...
+	$(SHARED) go test -C bench -vet=off -count=1 -timeout 4h ./...
 
 # Gotenberg's module comes from Go's registry. Its folder is built in place, because "go install" asks for a list of versions,
 # which not every registry gives.

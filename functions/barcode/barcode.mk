@@ -3,9 +3,9 @@
 BARCODE       := functions/barcode
 BARCODE_TOOLS := .local/barcode
 
-.PHONY: test gallery bench barcode-tools barcode-vectors gallery-barcode bench-barcode zint
+.PHONY: gallery bench barcode-tools barcode-vectors gallery-barcode bench-barcode zint
 
-test test-quick: barcode-tools
+test-quick: barcode-tools
 gallery: gallery-barcode ## docs/gallery: what the functions draw
 bench: bench-barcode ## how fast, against others
 

@@ -407,10 +407,9 @@ func TestThrottle(t *testing.T) {
 			t.Errorf("the method with a throttle of its own: %d, want %d", got.StatusCode, want)
 		}
 	}
-	for began = time.Now(); ask("/api/v1/echo") != http.StatusOK; {
-		if time.Since(began) > 5*time.Second {
-			t.Fatal("it lets nothing through any more")
-		}
+	time.Sleep(time.Second) // two requests' time
+	if got := ask("/api/v1/echo"); got != http.StatusOK {
+		t.Errorf("after a second: %d", got)
 	}
 }
 

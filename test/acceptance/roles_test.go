@@ -276,7 +276,7 @@ func TestScheduledFunctions(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	listed := false
-	for end := time.Now().Add(time.Minute); !listed && time.Now().Before(end); <-time.After(100 * time.Millisecond) {
+	for end := time.Now().Add(time.Hour); !listed && time.Now().Before(end); <-time.After(100 * time.Millisecond) {
 		a := (request{path: burner, body: email("a@new.disposable.example"), as: demoProject("byok").dev}).do(t)
 		listed = strings.Contains(string(a.body), `"source":"global"`)
 	}

@@ -1,5 +1,6 @@
 // Package clocktest simulates the clock of an execution environment that Lambda has frozen: the wall time moves, the
-// monotonic clock stops. AwayFromWindowEnd keeps a test that counts requests out of the last minute of a window.
+// monotonic clock stops. AwayFromWindowEnd keeps a test that counts requests out of the last minute of a window,
+// and Beside measures how late a machine's clocks ring.
 package clocktest
 
 import (
@@ -42,4 +43,18 @@ func AwayFromWindowEnd(t testing.TB) {
 	t.Helper()
 	const window = 12 * time.Hour
 	<-time.After(time.Until(time.Now().Add(time.Minute).Truncate(window)))
+}
+
+// Beside starts pauses, one after another, and returns a function that waits for them and returns how long they took. A
+// test compares a time limit with it: a busy machine ends both late.
+func Beside(pauses ...time.Duration) func() time.Duration {
+	took := make(chan time.Duration, 1)
+	go func() {
+		began := time.Now()
+		for _, d := range pauses {
+			time.Sleep(d)
+		}
+		took <- time.Since(began)
+	}()
+	return func() time.Duration { return <-took }
 }

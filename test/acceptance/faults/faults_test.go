@@ -42,7 +42,7 @@ import (
 )
 
 const (
-	// fixedSeed is the first of the seeds that make test always runs. make test-nightly runs 450 from it.
+	// fixedSeed is the first of the seeds that make test always runs. make test-full runs more from it.
 	fixedSeed = 1
 	fixed     = 20
 	random    = 30
