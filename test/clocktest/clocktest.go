@@ -52,7 +52,7 @@ func Beside(pauses ...time.Duration) func() time.Duration {
 	go func() {
 		began := time.Now()
 		for _, d := range pauses {
-			time.Sleep(d)
+			<-time.After(d)
 		}
 		took <- time.Since(began)
 	}()

@@ -27,7 +27,7 @@ type row struct {
 	proves             string
 }
 
-// table prints the slow shares and tests. A slow one without a sentence, and a sentence about an unknown one, is an error.
+// table prints the shares and the slow tests. One of these without a sentence is an error.
 func table(out io.Writer) error {
 	shares, err := lastRuns()
 	if err != nil {
@@ -38,7 +38,7 @@ func table(out io.Writer) error {
 		return fmt.Errorf("proves.yaml: %w", err)
 	}
 	rows, problems := rowsOf(shares, sentences)
-	fmt.Fprintln(out, "| Seconds | Of the processor | Share or test | Proves what nothing else proves |\n|--:|--:|---|---|")
+	fmt.Fprintln(out, "| Seconds | Of the processor | Share or test | What nothing else proves |\n|--:|--:|---|---|")
 	for _, r := range rows {
 		processor := ""
 		if r.processor > 0 {
