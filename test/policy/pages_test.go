@@ -78,15 +78,9 @@ func readModel(t *testing.T) *model {
 			}
 		}
 	}
-	period := regexp.MustCompile(`^rate\((\d+) (minute|hour|day)s?\)$`)
 	for _, schedule := range s.resources("AWS::Scheduler::Schedule") {
-		every := period.FindStringSubmatch(schedule.properties.text("ScheduleExpression"))
-		if every == nil {
-			t.Fatalf("%s: %q", schedule.id, schedule.properties.text("ScheduleExpression"))
-		}
-		n, _ := strconv.ParseFloat(every[1], 64)
 		folder, _, _ := strings.Cut(strings.ToLower(schedule.id), "function")
-		m.runs[folder] = hoursOfMonth / n * map[string]float64{"minute": 60, "hour": 1, "day": 1. / 24}[every[2]]
+		m.runs[folder] = hoursOfMonth / every(schedule.properties.text("ScheduleExpression")).Hours()
 	}
 	for _, metric := range ownMetrics() {
 		if metric.idle {
@@ -257,8 +251,8 @@ func computed(t *testing.T, name string, sections map[string]string) {
 	}
 }
 
-// TestCosts computes the tables of docs/costs.md, docs/scale.md and docs/scale-reasons.md from the measured units, the
-// prices, and the template's alarms, metrics and schedules.
+// TestCosts computes the tables of docs/costs.md and docs/scale.md from the measured units, the prices, and the
+// template's alarms, metrics and schedules.
 func TestCosts(t *testing.T) {
 	m := readModel(t)
 	if m.metrics >= 60 {
@@ -312,7 +306,6 @@ func TestCosts(t *testing.T) {
 		"fixed": fixed, "project": m.project(), "storage": m.storage(), "flood": m.flood(),
 	})
 	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates()})
-	computed(t, "docs/scale-reasons.md", map[string]string{"projects": m.projects(), "sources": m.sources()})
 	computed(t, "README.md", map[string]string{
 		"price": fmt.Sprintf("A month without a request costs %s $ in %s, and %s $ with the web ACL and the traces that "+
 			"samconfig.toml\n"+
@@ -609,57 +602,4 @@ func (m *model) rates() string {
 		})
 	}
 	return table(head, rows)
-}
-
-// projects is the table by number of projects.
-func (m *model) projects() string {
-	all := []float64{1000, 100_000, 1_000_000}
-	const own, kinds = 0.1, 2 // the share of projects with accounts of their own, and for how many kinds
-	head := across(all, func(projects float64) string { return number(projects) + " projects" },
-		"$ a month, "+m.Regions[0])
-	var rows [][]string
-	one := func(what string, of func(projects float64) string) { rows = append(rows, across(all, of, what)) }
-	scans := func(projects float64) float64 { return m.scanned(projects) * m.runs["settle"] * m.price("read", 0) }
-	secrets := func(projects float64) float64 { return projects * own * kinds }
-	one("Read units of one run of the settling function", func(p float64) string { return number(m.scanned(p)) })
-	one("Time of one run, of 55 s", func(p float64) string {
-		pages := math.Ceil(p * m.unit("wallet_bytes") / (1 << 20))
-		return number(pages*m.unit("scan_page_milliseconds")/1000) + " s"
-	})
-	one("The wallets, read each minute", func(p float64) string { return dollars(scans(p)) })
-	one("The comparison of each hour", func(p float64) string { return dollars(m.settled(p) - scans(p)) })
-	one("Secrets of one in ten projects, two kinds: one for each kind",
-		func(p float64) string { return dollars(secrets(p) * m.price("secret", 0)) })
-	one("… of the quota of secrets",
-		func(p float64) string { return fmt.Sprintf("%.0f %%", secrets(p)/m.quota("secrets").Value*100) })
-	one("Items in the tables, with their recovery", func(p float64) string { return dollars(m.kept(p)) })
-	one("Paid requests a second from which a sparse index costs more than the reads", func(p float64) string {
-		return number(scans(p) / (2 * m.price("write", 0)) / (hoursOfMonth * 3600))
-	})
-	return table(head, rows)
-}
-
-// sources lists the units, prices and quotas with their sources.
-func (m *model) sources() string {
-	var rows [][]string
-	for _, name := range slices.Sorted(maps.Keys(m.Units)) {
-		rows = append(rows, []string{strings.ReplaceAll(name, "_", " "), number(m.Units[name].Value), m.Units[name].Source})
-	}
-	text := table([]string{"Unit", "Value", "Source"}, rows)
-	rows = nil
-	for _, name := range slices.Sorted(maps.Keys(m.Quotas)) {
-		q := m.Quotas[name]
-		rows = append(rows, []string{number(q.Value) + " " + q.Unit, q.Ask, q.Source})
-	}
-	text += "\n" + table([]string{"Quota by default", "More", "Source"}, rows)
-	rows = nil
-	for _, name := range slices.Sorted(maps.Keys(m.Prices)) {
-		p := m.Prices[name]
-		row := []string{p.Unit}
-		for _, value := range p.Value {
-			row = append(row, strconv.FormatFloat(value, 'f', -1, 64))
-		}
-		rows = append(rows, append(row, p.Source))
-	}
-	return text + "\n" + table(slices.Concat([]string{"$ for each"}, m.Regions, []string{"Source"}), rows)
 }

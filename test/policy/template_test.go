@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,9 +9,12 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/credit"
 	"svcapi/shared/request"
@@ -21,292 +25,255 @@ type findings []string
 
 func (f *findings) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
-// fact is what the property at a path of a resource has to be, as show writes it. A path that begins with "/" is an
-// attribute beside the properties, "watched" the metrics of an alarm. "on" is a type, or a pattern of logical IDs;
-// without it the path begins at the template's root. A later fact replaces an earlier one of the same path. In "want"
-// {id}, {stem} and {folder} are those of the resource, and "~" begins a regular expression.
-type fact struct{ on, path, want string }
-
-const (
-	boundary = "HasBoundary ? ${PermissionsBoundaryArn} : -"
-	withKey  = "HasKey ? ${KmsKeyArn} : -"
-	notifies = "Notifies ? [${AlarmTopicArn}] : -"
-	traced   = "Traces ? ${TracePolicy} : -, ReadsKey ? ${KeyPolicy} : -]"
-	url      = "https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/${Stage}"
-	stage    = "~.*/restapis/\\$\\{Api\\}/stages/\\$\\{ApiStage\\}"
-	slow     = "{DataTraceEnabled: false, HttpMethod: GET, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : " +
-		"false, ResourcePath: "
-	slowly  = "ThrottlingBurstLimit: 100, ThrottlingRateLimit: 10}, "
-	toTopic = ", ThresholdType: PERCENTAGE}, Subscribers: [{Address: ${AlarmTopicArn}, SubscriptionType: SNS}]}"
-	gateway = " Sum ApiName=${AWS::StackName} Stage=${Stage}"
-	outcome = "SVC/${Stage} Requests Sum outcome="
-)
-
-// facts are the rules about single properties. Where two of them belong together, a change of one needs the other.
-var facts = []fact{
-	// The gateway: every body travels as bytes; its trace would hold payloads; its counts by method cost, and nothing
-	// reads them. With another OpenApiVersion SAM adds a stage of its own.
-	{"Api", "BinaryMediaTypes", "[*/*]"},
-	{"Api", "Body.openapi", "3.0.1"},
-	{"Api", "EndpointConfiguration", "{Types: [REGIONAL]}"},
-	// TLS 1.2 or later: without a policy a regional API takes 1.0, and a policy of this kind needs the mode. BASIC routes
-	// as before ("Security policies for REST APIs in API Gateway", API Gateway developer guide).
-	{"Api", "SecurityPolicy", "SecurityPolicy_TLS13_1_2_2021_06"},
-	{"Api", "EndpointAccessMode", "BASIC"},
-	{"ApiStage", "MethodSettings",
-		"[{DataTraceEnabled: false, HttpMethod: *, LoggingLevel: OFF, MetricsEnabled: CountsInFull ? true : false, " +
-			"ResourcePath: /*, ThrottlingBurstLimit: ${ApiBurst}, ThrottlingRateLimit: ${ApiRequestsPerSecond}}, " + slow +
-			"/~1docs, " + slowly + slow + "/~1docs~1{proxy+}, " +
-			strings.TrimSuffix(slowly, ", ") + "]"},
-	// docs/decisions/operating.md#floods: the whole account's, to the topic of the alarms.
-	{"Budget", "/Condition", "HasBudget"},
-	{"Budget", "Budget", "{BudgetLimit: {Amount: ${MonthlyBudgetUsd}, Unit: USD}, BudgetName: " +
-		"${AWS::StackName}-${AWS::Region}, BudgetType: COST, TimeUnit: MONTHLY}"},
-	{"Budget", "NotificationsWithSubscribers.0",
-		"{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: ACTUAL, Threshold: 80" + toTopic},
-	{"Budget", "NotificationsWithSubscribers.1",
-		"{Notification: {ComparisonOperator: GREATER_THAN, NotificationType: FORECASTED, Threshold: 100" + toTopic},
-	{"", "Rules.MonthlyBudgetUsd.RuleCondition", filled("MonthlyBudgetUsd")},
-	{"", "Rules.MonthlyBudgetUsd.Assertions.0.Assert", filled("AlarmTopicArn")},
-	{"AWS::Lambda::Permission", "FunctionName", "~\\$\\{\\w+FunctionAliaslive\\}"},
-	// docs/decisions/pdf.md#pdf-stream: only this route streams, and its function has the time.
-	{"Api", "Body.paths./api/v1/utilities/pdf/stream.x-amazon-apigateway-any-method.x-amazon-apigateway-integration.timeoutInMillis", "60000"},
-	{"Api", "Body.paths./api/v1/utilities/pdf/stream.x-amazon-apigateway-any-method.x-amazon-apigateway-integration.responseTransferMode", "STREAM"},
-	// No path as sent, no header, no body. A variable without a value is a hyphen, which is JSON between quotes alone.
-	{"ApiStage", "AccessLogSetting",
-		`~LogsAccess \? \{DestinationArn: \$\{AccessLogGroup\.Arn\}, Format: \{("[a-z_]+":("\$context\.(error\.responseType|` +
-			`httpMethod|identity\.sourceIp|requestId|resourcePath|responseLatency|responseLength|status|waf\.status)"|\$context\.requestTimeEpoch)[,}])+\} : -`},
-	{"AccessLogGroup", "/Condition", "LogsAccess"},
-
-	// Functions. The gateway gives up after 29 s, the settler starts every 60 s. SettleAfterSeconds is at least a
-	// lease's 20 s, the longest time-out and 10 s for clocks that differ; a vendor's call leaves 5 s for the response.
-	{"AWS::Lambda::Function", "Timeout", "28"},
-	{"PdfFunction", "Timeout", "60"},
-	{"RatesyncFunction", "Timeout", "240"},
-	{"SecurityListsyncFunction", "Timeout", "120"},
-	{"SettleFunction", "Timeout", "55"},
-	{"SmsResolveFunction", "Timeout", "110"},
-	{"SmsResolveFunction", "Environment.Variables.RESOLVE_PERIOD", "2m"}, // as its schedule
-	{"", "Parameters.SettleAfterSeconds.Default", "90"},
-	{"", "Parameters.SettleAfterSeconds.MinValue", "90"},
-	{"", "Parameters.VendorTimeoutSeconds.MaxValue", "20"},
-	{"AWS::Lambda::Function", "Runtime", "provided.al2023"},
-	{"AWS::Lambda::Function", "Handler", "bootstrap"},
-	{"AWS::Lambda::Function", "Architectures", "[arm64]"},
-	{"AWS::Lambda::Function", "Description", "~.+"},
-	{"AWS::Lambda::Function", "Role", "${{stem}Role.Arn}"},
-	{"AWS::Lambda::Function", "/Metadata.BuildMethod", "makefile"},
-	{"AWS::Lambda::Function", "LoggingConfig",
-		"{ApplicationLogLevel: ${LogLevel}, LogFormat: JSON, LogGroup: ${{stem}LogGroup}, SystemLogLevel: WARN}"},
-	{"AWS::Logs::LogGroup", "RetentionInDays", "${LogRetentionDays}"},
-	{"AWS::Logs::LogGroup", "KmsKeyId", withKey},
-	// The browser is an x86-64 program, and a document's limits are measured against 2,048 MB.
-	{"PdfRenderFunction", "Architectures", "[x86_64]"},
-	{"PdfRenderFunction", "MemorySize", "2048"},
-	{"PdfRenderFunction", "Layers", "[${ChromiumLayer}]"},
-	{"ChromiumLayer", "CompatibleArchitectures", "[x86_64]"},
-	// docs/decisions/pdf.md#pdf-isolation: a function for each mode, because Lambda sets the mode when it creates a
-	// function. Lambda refuses provisioned concurrency and SnapStart beside tenant isolation ("Tenant isolation", AWS
-	// Lambda Developer Guide).
-	{"PdfRenderFunction", "FunctionName", "svc-${Stage}-pdf-render-${PdfIsolation}"},
-	{"PdfRenderFunction", "TenancyConfig", "IsolatesProjects ? {TenantIsolationMode: PER_TENANT} : -"},
-	{"PdfRenderFunction", "SnapStart", ""},
-	{"AWS::Lambda::Alias", "ProvisionedConcurrencyConfig", ""},
-	{"", "Conditions.IsolatesProjects", "{Fn::Equals: [${PdfIsolation}, project]}"},
-	{"", "Parameters.PdfIsolation.Default", "shared"},
-	{"", "Parameters.PdfIsolation.AllowedValues", "[shared, project]"},
-	{"PdfFunction", "Environment.Variables.PDF_RENDERER", "svc-${Stage}-pdf-render-${PdfIsolation}:live"},
-	{"PdfFunction", "Environment.Variables.PDF_ISOLATION", "${PdfIsolation}"},
-	{"PdfFunction", "/DependsOn", "PdfRenderFunctionAliaslive"},
-
-	// Deployments: each publishes a version, shifts traffic as the stage wants it, and goes back when the new version
-	// fails. The state of an alarm outlives a change of its dimensions, so that each version has an alarm of its own.
-	{"", "Parameters.DeploymentType.AllowedValues",
-		"[AllAtOnce, Canary10Percent5Minutes, Canary10Percent10Minutes, Canary10Percent15Minutes, " +
-			"Canary10Percent30Minutes, Linear10PercentEvery1Minute, Linear10PercentEvery2Minutes, " +
-			"Linear10PercentEvery3Minutes, Linear10PercentEvery10Minutes]"},
-	{"AWS::CodeDeploy::DeploymentGroup", "DeploymentConfigName", "@DeploymentType@"},
-	{"AWS::CodeDeploy::DeploymentGroup", "ServiceRoleArn", "${DeploymentRole.Arn}"},
-	{"AWS::CodeDeploy::DeploymentGroup", "AlarmConfiguration", "{Alarms: [{Name: ${{stem}CanaryAlarm}}], Enabled: true}"},
-	{"AWS::CodeDeploy::DeploymentGroup", "AutoRollbackConfiguration", "~.*DEPLOYMENT_STOP_ON_ALARM.*"},
-	{"AWS::Lambda::Alias", "FunctionVersion", "${{stem}FunctionVersion.Version}"},
-	{"AWS::Lambda::Version", "/DeletionPolicy", "Retain"},
-	{"\\w+CanaryAlarm", "AlarmName", "${AWS::StackName}-{folder}-canary-${{stem}FunctionVersion.Version}"},
-	// each mode has a version 1
-	{"PdfRenderCanaryAlarm", "AlarmName",
-		"${AWS::StackName}-{folder}-${PdfIsolation}-canary-${{stem}FunctionVersion.Version}"},
-
-	// A scheduled run is repeated at most until the next one; Lambda waits one minute before the first retry, two before
-	// the second.
-	{"AWS::Scheduler::Schedule", "Name", "~\\$\\{AWS::StackName\\}-[a-z]+"},
-	{"AWS::Scheduler::Schedule", "Description", "~.+"},
-	{"SettleFunctionEveryMinute", "ScheduleExpression", "rate(1 minute)"},
-	{"RatesyncFunctionEveryHour", "ScheduleExpression", "rate(1 hour)"},
-	{"SecurityListsyncFunctionEveryDay", "ScheduleExpression", "rate(1 day)"},
-	{"SecurityListsyncFunctionEveryDay", "State", "SyncsLists ? ENABLED : DISABLED"},
-	{"", "Parameters.DisposableLists.Default", "on"},
-	{"SmsResolveFunctionEveryTwoMinutes", "ScheduleExpression", "rate(2 minutes)"},
-	{"AWS::Lambda::EventInvokeConfig", "Qualifier", "live"},
-	{"AWS::Lambda::EventInvokeConfig", "DestinationConfig", "{}"}, // docs/decisions/operating.md#failed-runs
-	{"SettleFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
-	{"SettleFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "60"},
-	{"SmsResolveFunctionEventInvokeConfig", "MaximumRetryAttempts", "0"},
-	{"SmsResolveFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "120"},
-	{"RatesyncFunctionEventInvokeConfig", "MaximumRetryAttempts", "2"},
-	{"RatesyncFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "3000"},
-	{"SecurityListsyncFunctionEventInvokeConfig", "MaximumRetryAttempts", "2"},
-	{"SecurityListsyncFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", "3600"},
-
-	// Roles, besides their statements. Which of the request and charge policies a role needs, the acceptance tests show.
-	{"AWS::IAM::Role", "PermissionsBoundary", boundary},
-	{"AWS::IAM::Role", "AssumeRolePolicyDocument.Statement",
-		"[{Action: sts:AssumeRole, Effect: Allow, Principal: {Service: lambda.amazonaws.com}}]"},
-	{"DeploymentRole", "AssumeRolePolicyDocument.Statement",
-		"[{Action: sts:AssumeRole, Effect: Allow, Principal: {Service: codedeploy.amazonaws.com}}]"},
-	{"\\w+FunctionEvery\\w+Role", "AssumeRolePolicyDocument.Statement",
-		"[{Action: [sts:AssumeRole], Effect: Allow, Principal: {Service: [scheduler.amazonaws.com]}}]"},
-	{"AWS::IAM::Role", "ManagedPolicyArns",
-		"~\\[(\\$\\{RequestPolicy\\}, )?(\\$\\{ChargePolicy\\}, )?" + regexp.QuoteMeta(traced)},
-	{"PdfRenderRole|\\w+FunctionEvery\\w+Role", "ManagedPolicyArns", ""},
-	{"DeploymentRole", "ManagedPolicyArns",
-		"[arn:${AWS::Partition}:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited]"},
-	{"AWS::IAM::ManagedPolicy", "Roles", ""},
-	{"TracePolicy", "/Condition", "Traces"},
-	{"KeyPolicy", "/Condition", "ReadsKey"},
-
-	// Tables: money and configuration can be recovered and outlive the stack, but not a creation that failed. That could
-	// not delete a protected table: svc protect protects it later. The keys are tested by each test of a store.
-	{"AWS::DynamoDB::Table", "BillingMode", "PAY_PER_REQUEST"},
-	{"AWS::DynamoDB::Table", "TableName", "svc-${Stage}-{folder}"},
-	{"AWS::DynamoDB::Table", "DeletionProtectionEnabled", ""},
-	{"AWS::DynamoDB::Table", "SSESpecification",
-		"HasKey ? {KMSMasterKeyId: ${KmsKeyArn}, SSEEnabled: true, SSEType: KMS} : -"},
-	{"AWS::DynamoDB::Table", "TimeToLiveSpecification", ""},
-	{"AWS::DynamoDB::Table", "ResourcePolicy", ""}, // it could give a role rights that the role does not show
-	{"AWS::DynamoDB::Table", "PointInTimeRecoverySpecification", "{PointInTimeRecoveryEnabled: true}"},
-	{"AWS::DynamoDB::Table", "/DeletionPolicy", "RetainExceptOnCreate"},
-	{"AWS::DynamoDB::Table", "/UpdateReplacePolicy", "Retain"},
-	{"Ledger", "GlobalSecondaryIndexes.0.Projection", "{ProjectionType: ALL}"},
-	{"Rates|Transient", "TimeToLiveSpecification", "{AttributeName: expires, Enabled: true}"},
-	{"Rates|Transient", "PointInTimeRecoverySpecification", ""},
-	{"Rates|Transient", "/DeletionPolicy", "Delete"},
-	{"Rates|Transient", "/UpdateReplacePolicy", "Delete"},
-
-	// Alarms notify and are explained, but for those that deployments alone watch. No alarm fires before a first run: one
-	// of silence needs a run before, and stays where there is nothing at all.
-	{"AWS::CloudWatch::Alarm", "AlarmActions", notifies},
-	{"AWS::CloudWatch::Alarm", "OKActions", notifies},
-	{"AWS::CloudWatch::Alarm", "AlarmDescription", "~.+\\. Runbook: [a-z-]+"},
-	{"AWS::CloudWatch::Alarm", "TreatMissingData", "notBreaching"},
-	{"AWS::CloudWatch::Alarm", "ComparisonOperator", "GreaterThanOrEqualToThreshold"},
-	{"\\w+CanaryAlarm", "AlarmActions", ""},
-	{"\\w+CanaryAlarm", "OKActions", ""},
-	{"\\w+CanaryAlarm", "AlarmDescription",
-		"~The new version of .+ fails: its deployment is rolled back\\. Runbook: canary"},
-	{"\\w+SilentAlarm", "TreatMissingData", "ignore"},
-	{"\\w+SilentAlarm", "Metrics.0.Expression", "FILL(runs, REPEAT) - FILL(runs, 0)"},
-	{"GatewayThrottledAlarm", "Metrics.0.Expression", "IF(count > ${ApiBurst}, unknown, 0)"},
-	// 80 % of 28 s; other time-outs are scaled to it.
-	{"SlowAlarm", "Threshold", "22400"},
-	{"SlowAlarm", "Metrics.1.Expression", "pdf * 28 / 60"},
-	{"SlowAlarm", "Metrics.2.Expression", "ratesync * 28 / 240"},
-	{"SlowAlarm", "Metrics.3.Expression", "settle * 28 / 55"},
-
-	// What each alarm watches; stageAlarms has those of all functions and tables.
-	{"FailuresAlarm", "watched", "[" + outcome + "error]"},
-	{"GatewayErrorsAlarm", "watched", "[AWS/ApiGateway 5XXError" + gateway + ", SVC/${Stage} ServerErrors Sum]"},
-	{"GatewayThrottledAlarm", "watched",
-		"[AWS/ApiGateway 4XXError" + gateway + ", AWS/ApiGateway Count" + gateway + ", SVC/${Stage} ClientErrors Sum]"},
-	{"VendorFailuresAlarm", "watched",
-		"[" + outcome + "unavailable, " + outcome + "vendor_failed, SVC/${Stage} StaleSecrets Sum]"},
-	{"AuthenticationFailuresAlarm", "watched", "[" + outcome + "unauthorized]"},
-	{"GuessingAlarm", "watched", "[" + outcome + "guessed]"},
-	{"CreditsSpentAlarm", "watched", "[SVC/${Stage} Credits Sum]"},
-	{"LowWalletsAlarm", "watched", "[SVC/${Stage} DailyLimitsNear Sum, SVC/${Stage} LowWallets Maximum]"},
-	{"UnusualSpendingAlarm", "watched", "[SVC/${Stage} UnusualSpending Maximum]"},
-	{"UncertainSendsAlarm", "watched",
-		"[AWS/Lambda Errors Sum FunctionName=${SmsResolveFunction}, SVC/${Stage} OutcomesNotKept Sum, SVC/${Stage} " +
-			"SettledUncertain Sum, SVC/${Stage} UncertainSends Sum]"},
-	{"UnsettledAlarm", "watched", "[SVC/${Stage} SettleFailed Sum, SVC/${Stage} SettleOldest Maximum, SVC/${Stage} " +
-		"UnsettledReservations Sum]"},
-	{"SettleSilentAlarm", "watched", "[SVC/${Stage} SettleFailed SampleCount]"},
-	{"RatesSilentAlarm", "watched", "[SVC/${Stage} RatesFailed SampleCount]"},
-	{"ListsAlarm", "watched", "[SVC/${Stage} ListsAge Maximum]"},
-	{"ListsAlarm", "Threshold", "255600"}, // docs/decisions/look-ups.md#fresh-lists
-	{"RatesAlarm", "watched", "[SVC/${Stage} RatesAge Maximum, SVC/${Stage} RatesFailed Sum, SVC/${Stage} RatesRefused " +
-		"Sum]"},
-
-	// A host name and a web ACL are the operator's choice; by the stage's reference they come after the stage. "Disable
-	// the default endpoint for REST APIs" (API Gateway developer guide): a setting of the stage has to change with it.
-	{"Domain|DomainMapping", "/Condition", "HasDomain"},
-	{"DomainRecord", "/Condition", "HasZone"},
-	{"Domain", "SecurityPolicy", "TLS_1_2"},
-	{"DomainMapping", "Stage", "${ApiStage}"},
-	{"Api", "Body.servers.0.x-amazon-apigateway-endpoint-configuration.disableExecuteApiEndpoint",
-		"HasDomain ? true : false"},
-	{"ApiStage", "Variables", "{host: HasDomain ? ${DomainName} : default}"},
-	{"", "Outputs.BaseUrl.Value", "HasDomain ? https://${DomainName}/api/v1 : " + url + "/api/v1"},
-	{"", "Outputs.DocsUrl.Value", "HasDomain ? https://${DomainName}/docs : " + url + "/docs"},
-	{"", "Rules.DomainName.RuleCondition", filled("DomainName")},
-	{"", "Rules.DomainName.Assertions.0.Assert", filled("CertificateArn")},
-	{"", "Rules.CertificateArn.RuleCondition", filled("CertificateArn")},
-	{"", "Rules.CertificateArn.Assertions.0.Assert", filled("DomainName")},
-	{"", "Rules.HostedZoneId.RuleCondition", filled("HostedZoneId")},
-	{"", "Rules.HostedZoneId.Assertions.0.Assert", filled("DomainName")},
-	{"", "Rules.WebAclArn.RuleCondition", filled("WebAclArn")},
-	{"", "Rules.WebAclArn.Assertions.0.Assert", "{Fn::Equals: [${AddressRequestsPer5Minutes}, 0]}"},
-	{"WebAcl", "/Condition", "HasWebAcl"},
-	{"Firewall|FirewallAssociation", "/Condition", "HasFirewall"},
-	{"WebAcl|FirewallAssociation", "ResourceArn", stage},
-	// Samples would hold the headers with secrets. The counted rules of AWSManagedRulesCommonRuleSet would block the API's
-	// own requests: HTML in bodies of up to 4 MiB, and programs without a User-Agent (AWS WAF developer guide, "Baseline
-	// rule groups").
-	{"Firewall", "Scope", "REGIONAL"},
-	{"Firewall", "Rules.0.Statement",
-		"{RateBasedStatement: {AggregateKeyType: IP, Limit: ${AddressRequestsPer5Minutes}}}"},
-	{"Firewall", "Rules.1.Statement.ManagedRuleGroupStatement.RuleActionOverrides",
-		"[" + strings.TrimSuffix(counted("NoUserAgent_HEADER")+
-			counted("SizeRestrictions_BODY")+counted("CrossSiteScripting_BODY")+counted("GenericLFI_BODY")+
-			counted("GenericRFI_BODY")+counted("EC2MetaDataSSRF_BODY"), ", ") + "]"},
-	{"Firewall", "VisibilityConfig.SampledRequestsEnabled", "false"},
-	{"Firewall", "Rules.0.VisibilityConfig.SampledRequestsEnabled", "false"},
-	{"Firewall", "Rules.1.VisibilityConfig.SampledRequestsEnabled", "false"},
+// want adds a finding where a property of a resource is not as want says, in the form of show. A want that begins with
+// "~" is a regular expression.
+func (f *findings) want(r resource, want string, path ...string) {
+	got := show(at(r.properties, path...))
+	pattern, isPattern := strings.CutPrefix(want, "~")
+	if isPattern && !matches(pattern, got) || !isPattern && got != want {
+		f.add("%s: %s is %q, want %q", r.id, strings.Join(path, "."), got, want)
+	}
 }
 
-func filled(name string) string { return "{Fn::Not: [{Fn::Equals: [${" + name + "}, ]}]}" }
+// The services that take the roles, by logical ID; the first row that matches counts.
+var trusted = [][2]string{{`\w+FunctionEvery\w+Role`, "scheduler"}, {"DeploymentRole", "codedeploy"}, {".*", "lambda"}}
 
-func counted(name string) string { return "{ActionToUse: {Count: {}}, Name: " + name + "}, " }
-
-// properties checks the facts.
-func properties(s *templateFile) (f findings) {
-	found := make([]bool, len(facts))
-	for _, r := range append(s.resources(""), resource{attributes: s.doc, properties: s.doc}) {
-		wants := map[string]string{}
-		for i, c := range facts {
-			if c.on == r.kind && r.id != "" || matches(c.on, r.id) {
-				found[i], wants[c.path] = true, c.want
+// resources: what each resource of a type has, so that a new one has it, too.
+func resources(s *templateFile) (f findings) {
+	for _, r := range s.resources("") {
+		switch r.kind {
+		case "AWS::Lambda::Function":
+			f.want(r, "${"+r.stem()+"Role.Arn}", "Role")
+			f.want(r, "${"+r.stem()+"LogGroup}", "LoggingConfig", "LogGroup")
+			f.want(r, "JSON", "LoggingConfig", "LogFormat")
+			f.want(r, map[bool]string{true: "[x86_64]", false: "[arm64]"}[r.id == rendererID], "Architectures")
+		case "AWS::Logs::LogGroup":
+			f.want(r, "${LogRetentionDays}", "RetentionInDays")
+			f.want(r, "HasKey ? ${KmsKeyArn} : -", "KmsKeyId")
+		case "AWS::Lambda::Version":
+			if r.attributes.text("DeletionPolicy") != "Retain" {
+				f.add("%s is deleted with the next version", r.id)
 			}
-		}
-		for path, want := range wants {
-			got := "[" + strings.Join(watched(r), ", ") + "]"
-			if attribute, ok := strings.CutPrefix(path, "/"); ok {
-				got = show(at(r.attributes, strings.Split(attribute, ".")...))
-			} else if path != "watched" {
-				got = show(at(r.properties, strings.Split(path, ".")...))
+		case "AWS::CodeDeploy::DeploymentGroup":
+			// The state of an alarm outlives a change of its dimensions, so that each version has an alarm of its own.
+			f.want(r, "@DeploymentType@", "DeploymentConfigName")
+			f.want(r, "{Alarms: [{Name: ${"+r.stem()+canary+"}}], Enabled: true}", "AlarmConfiguration")
+			f.want(r, "~.*DEPLOYMENT_STOP_ON_ALARM.*", "AutoRollbackConfiguration")
+			alarm := s.resource(r.stem() + canary)
+			f.want(alarm, `~.*-canary-\$\{`+r.stem()+`FunctionVersion\.Version\}`, "AlarmName")
+		case "AWS::Lambda::EventInvokeConfig":
+			f.want(r, "{}", "DestinationConfig") // docs/decisions/operating.md#failed-runs
+		case "AWS::Lambda::Permission":
+			f.want(r, `~\$\{\w+FunctionAliaslive\}`, "FunctionName")
+		case "AWS::IAM::Role":
+			i := slices.IndexFunc(trusted, func(row [2]string) bool { return matches(row[0], r.id) })
+			f.want(r, `~\[\{Action: \[?sts:AssumeRole\]?, Effect: Allow, Principal: \{Service: \[?`+trusted[i][1]+
+				`\.amazonaws\.com\]?\}\}\]`, "AssumeRolePolicyDocument", "Statement")
+			f.want(r, "HasBoundary ? ${PermissionsBoundaryArn} : -", "PermissionsBoundary")
+			if r.id == "PdfRenderRole" {
+				f.want(r, "", "ManagedPolicyArns")
 			}
-			want = strings.NewReplacer("{id}", r.id, "{stem}", r.stem(), "{folder}", r.folder()).Replace(want)
-			pattern, isPattern := strings.CutPrefix(want, "~")
-			if isPattern && !matches(pattern, got) || !isPattern && got != want {
-				f.add("%s: %s is %q, want %q", r.id, path, got, want)
+		case "AWS::IAM::ManagedPolicy":
+			f.want(r, "", "Roles")
+		case "AWS::DynamoDB::Table":
+			f = append(f, tables(r)...)
+		case "AWS::CloudWatch::Alarm":
+			notifies, explains := "Notifies ? [${AlarmTopicArn}] : -", `~.+\. Runbook: [a-z-]+`
+			if strings.HasSuffix(r.id, canary) { // deployments alone watch it
+				notifies = ""
 			}
-		}
-	}
-	for i, c := range facts {
-		if !found[i] {
-			f.add("nothing is a %s", c.on)
+			f.want(r, notifies, "AlarmActions")
+			f.want(r, notifies, "OKActions")
+			f.want(r, explains, "AlarmDescription")
+			// No alarm fires before a first run: one of silence stays as it is where there is nothing at all.
+			f.want(r, map[bool]string{true: "ignore", false: "notBreaching"}[strings.HasSuffix(r.id, "SilentAlarm")],
+				"TreatMissingData")
 		}
 	}
 	return f
+}
+
+// tables: what svc protect keeps can be recovered and outlives the stack, but not a creation that failed, which could
+// not delete a protected table. Other tables expire their items. A resource policy could give a role rights that the
+// role does not show.
+func tables(r resource) (f findings) {
+	f.want(r, "svc-${Stage}-"+r.folder(), "TableName")
+	f.want(r, "HasKey ? {KMSMasterKeyId: ${KmsKeyArn}, SSEEnabled: true, SSEType: KMS} : -", "SSESpecification")
+	f.want(r, "", "DeletionProtectionEnabled")
+	f.want(r, "", "ResourcePolicy")
+	policies, recovery, expiry := "Delete Delete", "", "{AttributeName: expires, Enabled: true}"
+	if slices.Contains(app.KeptTables(), r.folder()) {
+		policies, recovery, expiry = "RetainExceptOnCreate Retain", "{PointInTimeRecoveryEnabled: true}", ""
+	}
+	f.want(r, recovery, "PointInTimeRecoverySpecification")
+	f.want(r, expiry, "TimeToLiveSpecification")
+	if got := r.attributes.text("DeletionPolicy") + " " + r.attributes.text("UpdateReplacePolicy"); got != policies {
+		f.add("%s: its policies are %q, want %q", r.id, got, policies)
+	}
+	return f
+}
+
+// gateway: what of the gateway concerns money, privacy or safety.
+func gateway(s *templateFile) (f findings) {
+	api, firewall := s.resource("Api"), s.resource("Firewall")
+	// TLS 1.2 or later: without a policy a regional API takes 1.0 ("Security policies for REST APIs in API Gateway", API
+	// Gateway developer guide).
+	f.want(api, "~SecurityPolicy_TLS13_1_2_.*", "SecurityPolicy")
+	f.want(s.resource("Domain"), "TLS_1_2", "SecurityPolicy")
+	// docs/decisions/operating.md#floods
+	f.want(s.resource("Budget"), "${MonthlyBudgetUsd}", "Budget", "BudgetLimit", "Amount")
+	for _, notification := range s.resource("Budget").properties.list("NotificationsWithSubscribers") {
+		if got := show(at(notification, "Subscribers", "0", "Address")); got != "${AlarmTopicArn}" {
+			f.add("the budget reports to %q", got)
+		}
+	}
+	// No path as sent, no header, no body. A variable without a value is a hyphen, which is JSON between quotes alone.
+	stage := s.resource("ApiStage")
+	f.want(stage, `~LogsAccess \? \{DestinationArn: \$\{AccessLogGroup\.Arn\}, Format: \{("[a-z_]+":("\$context\.(`+
+		`error\.responseType|httpMethod|identity\.sourceIp|requestId|resourcePath|responseLatency|responseLength|status|`+
+		`waf\.status)"|\$context\.requestTimeEpoch)[,}])+\} : -`, "AccessLogSetting")
+	// "Disable the default endpoint for REST APIs" (API Gateway developer guide): a setting of the stage has to change with
+	// it.
+	f.want(stage, "{host: HasDomain ? ${DomainName} : default}", "Variables")
+	f.want(api, "HasDomain ? true : false", "Body", "servers", "0", "x-amazon-apigateway-endpoint-configuration",
+		"disableExecuteApiEndpoint")
+	for _, settings := range stage.properties.list("MethodSettings") {
+		if got := show(at(settings, "DataTraceEnabled")) + show(at(settings, "LoggingLevel")); got != "falseOFF" {
+			f.add("the gateway's log of %s would hold payloads", show(at(settings, "ResourcePath")))
+		}
+	}
+	if text := show(firewall.properties); strings.Contains(text, "SampledRequestsEnabled: true") {
+		f.add("samples of the web ACL would hold the headers with secrets")
+	}
+	for _, id := range []string{"WebAcl", "FirewallAssociation"} { // by the stage's reference they come after the stage
+		f.want(s.resource(id), `~.*/restapis/\$\{Api\}/stages/\$\{ApiStage\}`, "ResourceArn")
+	}
+	// docs/decisions/pdf.md#pdf-stream: only this route streams.
+	for path := range s.routes() {
+		mode := s.doc.text("Resources", "Api", "Properties", "Body", "paths", path, "x-amazon-apigateway-any-method",
+			"x-amazon-apigateway-integration", "responseTransferMode")
+		if (mode == "STREAM") != strings.HasSuffix(path, "/utilities/pdf/stream") {
+			f.add("%s has the transfer mode %q", path, mode)
+		}
+	}
+	return f
+}
+
+// isolation: a function for each mode, because Lambda sets the mode when it creates a function. Lambda refuses
+// provisioned concurrency and SnapStart beside tenant isolation ("Tenant isolation", AWS Lambda Developer Guide;
+// docs/decisions/pdf.md#pdf-isolation).
+func isolation(s *templateFile) (f findings) {
+	renderer, pdf := s.resource(rendererID), s.resource("PdfFunction")
+	f.want(renderer, "IsolatesProjects ? {TenantIsolationMode: PER_TENANT} : -", "TenancyConfig")
+	f.want(renderer, "", "SnapStart")
+	f.want(renderer, "~.*\\$\\{PdfIsolation\\}", "FunctionName")
+	f.want(s.resource("PdfRenderCanaryAlarm"), "~.*-\\$\\{PdfIsolation\\}-.*", "AlarmName") // each mode has a version 1
+	f.want(pdf, renderer.properties.text("FunctionName")+":live", "Environment", "Variables", "PDF_RENDERER")
+	f.want(pdf, "${PdfIsolation}", "Environment", "Variables", "PDF_ISOLATION")
+	if s.doc.text("Conditions", "IsolatesProjects") != "{Fn::Equals: [${PdfIsolation}, project]}" {
+		f.add("IsolatesProjects is not PdfIsolation=project")
+	}
+	for _, alias := range s.resources("AWS::Lambda::Alias") {
+		f.want(alias, "", "ProvisionedConcurrencyConfig")
+	}
+	return f
+}
+
+const (
+	gatewayGivesUp = 29 * time.Second // the default limit of an integration ("Amazon API Gateway quotas")
+	clocksDiffer   = 10 * time.Second
+	leastResponse  = 5 * time.Second // of a function after a vendor's call
+)
+
+// seconds is a number of seconds at keys.
+func (o object) seconds(keys ...string) time.Duration {
+	n, _ := strconv.Atoi(o.text(keys...))
+	return time.Duration(n) * time.Second
+}
+
+// times: a function ends before the gateway gives up, a scheduled run and its repetitions before the next run, and a
+// lease is settled only when nothing can write to it any more.
+func times(s *templateFile) (f findings) {
+	longest, scheduled := time.Duration(0), map[string]bool{}
+	for _, schedule := range s.resources("AWS::Scheduler::Schedule") {
+		id, _, _ := strings.Cut(schedule.id, "Every")
+		scheduled[id] = true
+		period := every(schedule.properties.text("ScheduleExpression"))
+		events := s.resource(id + "EventInvokeConfig").properties
+		age, retries := events.seconds("MaximumEventAgeInSeconds"), events.text("MaximumRetryAttempts")
+		timeout := s.resource(id).properties.seconds("Timeout")
+		if timeout == 0 || timeout >= period || age == 0 || age > period || retries == "" {
+			f.add("%s runs for up to %v every %v, and Lambda keeps its event for %v and retries %s times", id, timeout, period,
+				age, retries)
+		}
+		if own := s.resource(id).properties.text("Environment", "Variables", "RESOLVE_PERIOD"); own != "" {
+			if d, err := time.ParseDuration(own); err != nil || d != period {
+				f.add("RESOLVE_PERIOD is %s, and the schedule %v", own, period)
+			}
+		}
+	}
+	integrations := map[string]time.Duration{}
+	for path, function := range s.routes() {
+		milliseconds := s.doc.seconds("Resources", "Api", "Properties", "Body", "paths", path, "x-amazon-apigateway-any-method",
+			"x-amazon-apigateway-integration", "timeoutInMillis")
+		integrations[function] = max(integrations[function], cmp.Or(milliseconds/1000, gatewayGivesUp))
+	}
+	for _, function := range s.functions() {
+		timeout := function.properties.seconds("Timeout")
+		if scheduled[function.id] {
+			continue
+		}
+		longest = max(longest, timeout)
+		if limit := cmp.Or(integrations[function.id], time.Minute); timeout == 0 || timeout > limit {
+			f.add("%s may take %v, and its caller waits for %v", function.id, timeout, limit)
+		}
+	}
+	settle, vendor := s.doc.object("Parameters", "SettleAfterSeconds"), s.doc.object("Parameters", "VendorTimeoutSeconds")
+	least := credit.DefaultLimits.Leasing.Life + longest + clocksDiffer
+	if settle.seconds("Default") < least || settle.seconds("MinValue") < least {
+		f.add("SettleAfterSeconds allows less than %v", least)
+	}
+	if most := s.resource("SmsFunction").properties.seconds("Timeout") - leastResponse; vendor.seconds("MaxValue") > most {
+		f.add("VendorTimeoutSeconds allows more than %v", most)
+	}
+	return append(f, slowness(s)...)
+}
+
+// slowness: the alarm's threshold is 80 % of the time-out that most functions have, and others are scaled to it.
+func slowness(s *templateFile) (f findings) {
+	alarm, common := s.resource("SlowAlarm"), s.resource("SmsFunction").properties.seconds("Timeout")
+	f.want(alarm, strconv.FormatInt((common*8/10).Milliseconds(), 10), "Threshold")
+	scale := map[string]string{}
+	for _, item := range alarm.properties.list("Metrics") {
+		if match := regexp.MustCompile(`^(\w+) \* (\d+) / (\d+)$`).FindStringSubmatch(show(at(item, "Expression"))); match != nil {
+			scale[match[1]] = match[2] + "/" + match[3]
+		}
+	}
+	for _, item := range alarm.properties.list("Metrics") {
+		watched, _ := at(item, "MetricStat", "Metric").(object)
+		if watched == nil {
+			continue
+		}
+		function := s.resource(strings.Trim(show(at(watched.list("Dimensions")[0], "Value")), "${}"))
+		want, timeout := "", function.properties.seconds("Timeout")
+		if timeout > common {
+			want = fmt.Sprintf("%d/%d", int(common.Seconds()), int(timeout.Seconds()))
+		}
+		if got := scale[show(at(item, "Id"))]; got != want && (function.id != rendererID || got != "") {
+			f.add("SlowAlarm scales %s by %q, want %q", function.id, got, want)
+		}
+	}
+	return f
+}
+
+// every is the period of a schedule.
+func every(expression string) time.Duration {
+	match := regexp.MustCompile(`^rate\((\d+) (minute|hour|day)s?\)$`).FindStringSubmatch(expression)
+	if match == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(match[1])
+	return time.Duration(n) * map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}[match[2]]
 }
 
 // rights are the actions of roles and managed policies, after the name of the stack's condition, where there is one,
@@ -625,8 +592,8 @@ func environments(s *templateFile) (f findings) {
 
 // rules are the policies over the translated template.
 var rules = []func(*templateFile) findings{
-	properties, statements, movements, vendorRights, routes, gatewayResponses, versions, parameters, environments, alarms,
-	dashboard,
+	resources, gateway, isolation, times, statements, movements, vendorRights, routes, gatewayResponses, versions,
+	parameters, environments, alarms, dashboard,
 }
 
 func TestTemplate(t *testing.T) {
@@ -638,17 +605,15 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// TestTemplateFindings checks for each kind of rule that a change which breaks it is found. The keys of a path are
-// apart by spaces; "+" as the last key appends to a list.
+// TestTemplateFindings checks that a change of the template which gives a right, or which breaks a rule over two
+// resources, is found. The keys of a path are apart by spaces; "+" as the last key appends to a list.
 func TestTemplateFindings(t *testing.T) {
 	const (
-		variables  = "Resources SmsFunction Properties Environment Variables "
-		responses  = "Resources Api Properties Body x-amazon-apigateway-gateway-responses "
-		statement  = "Resources SmsRole Properties Policies 0 PolicyDocument Statement 0 "
-		charge     = "Resources ChargePolicy Properties PolicyDocument Statement "
-		settle     = "Resources SettleRole Properties Policies 0 PolicyDocument Statement "
-		resolver   = "Resources SmsResolveRole Properties Policies 0 PolicyDocument Statement "
-		dashboards = "Resources Dashboard Properties DashboardBody Fn::Sub"
+		variables = "Resources SmsFunction Properties Environment Variables "
+		statement = "Resources SmsRole Properties Policies 0 PolicyDocument Statement 0 "
+		charge    = "Resources ChargePolicy Properties PolicyDocument Statement "
+		settle    = "Resources SettleRole Properties Policies 0 PolicyDocument Statement "
+		resolver  = "Resources SmsResolveRole Properties Policies 0 PolicyDocument Statement "
 	)
 	arn := func(id string) object { return object{"Fn::GetAtt": []any{id, "Arn"}} }
 	allow := func(action, resource any) object {
@@ -680,89 +645,37 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources Copies", object{"Type": "AWS::DynamoDB::GlobalTable"}, "Copies: no rule reads"},
 		{"Resources ChargePolicy Properties Roles", []any{object{"Ref": "PdfRenderRole"}}, "ChargePolicy: Roles is"},
 		{"Resources Movements Properties ResourcePolicy", object{"PolicyDocument": object{}}, "Movements: ResourcePolicy is"},
-		{"Resources Wallets Properties BillingMode", "PAY_PER_REQUESTS", `Wallets: BillingMode is "PAY_PER_REQUESTS"`},
-		{"Resources Api Properties SecurityPolicy", nil, "Api: SecurityPolicy is"},
-		{"Resources Wallets DeletionPolicy", nil, `Wallets: /DeletionPolicy is ""`},
+		{"Resources Wallets DeletionPolicy", nil, "Wallets: its policies are"},
 		{"Resources SmsCanaryAlarm Properties Metrics 1 MetricStat Metric MetricName", "Throttles", "SmsCanaryAlarm watches"},
-		{"Resources SmsCanaryAlarm Properties Metrics 2 MetricStat", nil, "SmsCanaryAlarm watches"},
-		{"Resources SettleCanaryAlarm Properties MetricName", "Throttles", "SettleCanaryAlarm watches"},
 		{"Resources PdfRenderCanaryAlarm Properties AlarmName",
 			"${AWS::StackName}-pdfrender-canary-${PdfRenderFunctionVersion.Version}", "PdfRenderCanaryAlarm: AlarmName is"},
-		{"Resources PdfFunction", nil, "nothing is a PdfFunction"},
 		// docs/decisions/operating.md#failed-runs: without a destination, the alarms have to count failed runs.
 		{"Resources ErrorsAlarm Properties Metrics 6 MetricStat", nil, "ErrorsAlarm watches"},
-		{"Rules HostedZoneId Assertions", nil, ": Rules.HostedZoneId.Assertions.0.Assert is"},
 		{"Resources ApiStage Properties AccessLogSetting Fn::If 1 Format", `{"path":"$context.path"}`,
 			"ApiStage: AccessLogSetting is"},
+		{"Resources SmsResolveFunction Properties Timeout", 120, "SmsResolveFunction runs for up to 2m0s"},
+		{"Resources SmsFunction Properties Timeout", 30, "SmsFunction may take 30s"},
+		{"Resources PdfFunction Properties Timeout", 61, "SettleAfterSeconds allows less than"},
+		{"Resources RatesyncFunction Properties Timeout", 200, "SlowAlarm scales RatesyncFunction"},
+		{"Parameters VendorTimeoutSeconds MaxValue", 24, "VendorTimeoutSeconds allows more than"},
+		{"Resources PdfFunction Properties Environment Variables PDF_RENDERER", "svc-${Stage}-pdf-render:live",
+			"PdfFunction: Environment.Variables.PDF_RENDERER is"},
 		{statement + "Action", "dynamodb:Queri", "SmsRole dynamodb:Queri is no right of it"},
-		{statement + "Action", []any{"dynamodb:Query", "dynamodb:GetItem"}, "is no right of it"},
 		{statement + "Resource", "*", "SmsRole dynamodb:GetItem on *"},
-		{statement + "Effect", "Deny", "SmsRole dynamodb:GetItem on"},
 		{statement + "NotResource", "x", "has a NotResource"},
-		{statement + "Sid", "WriteLog", "occurs twice"},
-		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 3 Resource",
-			object{"Fn::Sub": "arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:svc/${Stage}/*"},
-			"SmsRole secretsmanager:GetSecretValue on"},
 		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If 1 Action", "sms-voice:Send",
 			"no right of the function sms is sms-voice:SendTextMessage"},
-		{"Resources SmsRole Properties Policies 0 PolicyDocument Statement 4 Fn::If",
-			[]any{"HasKey", object{"Action": "sms-voice:SendTextMessage"},
-				object{"Ref": "AWS::NoValue"}}, "HasKey SmsRole sms-voice:SendTextMessage is no right of it"},
-		{"Resources KeyPolicy Properties PolicyDocument Statement 1 Fn::If 1 Resource", "*",
-			"HasPreviousKey KeyPolicy kms:Decrypt on *"},
 		{"Resources CurrencyRole Properties Policies 0 PolicyDocument Statement 2 Condition", nil,
 			"CurrencyRole dynamodb:UpdateItem on ${Rates.Arn}, want"},
 		{"Resources PdfRenderRole Properties Policies 0 PolicyDocument Statement 0 Action", "dynamodb:GetItem",
 			"PdfRenderRole dynamodb:GetItem is no right of it"},
-		{"Resources Api Properties Body paths /api/v1/sms/send post", object{}, "/api/v1/sms/send takes"},
-		{"Resources Api Properties Body paths /api/v1/sms/send/", object{}, `the path "/api/v1/sms/send/"`},
-		{"Resources Api Properties Body paths /docs x-amazon-apigateway-any-method x-amazon-apigateway-integration uri",
-			"${DocsFunction.Arn}", `/docs goes to ""`},
-		{"Resources SmsFunctionAliaslive", nil, "SmsFunction has no Aliaslive"},
-		{responses + "THROTTLED", nil, "gateway responses are"},
-		{responses + "THROTTLED statusCode", "503", "THROTTLED is 503 rate_limit_exceeded"},
-		{responses + "THROTTLED responseParameters gatewayresponse.header.Retry-After", "1", "THROTTLED has the headers"},
-		{responses + "EXPIRED_TOKEN responseTemplates application/json", `{"error":{"code":"http_error"}}`,
-			`EXPIRED_TOKEN has the reason ""`},
-		{responses + "THROTTLED responseTemplates application/json", `{"error":{"code":"rate_limit_exceeded"}}`,
-			"want the functions' envelope"},
 		{variables + "PRICE_SMS", object{"Ref": "ApiBurst"}, "Tracing of BarcodeFunction holds"},
-		{variables + "PARAMETERS", object{"Fn::Sub": "${PriceSms}"}, "no variable of SmsFunction holds PricePdf"},
-		{"Resources SmsFunction Properties TracingConfig Mode", "Active", "Tracing of SmsFunction is"},
-		{"Parameters PriceSms Default", 10, "the default of PriceSms is no text"},
-		{"Parameters PriceSms AllowedPattern", "^[0-9.]{1,12}$", "PriceSms is no integer"},
-		{"Parameters PriceSms Description", "Credits", "PriceSms is not described"},
-		{"Parameters PriceSms NoEcho", true, "PriceSms is a secret"},
-		{"Metadata AWS::CloudFormation::Interface ParameterGroups 1 Parameters +", "PriceSms",
-			"PriceSms is in 2 parameter groups"},
-		{"Metadata AWS::CloudFormation::Interface ParameterGroups 1 Label", nil, "a parameter group has no label"},
-		{"Outputs BaseUrl Description", nil, "the output BaseUrl is not described"},
 		{variables + "TWILIO_TOKEN", "abc", "TWILIO_TOKEN looks like a secret"},
-		{variables + "SVC_LOCAL", "1", "SVC_LOCAL is for the local stack alone"},
-		{variables + "STAGE", "{{resolve:secretsmanager:svc/dev/sms}}", "a dynamic reference"},
-		{"Resources PdfRenderFunction Properties Environment Variables WALLETS_TABLE", "wallets",
-			"PdfRenderFunction knows WALLETS_TABLE"},
 		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}}, "ErrorsAlarm watches"},
-		{"Resources FaxFunction", object{"Type": "AWS::Lambda::Function", "Properties": object{}},
-			"11 metrics are too many for ErrorsAlarm, which takes 10"},
 		{"Resources Faxes", object{"Type": "AWS::DynamoDB::Table"}, "TablesThrottledAlarm watches"},
-		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: nowhere",
-			"docs/runbook.md has no chapter nowhere"},
-		{"Resources LowWalletsAlarm Properties AlarmDescription", "Low. Runbook: throttles",
-			"the chapter low-wallets, which no alarm names"},
 		{"Resources CreditsSpentAlarm Properties Dimensions", []any{object{"Name": "flavour", "Value": "sms_send"}},
 			"which nothing prints"},
-		{"Resources FailuresAlarm Properties Dimensions 0 Value", "failed", "which no response has"},
-		{"Resources RatesAlarm Properties Metrics 1 ReturnData", true, "RatesAlarm returns 2 values"},
 		{"Resources RatesAlarm Properties Metrics 0 Expression", "MAX([old, failing])", "RatesAlarm has the metrics"},
-		{"Resources ErrorsAlarm Properties Metrics +", object{"MetricStat": object{}}, "ErrorsAlarm watches 11 metrics"},
-		{dashboards, "{", "the dashboard is no JSON"},
-		{dashboards, `{"widgets": [{"x": 20, "y": 1, "width": 8, "height": 1}]}`,
-			"a widget at 20, 1 overlaps another or is outside"},
-		{dashboards, `{"widgets": []}`, "the dashboard does not ask"},
-		{dashboards, `{"x": "FunctionName=("}`, "a widget by function does not show SmsFunction"},
-		{dashboards, `{"x": "${SmsCanaryAlarm.Arn}"}`, "the dashboard shows SmsCanaryAlarm: true"},
-		{dashboards, `{"x": "MetricName=\"Credit\""}`, "the dashboard shows Credit, which nothing prints"},
 	} {
 		s := &templateFile{clone(current().doc).(object)}
 		change(s.doc, strings.Fields(c.path), c.with)
