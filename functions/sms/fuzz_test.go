@@ -15,12 +15,17 @@ import (
 	"svcapi/shared/upstream"
 )
 
+// warningPattern matches the warnings of openapi.yaml#Warnings about a send.
+var warningPattern = regexp.MustCompile(
+	`^(unassigned-prefix;n=\d+|(unicode|smart-encoding);n=\d+(;units=\d+)?;chars="(U\+[0-9A-F]{4,6} ?){1,5}")$`)
+
 // A body that decodes without a problem is a send of openapi.yaml#sendSms.
 func FuzzSendBody(f *testing.F) {
 	for _, body := range []string{
 		`{"send_method":"single","to":"0771234567","message":"Hello"}`,
 		`{"send_method":"bulk_same","recipients":["0771234567","+94771234568"],"message":"ආයුබෝවන්","check_cost":true}`,
 		`{"send_method":"bulk_different","msg_list":[{"to":"0771234567","msg":"a"},{"to":"+94771234568","msg":"€"}]}`,
+		`{"send_method":"single","to":"0731234567","message":"It’s – “…”\u00a0e\u0301","smart_encoding":true,"sender_id":"A"}`,
 		`{"send_method":"single","to":"0771234567\n","message":"\u0000\u202e"}`, `{"send_method":"bulk_same",` +
 			`"recipients":[],"message":""}`,
 		`{"send_method":"bulk_different","msg_list":[1,{},null]}`, `{"send_method":["single"],"to":{"a":1},"message":null}`,
@@ -53,12 +58,17 @@ func FuzzSendBody(f *testing.F) {
 				!utf8.ValidString(p.text) {
 				t.Errorf("%+v", p)
 			}
-			if r.method != bulkDifferent && utf8.RuneCountInString(p.text) > 4096 {
+			if r.method != bulkDifferent && !in.Bool("smart_encoding") && utf8.RuneCountInString(p.text) > 4096 {
 				t.Errorf("%d characters", utf8.RuneCountInString(p.text))
 			}
 		}
 		if got := requestedUnits(r.recipients); got != sum {
 			t.Errorf("%d units, want %d", got, sum)
+		}
+		for _, warning := range in.Warnings() {
+			if !warningPattern.MatchString(warning) {
+				t.Errorf("warning %q", warning)
+			}
 		}
 	})
 }

@@ -54,6 +54,7 @@ const (
 // sendRequest is the decoded body of POST /sms/send.
 type sendRequest struct {
 	method     string
+	sender     string // of the integration's list; empty: the integration's own sender
 	key        string // names the sends of the request at a vendor
 	checkCost  bool
 	recipients []recipient // in the order of the request
@@ -141,16 +142,19 @@ func proposeNumber(text string) string {
 
 func decodeSend(in *request.Input) (sendRequest, error) {
 	in.Knows("to", "message", "recipients", "check_cost", "msg_list") // each method reads some of them
+	in.Refuse(refusedFields)
 	r := sendRequest{method: in.Text("send_method",
 		request.Text{Required: true, OneOf: []string{single, bulkSame, bulkDifferent}})}
+	r.sender = in.Text("sender_id", senderField)
+	e := encoder{smart: in.Bool("smart_encoding")}
 	message := request.Text{Required: true, Min: 1, Max: 4096}
 	switch r.method {
 	case single:
-		to, text := in.Text("to", oneNumber()), in.Text("message", message)
+		to, text := in.Text("to", oneNumber()), e.encode(in.Text("message", message))
 		r.add(to, text)
 	case bulkSame:
 		in.Means("numbers", "recipients")
-		text := in.Text("message", message)
+		text := e.encode(in.Text("message", message))
 		for _, to := range in.Texts("recipients", request.List{Required: true, Min: 1, Max: 10_000}, number) {
 			r.add(to, text)
 		}
@@ -160,9 +164,10 @@ func decodeSend(in *request.Input) (sendRequest, error) {
 		in.Objects("msg_list", request.List{Required: true, Min: 1, Max: 20}, func(o request.Object) {
 			o.Means("message", "msg")
 			to, text := o.Text("to", number), o.Text("msg", request.Text{Required: true, Min: 1})
-			r.add(to, text)
+			r.add(to, e.encode(text))
 		})
 	}
+	r.warn(in, &e)
 	return r, nil
 }
 
@@ -205,6 +210,9 @@ func (g *group) prepareSend(ctx context.Context, call *request.Call, r sendReque
 		return nil, err
 	}
 	if err := r.permit(call); err != nil {
+		return nil, err
+	}
+	if accounts, err = r.from(accounts); err != nil {
 		return nil, err
 	}
 	if r.checkCost {

@@ -37,6 +37,8 @@ type notes struct {
 	problems   Problems
 	objects    []Object       // of the body, as far as they are read
 	unreported map[string]int // bad items of which no problem says anything, by the path of their list
+	refused    map[string]string
+	warnings   []string
 }
 
 func newNotes() *notes { return &notes{problems: Problems{}, unreported: map[string]int{}} }

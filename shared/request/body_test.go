@@ -25,6 +25,7 @@ func read(o Object) {
 	margins := o.Object("margins")
 	margins.Number("top", Number{Min: 0, Max: 100, Default: 15})
 	o.Means("title", "name")
+	(&Input{Object: o}).Refuse(map[string]string{"sendat": "is late"})
 	o.Texts("list", List{Min: 1, Max: 30}, Text{Max: 3})
 	o.Objects("items", List{Min: 1, Max: 3},
 		func(i Object) { i.Means("number", "to"); i.Text("to", Text{Required: true, Min: 1}) })
@@ -63,6 +64,9 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 		{"another name of an absent field", `{"title":"t"}`,
 			"name: is required\ntitle: unknown field; did you mean \"name\"?"},
 		{"nearly a field, and null", `{"name":"n","Flag":null}`, ""},
+		{"refused names, at any depth", `{"name":"n","Send-At":1,"items":[{"to":"a","send_at":"b"}],"o":{"x":[{"y":"send_at"},` +
+			`{"sendAt":[],"send_at":1}]},"send_at":null,"p":{"sendAt":null}}`,
+			"Send-At: is late\nitems.0.send_at: is late\no.x.1.sendAt: is late"},
 		{"far too long a name", `{"name":"n","flag` + strings.Repeat("_", 100) + `":1}`, ""},
 		{"empty text", `{"name":""}`, "name: must not be empty"},
 		{"too long, in code points", `{"name":"ක😀éabc"}`, "name: must be at most 5 characters"},

@@ -1,10 +1,13 @@
 package request
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -24,9 +27,35 @@ func (o Object) Knows(names ...string) {
 // Means declares another name for a field, which is proposed where the field is absent.
 func (o Object) Means(other, field string) { o.fields[other] = field }
 
+// Refuse declares names of fields that the operation must not ignore, at any depth of the body: lower-case names without
+// hyphens and underscores, each with the message about a field with the name in any spelling. Fields that the operation
+// reads and proposals for misspelt ones come before (docs/decisions/sms.md#refused-fields).
+func (in *Input) Refuse(messages map[string]string) { in.refused = messages }
+
+// Warn adds a warning to the response, whatever its status (openapi.yaml#Warnings).
+func (in *Input) Warn(warning string) { in.warnings = append(in.warnings, warning) }
+
+// refusal returns the path of the first refused name in an unknown member, and the message about the name.
+func (n *notes) refusal(name string, value jsontext.Value) (path, message string) {
+	if message = n.refused[strings.ToLower(bare(name))]; message != "" || len(n.refused) == 0 {
+		return name, message
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(value))
+	for token, err := d.ReadToken(); err == nil; token, err = d.ReadToken() {
+		if kind, tokens := d.StackIndex(d.StackDepth()); kind != '{' || tokens%2 == 0 {
+			continue // no name of a member
+		}
+		if message = n.refused[strings.ToLower(bare(token.String()))]; message != "" && d.PeekKind() != 'n' {
+			return name + strings.ReplaceAll(string(d.StackPointer()), "/", "."), message
+		}
+	}
+	return "", ""
+}
+
 // noteMisspelt notes a problem on unknown fields of the body's objects whose name is nearly that of a known field
 // (within an inner object, of an absent one) or another name of an absent field, on at most maxListProblems of an
-// object (docs/decisions/requests.md#misspelt-fields). noteMisspelt returns the paths of the other unknown fields.
+// object, and on those with a refused name in them (docs/decisions/requests.md#misspelt-fields). noteMisspelt returns the
+// paths of the other unknown fields.
 func (n *notes) noteMisspelt() (ignored []string) {
 	for _, o := range n.objects {
 		var known []knownField
@@ -48,10 +77,14 @@ func (n *notes) noteMisspelt() (ignored []string) {
 					field = ""
 				}
 			}
+			path, message := name, fmt.Sprintf("unknown field; did you mean %q?", field)
 			if field == "" {
+				path, message = n.refusal(name, o.members[name])
+			}
+			if message == "" {
 				ignored = append(ignored, o.path+name)
 			} else if misspelt++; misspelt <= maxListProblems {
-				o.Problem(name, fmt.Sprintf("unknown field; did you mean %q?", field))
+				o.Problem(path, message)
 			}
 		}
 	}

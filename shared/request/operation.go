@@ -76,6 +76,9 @@ func ReadInput(body []byte, parameters map[string]string) (*Input, error) {
 // Problems returns the messages about the fields that have been read.
 func (in *Input) Problems() Problems { return in.problems }
 
+// Warnings returns the warnings that Decode has added.
+func (in *Input) Warnings() []string { return in.warnings }
+
 // Parameter returns a path parameter, decoded.
 func (in *Input) Parameter(name string) string { return in.parameters[name] }
 
@@ -193,7 +196,7 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 	if err != nil {
 		return nil, err
 	}
-	state.ignored = in.noteMisspelt()
+	state.ignored, state.warnings = in.noteMisspelt(), in.warnings
 	malformed := len(in.problems) > 0
 	r := &request{notes: in.notes, prepare: func(ctx context.Context, prices credit.Prices) (*Job, error) {
 		return o.prepare(ctx, state, prices, decoded)
@@ -252,6 +255,7 @@ type requestState struct {
 	vendor      string
 	used        *usage
 	ignored     []string                           // unknown fields of the body, sorted
+	warnings    []string                           // of the operation's Decode
 	claim       *claim                             // of the Idempotency-Key that the request has won; nil: none
 	rate        atomic.Pointer[ratelimit.Decision] // of the count; nil: the request was not counted
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -114,12 +115,20 @@ func (state *requestState) announceLimit(header http.Header) {
 // maxNamed and maxName bound the names of ignored fields in a response: their number and their length.
 const maxNamed, maxName = 5, 40
 
-// warn adds the warning about ignored fields to a response (docs/decisions/requests.md#warnings). Names that a quoted
-// string of ASCII cannot hold are counted only.
+// warn adds the warnings of Decode and the one about ignored fields to a response (docs/decisions/requests.md#warnings).
 func (state *requestState) warn(resp *response) {
-	if len(state.ignored) == 0 {
-		return
+	warnings := append(slices.Clone(resp.header["X-SVC-Warnings"]), state.warnings...) //nolint:staticcheck // openapi.yaml
+	if len(state.ignored) > 0 {
+		warnings = append(warnings, state.unknownFields())
 	}
+	if len(warnings) > 0 {
+		resp.header["X-SVC-Warnings"] = []string{strings.Join(warnings, ", ")}
+	}
+}
+
+// unknownFields returns the warning about ignored fields. Names that a quoted string of ASCII cannot hold are counted
+// only.
+func (state *requestState) unknownFields() string {
 	var names []string
 	for _, name := range state.ignored {
 		if len(names) < maxNamed && len(name) <= maxName &&
@@ -131,10 +140,7 @@ func (state *requestState) warn(resp *response) {
 	if len(names) > 0 {
 		warning += `;names="` + strings.Join(names, " ") + `"`
 	}
-	if others := resp.header["X-SVC-Warnings"]; len(others) > 0 { //nolint:staticcheck // the letter case of openapi.yaml
-		warning = others[0] + ", " + warning
-	}
-	resp.header["X-SVC-Warnings"] = []string{warning}
+	return warning
 }
 
 func identify(w http.ResponseWriter, requestID string) {

@@ -80,6 +80,48 @@ func TestLongBulk(t *testing.T) {
 	checkMemory(t)
 }
 
+// docs/decisions/sms.md#refused-fields, docs/decisions/sms.md#sender-id: what is refused reaches no vendor and counts in
+// no limit, and a listed sender reaches the vendor. docs/decisions/sms.md#smart-encoding: so does the replaced text.
+func TestOtherGateways(t *testing.T) {
+	local(t)
+	t.Parallel()
+	s := newSandbox(t)
+	p := plan{integrations: []integration{{vendor: "quicksend", mode: project.BYOK,
+		endpoint: s.URL + "/quicksend"}}}.make(t)
+	svc[any](t, "", "integration", "set", p.id, "sms", "quicksend", "--setting", "sender_ids=Acme,AcmeInfo")
+	svc[any](t, "", "project", "limits", p.id, "--per-recipient", "1/24h", "--daily-units", "1")
+	to := numberBlock(1)[0]
+	post := func(more string) request {
+		return request{path: send, as: p.dev,
+			body: `{"send_method":"single","to":"` + to + `","message":"It’s “here”"` + more + `}`}
+	}
+	for more, field := range map[string]string{
+		`,"schedule_time":"2026-12-25 08:00"`: "schedule_time", `,"callbackUrl":"https://x.example"`: "callbackUrl",
+		`,"Flash":false`: "Flash", `,"from":"Acme"`: "from", `,"sourceAddress":"Acme"`: "sourceAddress", `,"ttl":1`: "ttl",
+		`,"options":{"schedule":{"at":1}}`: "options.schedule", `,"dry-run":true`: "dry-run", `,"sender_id":"Other"`: "sender_id",
+	} {
+		r := post(more)
+		r.failsOn(t, field)
+	}
+	r := post(`,"sender_id":"AcmeInfo","smart_encoding":true,"ref":1`)
+	a := r.do(t)
+	if a == nil {
+		return
+	}
+	calls := s.Calls()
+	if a.status != 200 || len(calls) != 1 || !strings.Contains(calls[0].Body, `"senderID":"AcmeInfo"`) ||
+		!strings.Contains(calls[0].Body, `It's \"here\"`) {
+		t.Errorf("%d %s, calls %+v", a.status, a.body, calls)
+	}
+	if got, want := a.header.Get("X-SVC-Warnings"), `smart-encoding;n=3;units=1;chars="U+2019 U+201C U+201D", `+
+		`unknown-fields;n=1;names="ref"`; got != want {
+		t.Errorf("the warnings are %s, want %s", got, want)
+	}
+	if a := r.do(t); a != nil && !a.is(429, "rate_limit_exceeded") {
+		t.Errorf("the limit of one message is not reached: %d %s", a.status, a.body)
+	}
+}
+
 // openapi.yaml#SmsProviderResponse, docs/decisions/sms.md#cost-check: QuickSend's own estimate, where the operator's
 // setting demands it. The event sms-send-check-cost and functions/sms TestCheckCost have the computed one.
 func TestCheckCost(t *testing.T) {

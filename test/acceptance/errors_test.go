@@ -291,8 +291,8 @@ func TestMistakes(t *testing.T) {
 		"trial":      {at(send, single(to[0], "m"), demoProject("trial")), `403 "reason":"trial_destination"`},
 		"unknown features": {at(barcodes, `{"data":"x","sender_id":"S","schedule_at":"now"}`, managed),
 			`200 unknown-fields;n=2;names="schedule_at sender_id"`},
-		"a feature in a send": {at(send, `{"send_method":"single","to":"`+to[1]+`","message":"m","sender_id":"S"}`, managed),
-			`200 unknown-fields;n=1;names="sender_id"`},
+		"a feature in a send": {at(send, `{"send_method":"single","to":"`+to[1]+`","message":"m","ref":"S"}`, managed),
+			`200 unknown-fields;n=1;names="ref"`},
 	} {
 		a := c.r.send(t)
 		if a == nil {

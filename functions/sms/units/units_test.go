@@ -1,7 +1,11 @@
 package units
 
 import (
+	"cmp"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -79,6 +83,70 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s: the second implementation cuts %d parts of %d characters, not %d", c.name, len(other), characters, n)
 		}
 	}
+}
+
+// The replacements of docs/sms.md#smart-encoding, and no others: each replaced text has a character that is not in the
+// alphabet, and each replacement is in the alphabet.
+func TestPlain(t *testing.T) {
+	document, err := os.ReadFile("../../../docs/sms.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(document), "| Replaced | By |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	documented := map[string]string{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		var by string
+		for _, code := range regexp.MustCompile(`U\+([0-9A-F]{4})`).FindAllStringSubmatch(cells[2], -1) {
+			by += string(character(t, code[1]))
+		}
+		for _, codes := range regexp.MustCompile(`U\+([0-9A-F]{4})(?:(–| )U\+([0-9A-F]{4}))?`).FindAllStringSubmatch(cells[1], -1) {
+			first, last := character(t, codes[1]), character(t, cmp.Or(codes[3], codes[1]))
+			if codes[2] == " " {
+				documented[string(first)+string(last)] = by
+				continue
+			}
+			for r := first; r <= last; r++ {
+				documented[string(r)] = by
+			}
+		}
+	}
+	for _, row := range replacements {
+		for _, replaced := range row[1:] {
+			by, ok := documented[replaced]
+			delete(documented, replaced)
+			n, _ := Count(row[0] + "x")
+			if _, unicode := Count(row[0]); !ok || by != row[0] || unicode || n != 1 {
+				t.Errorf("%+q is replaced by %q; the document says %q, %t", replaced, row[0], by, ok)
+			}
+			if _, unicode := Count(replaced); !unicode {
+				t.Errorf("%+q is in the alphabet", replaced)
+			}
+			if plain, ok := Plain("a" + replaced + "b"); !ok || plain != "a"+row[0]+"b" {
+				t.Errorf("%+q becomes %q, %t", replaced, plain, ok)
+			}
+		}
+	}
+	if len(documented) > 0 {
+		t.Errorf("documented only: %+q", documented)
+	}
+	for text, want := range map[string]string{
+		"It’s “here” – now…": `It's "here" - now...`, "cafe\u0301\u00a0é": "café é", "’ක": "", "c\u0327": "", "\u200b": "",
+		"plain": "plain",
+	} {
+		if plain, ok := Plain(text); ok != (want != "") || ok && plain != want {
+			t.Errorf("%+q becomes %q, %t; want %q", text, plain, ok, want)
+		}
+	}
+}
+
+func character(t *testing.T, code string) rune {
+	n, err := strconv.ParseUint(code, 16, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rune(n)
 }
 
 // gsm is the default alphabet by septet value, the table of 3GPP TS 23.038, 6.2.1, for a second implementation.

@@ -29,7 +29,6 @@ func endUserMessaging(cfg aws.Config) Vendor {
 				{Name: "region", Description: "AWS region; the stack's own where it is empty"},
 				{Name: "message_type", Description: "kind of message: TRANSACTIONAL (default) or PROMOTIONAL",
 					Pattern: "^(TRANSACTIONAL|PROMOTIONAL)$"},
-				unitPrice,
 			},
 			Secrets: []upstream.Field{
 				required("access_key_id", "access key that may sms-voice:SendTextMessage"),

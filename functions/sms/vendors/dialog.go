@@ -14,7 +14,7 @@ func dialog() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "dialog", Title: "Dialog eSMS, URL method", Endpoint: "https://e-sms.dialog.lk",
-			Settings: []upstream.Field{senderID, unitPrice},
+			Settings: []upstream.Field{senderID},
 			Secrets:  []upstream.Field{required("esmsqk", "key of the URL method (esmsqk)")},
 		},
 		Concurrency: unpublished,

@@ -22,7 +22,7 @@ func dialogV2() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "dialogv2", Title: "Dialog eSMS, v2", Endpoint: "https://e-sms.dialog.lk",
-			Settings: []upstream.Field{senderID, unitPrice},
+			Settings: []upstream.Field{senderID},
 			Secrets: []upstream.Field{
 				required("username", "user of the account"), required("password", "password of the account"),
 			},

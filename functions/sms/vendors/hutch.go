@@ -19,7 +19,7 @@ func hutch() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "hutch", Title: "Hutch BSMS", Endpoint: "https://bsms.hutch.lk",
-			Settings: []upstream.Field{senderID, unitPrice,
+			Settings: []upstream.Field{senderID,
 				{Name: "campaign_name", Description: "name of the campaigns in the vendor's reports; SMS where it is empty"}},
 			Secrets: []upstream.Field{
 				required("username", "API user of the account, not the user of the web pages"),

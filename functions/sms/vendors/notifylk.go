@@ -14,7 +14,7 @@ func notifyLK() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "notifylk", Title: "Notify.lk", Endpoint: "https://app.notify.lk",
-			Settings: []upstream.Field{senderID, unitPrice},
+			Settings: []upstream.Field{senderID},
 			Secrets:  []upstream.Field{required("user_id", "user ID of the account"), apiKey},
 		},
 		Concurrency: unpublished,

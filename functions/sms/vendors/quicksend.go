@@ -21,7 +21,7 @@ func quickSend() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "quicksend", Title: "QuickSend.lk", Endpoint: "https://quicksend.lk" + quickSendPath,
-			Settings: []upstream.Field{senderID, unitPrice, {
+			Settings: []upstream.Field{senderID, {
 				Name: NativeCheckCost, Pattern: "^(true|false)$",
 				Description: `true asks the vendor for cost estimates, false (default) does not; confirm first that its ` +
 					`check_cost sends nothing`,

@@ -15,7 +15,7 @@ func smsLenz() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "smslenz", Title: "SMSlenz.lk", Endpoint: "https://smslenz.lk/api",
-			Settings: []upstream.Field{senderID, unitPrice},
+			Settings: []upstream.Field{senderID},
 			Secrets:  []upstream.Field{required("user_id", "user ID of the account"), apiKey},
 		},
 		Concurrency: unpublished, Batch: 100,

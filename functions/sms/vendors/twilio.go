@@ -19,8 +19,7 @@ func twilio() Vendor {
 	return Vendor{
 		Spec: upstream.Spec{
 			Name: "twilio", Title: "Twilio", Endpoint: "https://api.twilio.com",
-			Settings: []upstream.Field{required("sender_id", "From number or name, or a Messaging Service SID (MG…)"),
-				unitPrice},
+			Settings: []upstream.Field{required("sender_id", "From number or name, or a Messaging Service SID (MG…)")},
 			Secrets: []upstream.Field{
 				required("account_sid", "Account SID (AC…)"),
 				required("auth_token", "auth token, or the secret of api_key_sid"),

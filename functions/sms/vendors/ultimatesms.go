@@ -17,7 +17,7 @@ func ultimateSMS() Vendor {
 	return ultimateVendor("", upstream.Spec{
 		Name: "ultimatesms", Title: "Ultimate SMS (gateway of your choice)",
 		Settings: []upstream.Field{
-			senderID, unitPrice,
+			senderID,
 			required(upstream.EndpointSetting, "URL of the gateway's API, https, such as https://app.gateway.example/api/v3"),
 		},
 	})
@@ -26,7 +26,7 @@ func ultimateSMS() Vendor {
 // textLK is Text.lk's API v3 (text.lk/docs), an installation of Ultimate SMS.
 func textLK() Vendor {
 	return ultimateVendor("/api/v3", upstream.Spec{
-		Name: "textlk", Title: "Text.lk", Endpoint: "https://app.text.lk", Settings: []upstream.Field{senderID, unitPrice},
+		Name: "textlk", Title: "Text.lk", Endpoint: "https://app.text.lk", Settings: []upstream.Field{senderID},
 	})
 }
 

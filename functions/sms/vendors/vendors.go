@@ -109,10 +109,14 @@ type Table []Vendor
 
 // NewTable returns the vendors. cfg is the AWS account of the function, which pays for AWS End User Messaging.
 func NewTable(cfg aws.Config) Table {
-	return Table{
+	table := Table{
 		quickSend(), notifyLK(), textLK(), ultimateSMS(), smsLenz(), dialog(), dialogV2(), hutch(), twilio(),
 		endUserMessaging(cfg),
 	}
+	for i := range table {
+		table[i].Settings = append(table[i].Settings, commonSettings...)
+	}
+	return table
 }
 
 // Find returns the vendor with the name, or nil.
@@ -135,6 +139,8 @@ func (t Table) Spec(name string) *upstream.Spec {
 
 // Settings with one meaning for all vendors that have them.
 const (
+	SenderID        = "sender_id"         // the sender of a request that names none
+	SenderIDs       = "sender_ids"        // separated by commas: the senders that a request may name
 	UnitPrice       = "unit_price"        // plain decimal, for estimates
 	NativeCheckCost = "native_check_cost" // "true": cost checks call the vendor
 )
@@ -142,14 +148,20 @@ const (
 // UnitPricePattern is the pattern of a unit price. With at most six decimals all costs are exact.
 const UnitPricePattern = `^\d{1,9}(\.\d{1,6})?$`
 
-// unitPrice is a setting of every vendor.
-var unitPrice = upstream.Field{
-	Name: UnitPrice, Pattern: UnitPricePattern,
-	Description: "price of one SMS unit in the account's currency, a plain decimal such as 0.64; cost checks need it",
+// commonSettings are settings of every vendor.
+var commonSettings = []upstream.Field{
+	{
+		Name: UnitPrice, Pattern: UnitPricePattern,
+		Description: "price of one SMS unit in the account's currency, a plain decimal such as 0.64; cost checks need it",
+	},
+	{
+		Name: SenderIDs, Pattern: `^[^\s,]([^,]{0,62}[^\s,])?(,[^\s,]([^,]{0,62}[^\s,])?)*$`,
+		Description: "senders that a request may name in sender_id, separated by commas, such as Acme,AcmeInfo",
+	},
 }
 
 // senderID is a setting of nearly every vendor.
-var senderID = required("sender_id", "sender shown on the handset, as the vendor approved it")
+var senderID = required(SenderID, "sender shown on the handset, as the vendor approved it")
 
 var apiKey = required("api_key", "API key of the account")
 
