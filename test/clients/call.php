@@ -1,21 +1,15 @@
 <?php
 
-// Calls every operation with the client package for PHP. Arguments: folder of the client, base URL, Client ID, Client
-// Secret, Idempotency-Key.
+// Calls every operation with the client package for PHP. Arguments: base URL, Client ID, Client Secret,
+// Idempotency-Key.
 
 declare(strict_types=1);
 
 use SvcApi\Api;
 use SvcApi\Model;
 
-[, $folder, $baseUrl, $id, $secret, $key] = $argv;
-require 'GuzzleHttp/autoload.php';
-spl_autoload_register(function (string $class) use ($folder): void {
-    $file = $folder . '/lib/' . str_replace('\\', '/', substr($class, strlen('SvcApi\\'))) . '.php';
-    if (str_starts_with($class, 'SvcApi\\') && is_file($file)) {
-        require $file;
-    }
-});
+[, $baseUrl, $id, $secret, $key] = $argv;
+require 'vendor/autoload.php';
 
 $configuration = (new SvcApi\Configuration())->setHost($baseUrl)->setApiKey('X-API-KEY', $id)->setApiKey('X-API-SECRET', $secret);
 $http = SvcApi\Retry::client();

@@ -5,7 +5,6 @@
 package clients
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +14,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -64,8 +64,30 @@ func (b *busy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.next.ServeHTTP(w, r)
 }
 
-// TestClients checks that the client packages of a release call every operation, and follow the retry rules: an SMS
-// without an Idempotency-Key is sent once, and other requests again after the seconds of Retry-After.
+// blocks matches the commands and the program of a README, in order.
+var blocks = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+
+// client is how a README's program is saved and started, and how the caller of every operation is started. Both run in
+// the project of the README.
+type client struct {
+	language, file string
+	run, callAll   string // commands; the latter gets the address, the credentials and a key
+	notRun         string // why the README's commands are not run here; empty: they are run
+	prepare        string // a command before them
+}
+
+var clients = []client{
+	{"typescript", "invoice.mjs", "node invoice.mjs", "node call.mjs", "", "npm init -y >/dev/null"},
+	{"python", "invoice.py", "python invoice.py", "python $HERE/call.py", "", "python3 -m venv venv"},
+	{"php", "invoice.php", "php invoice.php", "php $HERE/call.php", "Composer needs its own registry",
+		"mkdir vendor && cp $HERE/autoload.php vendor"},
+	{"go", "main.go", "go mod tidy && go run .", "go run ./call", "",
+		"go mod init example.com/invoice && mkdir call && cp $HERE/call.go.txt call/main.go"},
+}
+
+// TestClients checks that each client of a release works as its README prints: in an empty project the commands and the
+// program run with a PDF, a picture and an SMS with a key. The client also calls every operation, and follows the retry
+// rules: an SMS without an Idempotency-Key is sent once, and other requests again after the seconds of Retry-After.
 func TestClients(t *testing.T) {
 	root, err := workdir.Root()
 	if err != nil {
@@ -80,49 +102,38 @@ func TestClients(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	here, installed := filepath.Join(root, "test", "clients"), filepath.Join(root, ".local", "clients")
 	operations := strings.Count(command(t, root, nil, "grep", "-E", `^      operationId: `, "openapi.yaml"), "\n")
 	stackURL, err := url.Parse(s.BaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		language string
-		call     func(t *testing.T, dir string, caller ...string) string
-	}{
-		{"python", func(t *testing.T, dir string, caller ...string) string {
-			python := filepath.Join(installed, "venv", "bin", "python")
-			command(t, dir, nil, python, "-m", "compileall", "-q", "client")
-			return command(t, dir, []string{"PYTHONPATH=client"}, python,
-				append([]string{filepath.Join(here, "call.py")}, caller...)...)
-		}},
-		{"typescript", func(t *testing.T, dir string, caller ...string) string {
-			modules, err := workdir.NodeModules(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			command(t, dir, nil, "mkdir", "node_modules")
-			command(t, dir, nil, "ln", "-s", "../client", "node_modules/svc-api-client")
-			command(t, dir, nil, "ln", "-s", modules, "client/node_modules")
-			command(t, dir, nil, "cp", filepath.Join(here, "call.mts"), ".")
-			command(t, dir, nil, filepath.Join(modules, ".bin", "tsc"), "--strict", "--target", "es2022", "--module", "nodenext",
-				"--lib", "es2022,dom", "call.mts")
-			return command(t, dir, nil, "node", append([]string{"call.mjs"}, caller...)...)
-		}},
-		{"php", func(t *testing.T, dir string, caller ...string) string {
-			command(t, dir, nil, "find", "client/lib", "-name", "*.php", "-exec", "php", "-l", "{}", ";")
-			return command(t, dir, nil, "php", append([]string{filepath.Join(here, "call.php"), "client"}, caller...)...)
-		}},
-	} {
+	for _, c := range clients {
 		t.Run(c.language, func(t *testing.T) {
 			b := &busy{next: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: stackURL.Host}),
 				times: map[string][]time.Time{}}
 			server := httptest.NewServer(b)
 			t.Cleanup(server.Close)
-			dir, credential := t.TempDir(), demo.CredentialOf("managed", project.Development)
-			command(t, root, nil, "tools/clients/build.sh", c.language, filepath.Join(dir, "client"), "1.2.3")
-			output := c.call(t, dir, server.URL+stackURL.Path, credential.ClientID, credential.ClientSecret, "order-"+c.language)
-			seen := map[string]bool{}
+			dir, credential := t.TempDir(), demo.CredentialOf("managed", project.Production)
+			command(t, root, nil, "tools/clients/build.sh", c.language, dir, "1.2.3")
+			environment := []string{"HERE=" + filepath.Join(root, "test", "clients"),
+				"PATH=" + filepath.Join(dir, "venv", "bin") + ":" + os.Getenv("PATH")}
+			readme := c.install(t, root, dir, environment)
+			program := strings.NewReplacer("https://…/api/v1", s.BaseURL, "svc_…", credential.ClientID,
+				"svcs_…", credential.ClientSecret, "order-1042", "invoice-"+c.language).Replace(readme)
+			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(program), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if printed := command(t, dir, environment, "sh", "-ec", c.run); !strings.HasSuffix(printed, "10000\n") {
+				t.Errorf("the program of the README prints %q", printed)
+			}
+			for file, begin := range map[string]string{"invoice.pdf": "%PDF-", "code.png": "\x89PNG"} {
+				if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.HasPrefix(string(text), begin) {
+					t.Errorf("%s: %v, %.20q", file, err, text)
+				}
+			}
+			credential = demo.CredentialOf("managed", project.Development)
+			output, seen := command(t, dir, environment, "sh", "-ec", c.callAll+` "$@"`, "sh", server.URL+stackURL.Path,
+				credential.ClientID, credential.ClientSecret, "order-"+c.language), map[string]bool{}
 			for line := range strings.Lines(output) {
 				if name := strings.TrimSpace(line); name != "" && !strings.Contains(name, " ") {
 					seen[name] = true
@@ -141,24 +152,31 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestGoClient checks that a Go client which oapi-codegen generates from openapi.yaml compiles.
-func TestGoClient(t *testing.T) {
-	root, err := workdir.Root()
+// install runs the commands of the README, and returns its program. The compiler of TypeScript also checks the caller.
+func (c client) install(t *testing.T, root, dir string, environment []string) (program string) {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(root, "tools", "clients", c.language, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, module := t.TempDir(), filepath.Join(root, "tools", "go")
-	client, file := filepath.Join(dir, "client.go"), filepath.Join(dir, "overlay.json")
-	command(t, module, nil, "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "client", "-o", client,
-		filepath.Join(root, "openapi.yaml"))
-	// The overlay makes the client a package of the module tools/go, which has what the client imports.
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(module, "client",
-		"client.go"): client}})
-	if err == nil {
-		err = os.WriteFile(file, overlay, 0o600)
+	command(t, dir, environment, "sh", "-ec", c.prepare)
+	for _, block := range blocks.FindAllStringSubmatch(strings.ReplaceAll(string(readme), "VERSION", "1.2.3"), -1) {
+		switch {
+		case block[1] != "sh":
+			program = block[2]
+		case c.notRun != "":
+			t.Logf("not run, because %s:\n%s", c.notRun, block[2])
+		default:
+			command(t, dir, environment, "sh", "-ec", block[2])
+		}
 	}
-	if err != nil {
-		t.Fatal(err)
+	if c.language == "typescript" {
+		modules, err := workdir.NodeModules(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		command(t, dir, environment, "sh", "-ec", "cp $HERE/call.mts . && "+filepath.Join(modules, ".bin", "tsc")+
+			" --strict --target es2022 --module nodenext --lib es2022,dom call.mts")
 	}
-	command(t, module, nil, "go", "build", "-overlay", file, "./client")
+	return program
 }

@@ -91,10 +91,8 @@ func pack(ctx context.Context, root, version, folder string) error {
 	if err != nil {
 		return err
 	}
-	for _, language := range []string{"php", "python", "typescript"} {
-		if err := build("client-"+language, "."); err != nil {
-			return err
-		}
+	if err := clients(ctx, root, work, version, folder); err != nil {
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(folder, "template.yaml"), []byte(template), 0o644); err != nil {
 		return err
@@ -126,6 +124,33 @@ func pack(ctx context.Context, root, version, folder string) error {
 		return err
 	}
 	return checksums(folder)
+}
+
+// clients adds the client of each language to a folder: a file as its package manager takes it, or a zip.
+func clients(ctx context.Context, root, work, version, folder string) error {
+	for _, language := range []string{"go", "php", "python", "typescript"} {
+		artifacts := filepath.Join(work, language)
+		if err := errors.Join(os.Mkdir(artifacts, 0o755), run(ctx, root, []string{"ARTIFACTS_DIR=" + artifacts,
+			"VERSION=" + version}, "make", "--silent", "build-client-"+language)); err != nil {
+			return fmt.Errorf("client for %s: %w", language, err)
+		}
+		entries, err := os.ReadDir(artifacts)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			from, to := filepath.Join(artifacts, entry.Name()), filepath.Join(folder, entry.Name())
+			if entry.IsDir() {
+				err = zipFolder(from, to+".zip")
+			} else {
+				err = os.Rename(from, to)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // pointAtZips builds the functions and layers of a template, each in its source folder, and points them at their zips.

@@ -22,11 +22,26 @@ const repeatable = new Set([409, 429, 500, 502, 503, 504]);
 
 /** Returns a client whose requests follow the retry rules of fetchWithRetries. */
 export function createSvcClient({ baseUrl, clientId, clientSecret, environment = "dev", attempts }: Options): Client<paths> {
-  return createClient<paths>({
+  const client = createClient<paths>({
     baseUrl,
     headers: { "X-API-KEY": clientId, "X-API-SECRET": clientSecret, "X-ENV": environment },
     fetch: (request) => fetchWithRetries(request, attempts),
   });
+  client.use({ onResponse: ({ response, options }) => (options.parseAs === "json" ? parseByType(response) : undefined) });
+  return client;
+}
+
+/** Makes openapi-fetch read a body that is no JSON by its Content-Type: an SVG as text, a PDF or PNG as a Blob. */
+async function parseByType(response: Response): Promise<Response | undefined> {
+  const type = response.headers.get("Content-Type") ?? "";
+  if (!response.ok || type.includes("json")) {
+    return undefined;
+  }
+  const data = type.includes("xml") ? await response.text() : await response.blob();
+  const headers = new Headers(response.headers);
+  headers.set("Content-Length", "1"); // a body without a length would be parsed as JSON
+  const parsed = new Response(null, { status: response.status, headers });
+  return Object.defineProperty(parsed, "json", { value: async () => data });
 }
 
 /**
