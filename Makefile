@@ -51,7 +51,7 @@ TEST_LOGS := $(CURDIR)/.local/test-logs
 HOSTS    := ./local ./local/lambda ./local/gateway ./local/jail ./local/stack ./local/build ./functions/pdf ./functions/pdf/render
 SCHEDULE := ./test/acceptance ./test/acceptance/faults
 # The longest packages start first, so that no long test runs alone at the end.
-FIRST = ./test/policy ./functions/pdf/render/browser ./shared/credit ./cmd/svc
+FIRST = ./test/policy ./functions/pdf/render/browser ./shared/wallet ./shared/books ./cmd/svc
 UNITS = $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(FIRST) $(SCHEDULE) $(HOSTS))")
 # make test leaves these tests to make test-full: each takes long, and what they prove seldom breaks.
 LONG := ^(TestAddVendor|TestTypeScriptClient|TestSAMLocalReachesTheLocalStack|TestSchemathesis)$$
@@ -129,7 +129,7 @@ QUICK_ACCEPT := ^(TestSendForReal|TestBurnerEmailShield|TestLocationProvider|Tes
 
 test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, one acceptance test for each function
 	go build ./...
-	go test -skip '$(QUICK_SKIP)' ./test/policy ./shared/credit ./cmd/svc \
+	go test -skip '$(QUICK_SKIP)' ./test/policy ./shared/wallet ./shared/books ./cmd/svc \
 		$$(go list ./cmd/... ./functions/... ./shared/... | grep -v -e '/functions/pdf$$' -e '/functions/pdf/render/browser')
 	go test -run '$(QUICK_ACCEPT)' ./test/acceptance
 

@@ -230,7 +230,7 @@ def repair(machine, template):
         return {key: {"N" if isinstance(value, int) else "S": str(value)} for key, value in values.items()}
 
     def partition(key):
-        """Where the ledger has an entry (shared/credit/item.go)."""
+        """Where the ledger has an entry (shared/wallet/item.go)."""
         digest = 0x811C9DC5
         for byte in key.encode():
             digest = (digest ^ byte) * 0x01000193 % 2**32

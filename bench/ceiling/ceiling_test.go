@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/wallet"
 )
 
 var (
@@ -25,7 +25,7 @@ func (o *outcome) carried() bool {
 }
 
 func (o *outcome) String() string {
-	w, l, c := o.loads[wallet], o.loads[ledger], o.loads[counter]
+	w, l, c := o.loads[wallets], o.loads[ledger], o.loads[counter]
 	return fmt.Sprintf("%.1f/s: %.2f %% of %d paid, %d ms beyond the work, 99 %% in %d ms; units/s on the busiest "+
 		"wallet %.0f, ledger %.0f, "+
 		"counter %.0f; a write of the wallet %.2f units; %d instances left %d leases of %d slots; refused calls %d, %d, "+
@@ -45,7 +45,7 @@ func TestCeiling(t *testing.T) {
 	offers := []offer{grows(200, 2*time.Second, time.Second),
 		{work: barcode(0), rate: 60, warm: time.Second, span: 2 * time.Second, seed: *seed}}
 	if *rate > 0 {
-		life := credit.DefaultLimits.Leasing.Life
+		life := wallet.DefaultLimits.Leasing.Life
 		offers = []offer{grows(1000, 10*time.Second, 5*time.Second), grows(*rate, life, 5*time.Second)}
 		offers[1].warm += life
 	}

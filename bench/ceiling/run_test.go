@@ -19,12 +19,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/uuid"
 
-	"svcapi/shared/credit"
+	"svcapi/bench/capacity"
+	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
 	"svcapi/shared/telemetry"
-	"svcapi/bench/capacity"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 )
 
@@ -38,8 +39,8 @@ type work struct {
 	takes       time.Duration
 }
 
-func barcode(takes time.Duration) work { return work{project.Barcode, credit.Barcode, false, takes} }
-func sms(takes time.Duration) work     { return work{project.SMS, credit.SMS, true, takes} }
+func barcode(takes time.Duration) work { return work{project.Barcode, wallet.Barcode, false, takes} }
+func sms(takes time.Duration) work     { return work{project.SMS, wallet.SMS, true, takes} }
 
 const path = "/work"
 
@@ -72,7 +73,7 @@ type offer struct {
 type table string
 
 const (
-	wallet  table = "wallet"  // Wallets
+	wallets table = "wallet"  // Wallets
 	ledger  table = "ledger"  // Ledger
 	counter table = "counter" // Transient
 )
@@ -109,7 +110,7 @@ type fixture struct {
 	db             *dynamodb.Client // past the model
 	tables         enginetest.Tables
 	config         request.Config
-	store          *credit.Store
+	store          *books.Store
 	client, secret string
 }
 
@@ -124,12 +125,12 @@ func build(t *testing.T, o offer) *fixture {
 	t.Helper()
 	s := &fixture{offer: o}
 	s.db, s.tables = enginetest.Client(t)
-	prices := credit.Prices{o.price: 100}
+	prices := wallet.Prices{o.price: 100}
 	s.config = request.Config{
 		Stage: "test", ProjectsTable: s.tables.Projects, TransientTable: s.tables.Transient,
 		WalletsTable: s.tables.Wallets, LedgerTable: s.tables.Ledger, ProjectCacheSeconds: 10, Prices: prices,
 	}
-	s.store = credit.NewStore(s.db, s.tables.Tables)
+	s.store = books.NewStore(s.db, s.tables.Tables)
 	ctx, projects := t.Context(), project.NewStore(s.db, s.tables.Projects)
 	try := func(_ any, err error) {
 		if err != nil {
@@ -144,8 +145,8 @@ func build(t *testing.T, o offer) *fixture {
 	s.client, s.secret, err = projects.IssueCredential(ctx, projectID, environment)
 	try(nil, err)
 	try(nil, s.store.CreateWallet(ctx, projectID))
-	try(nil, s.store.Grant(ctx, credit.Movement{
-		Project: projectID, ID: credit.NewKey(time.Now(), "grant"), Credits: 1e15, Reason: "for the run", Actor: "test",
+	try(nil, s.store.Grant(ctx, books.Movement{
+		Project: projectID, ID: wallet.NewKey(time.Now(), "grant"), Credits: 1e15, Reason: "for the run", Actor: "test",
 	}))
 	return s
 }
@@ -206,7 +207,7 @@ func run(t *testing.T, o offer) *outcome {
 
 // names returns the names of the tables by role.
 func (s *fixture) names() map[table]string {
-	return map[table]string{wallet: s.tables.Wallets, ledger: s.tables.Ledger, counter: s.tables.Transient}
+	return map[table]string{wallets: s.tables.Wallets, ledger: s.tables.Ledger, counter: s.tables.Transient}
 }
 
 // play makes the requests, and returns them with the loads of the measured span.
@@ -306,14 +307,14 @@ func (s *fixture) summary(loads []capacity.Load) map[table]load {
 
 // settle closes the leases of all instances, and returns how many leases and slots it has closed.
 func (s *fixture) settle(t *testing.T) (left [2]int) {
-	var leases []credit.Lease
-	err := s.store.VisitPending(t.Context(), func(l credit.Lease, err error) error {
+	var leases []wallet.Lease
+	err := s.store.VisitPending(t.Context(), func(l wallet.Lease, err error) error {
 		leases = append(leases, l)
 		return err
 	}, nil)
-	limits := credit.DefaultLimits
+	limits := wallet.DefaultLimits
 	limits.Remove = time.Minute // on a busy machine
-	s.store.WithLimits(limits).Settle(t.Context(), leases, func(l credit.Lease, _ credit.Settled, failed error) {
+	s.store.WithLimits(limits).Settle(t.Context(), leases, func(l wallet.Lease, _ wallet.Settled, failed error) {
 		left, err = [2]int{left[0] + 1, left[1] + l.Slots}, errors.Join(err, failed)
 	})
 	if err != nil {
@@ -337,7 +338,7 @@ func (s *fixture) examine(t *testing.T, out *outcome, requests []*sentRequest) {
 	}
 	charged := map[string]bool{} // by request ID
 	for _, e := range entries {
-		if e.State == credit.Captured {
+		if e.State == wallet.Captured {
 			charged[e.RequestID] = true
 		}
 	}

@@ -21,14 +21,15 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"svcapi/bench/baseline"
 	"svcapi/local/build"
 	"svcapi/local/demo"
 	"svcapi/local/lambda"
 	"svcapi/local/stack"
 	"svcapi/local/template"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
-	"svcapi/bench/baseline"
+	"svcapi/shared/wallet"
 )
 
 const (
@@ -193,8 +194,8 @@ func (b *bench) requests(ctx context.Context, out io.Writer) (err error) {
 
 // grant gives the demo project more credits than a run can spend.
 func (b *bench) grant(ctx context.Context) error {
-	return b.stack.Credit.Grant(ctx, credit.Movement{
-		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(),
+	return b.stack.Credit.Grant(ctx, books.Movement{
+		Project: demo.ID("managed"), ID: wallet.NewKey(time.Now(),
 			"bench"), Credits: 1_000_000_000_000, Reason: "bench", Actor: "local",
 	})
 }

@@ -13,8 +13,8 @@ import (
 
 	"svcapi/local/demo"
 	"svcapi/local/workdir"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 // operation is a row of operations.json. The scripts read further fields: the request's body and the expected response.
@@ -79,8 +79,8 @@ func TestOperations(t *testing.T) {
 			o.Most.P95 < o.Most.Median {
 			t.Errorf("row %+v", o)
 		}
-		if o.Charges != "" && !slices.ContainsFunc(credit.PriceList(),
-			func(p credit.Price) bool { return p.Name == o.Charges }) {
+		if o.Charges != "" && !slices.ContainsFunc(wallet.PriceList(),
+			func(p wallet.Price) bool { return p.Name == o.Charges }) {
 			t.Errorf("%s: no price %s", o.Name, o.Charges)
 		}
 		if o.Project != "" && demo.CredentialOf(o.Project, project.Development).ClientID == "" {

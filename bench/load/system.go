@@ -12,14 +12,15 @@ import (
 	"path/filepath"
 	"time"
 
+	"svcapi/bench/baseline"
 	"svcapi/local/demo"
 	"svcapi/local/lambda"
 	"svcapi/local/process"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
-	"svcapi/bench/baseline"
+	"svcapi/shared/wallet"
 )
 
 // spenders are the demo projects that the operations use. Each stack starts with fresh projects. Operations on managed
@@ -90,8 +91,8 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 			return err
 		}
 	}
-	if err := s.stack.Credit.Grant(ctx, credit.Movement{
-		Project: demo.ID("managed"), ID: credit.NewKey(time.Now(),
+	if err := s.stack.Credit.Grant(ctx, books.Movement{
+		Project: demo.ID("managed"), ID: wallet.NewKey(time.Now(),
 			"load"), Credits: 1_000_000_000_000, Reason: "load", Actor: "local",
 	}); err != nil {
 		return err

@@ -22,7 +22,8 @@ var targets = []target{
 	{folder: "functions/pdf/render/fetch", files: []string{"fetch.go"}},
 	{folder: "shared/burner", files: []string{"address.go"}, skip: "^TestStore$"},
 	{folder: "shared/ratelimit"},
-	{folder: "shared/credit", skip: "^TestExact"}, // the same under load: much longer, and no rule of its own
+	{folder: "shared/books"},
+	{folder: "shared/wallet", skip: "^TestExact"}, // the same under load: much longer, and no rule of its own
 	{folder: "functions/settle", files: []string{"config.go", "settle.go", "spending.go"}},
 	{folder: "shared/request", files: []string{"pipeline.go", "reservation.go", "idempotency.go",
 		"claim.go", "operation.go"}},

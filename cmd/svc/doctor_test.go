@@ -23,10 +23,10 @@ import (
 	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/template"
-	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/proxytest"
 )
@@ -131,7 +131,7 @@ func TestDoctorOnDemo(t *testing.T) {
 	s := p.stack()
 	projects, err := demo.Create(t.Context(), demo.Target{
 		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Rates: s.Rates,
-		Prices: credit.Prices{credit.Barcode: 100}, Sandbox: s.Sandbox,
+		Prices: wallet.Prices{wallet.Barcode: 100}, Sandbox: s.Sandbox,
 	})
 	p.must(err)
 	byName := map[string]demo.Project{}
@@ -337,8 +337,8 @@ func TestDoctorOnProjects(t *testing.T) {
 	_, err = s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")),
 		Key: walletKey("no-wallet")})
 	p.must(err)
-	reserve := func(id string, at time.Time) *credit.Reservation {
-		r := &credit.Reservation{Project: id, Key: credit.NewKey(at, "r"), Credits: 1, Price: credit.SMS,
+	reserve := func(id string, at time.Time) *wallet.Reservation {
+		r := &wallet.Reservation{Project: id, Key: wallet.NewKey(at, "r"), Credits: 1, Price: wallet.SMS,
 			Environment: "development", RequestID: "r", Irrevocable: true}
 		p.must(s.Credits.Reserve(ctx, r))
 		return r
@@ -346,7 +346,7 @@ func TestDoctorOnProjects(t *testing.T) {
 	reserve("stuck", time.Now().Add(-time.Hour))
 	uncertain := reserve("uncertain", time.Now())
 	p.must(s.Credits.Mark(ctx, uncertain))
-	p.must(s.Credits.Capture(ctx, uncertain, credit.Outcome{Uncertain: true}))
+	p.must(s.Credits.Capture(ctx, uncertain, wallet.Outcome{Uncertain: true}))
 	s.Credits.Remove(ctx, uncertain)
 
 	stored, err := s.DB.Query(ctx, &dynamodb.QueryInput{

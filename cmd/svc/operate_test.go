@@ -14,8 +14,8 @@ import (
 	creditcmd "svcapi/cmd/svc/credit"
 
 	"svcapi/local/sandbox"
-	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
+	"svcapi/shared/wallet"
 )
 
 func walletKey(id string) dynamo.Item { return dynamo.Item{"pk": dynamo.Text(id)} }
@@ -61,7 +61,7 @@ func TestMoves(t *testing.T) {
 	id := decode[creditcmd.Moved](f, "credit adjust acme --by 7 --reason more").ID
 	f.run(call{args: "credit adjust acme --by 7 --reason more --id " + string(id), out: []string{"Balance +907 credits"}})
 
-	charge := f.charge("acme", credit.Barcode, 3, 30, id.Time())
+	charge := f.charge("acme", wallet.Barcode, 3, 30, id.Time())
 	f.runAll([]call{
 		{args: "credit refund acme " + charge, exit: app.ExitUsage, errs: []string{"--reason"}},
 		{args: "credit refund acme " + charge + " --reason broken", out: []string{"Credits +30", "Balance +907 credits"}},
@@ -84,14 +84,14 @@ func TestLeftLease(t *testing.T) {
 	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"},
 		{args: "project pause acme"}})
 	s := f.stack()
-	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(time.Now(), "r"), Credits: 30,
-		Price: credit.Barcode, RequestID: "r"}
+	r := &wallet.Reservation{Project: "acme", Key: wallet.NewKey(time.Now(), "r"), Credits: 30,
+		Price: wallet.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
 	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused,
 		errs: []string{"Run the command again in three minutes"}})
 	var failed error
-	left := []credit.Lease{{Project: "acme", Key: r.Key, Slots: 1, Credits: 30}}
-	s.Credits.Settle(t.Context(), left, func(_ credit.Lease, _ credit.Settled, err error) { failed = err })
+	left := []wallet.Lease{{Project: "acme", Key: r.Key, Slots: 1, Credits: 30}}
+	s.Credits.Settle(t.Context(), left, func(_ wallet.Lease, _ wallet.Settled, err error) { failed = err })
 	f.must(failed)
 	f.runAll([]call{
 		{args: "ledger verify", errs: []string{"1 wallet, 2 ledger entries"}},
@@ -99,7 +99,7 @@ func TestLeftLease(t *testing.T) {
 	})
 }
 
-// TestLedgerVerify: the command prints the findings of credit.Verify.
+// TestLedgerVerify: the command prints the findings of wallet.Verify.
 func TestLedgerVerify(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"},
@@ -132,7 +132,7 @@ func TestGrants(t *testing.T) {
 			errs: []string{"--batch is of 2019-12-31; it can be of 2020-01-01 to today"}},
 		{args: "credit grant --file - --batch " + tomorrow.UTC().Format(time.DateOnly), stdin: good, exit: app.ExitUsage,
 			errs: []string{"--batch is of"}},
-		{args: "credit grant aaa 5 --reason x --id " + string(credit.NewKey(tomorrow, "x")), exit: app.ExitUsage,
+		{args: "credit grant aaa 5 --reason x --id " + string(wallet.NewKey(tomorrow, "x")), exit: app.ExitUsage,
 			errs: []string{"--id is of"}},
 		{args: "credit grant aaa 5 --reason x --id 0000000000000001-abcdef0", exit: app.ExitUsage,
 			errs: []string{"--id is of 1970-01-01"}},

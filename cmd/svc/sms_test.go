@@ -8,20 +8,20 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/sms"
 	"svcapi/local/sandbox"
-	"svcapi/shared/credit"
+	"svcapi/shared/wallet"
 )
 
 // uncertainSMS charges a project for an SMS with an unknown outcome, as the function does.
 func (f *fixture) uncertainSMS(projectID, requestID string) string {
 	f.t.Helper()
 	credits := f.stack().Credits
-	r := &credit.Reservation{
-		Project: projectID, Key: credit.NewKey(time.Now(), requestID), Credits: 10_000, Price: credit.SMS,
+	r := &wallet.Reservation{
+		Project: projectID, Key: wallet.NewKey(time.Now(), requestID), Credits: 10_000, Price: wallet.SMS,
 		Environment: "production", RequestID: requestID, Irrevocable: true,
 	}
 	f.must(credits.Reserve(f.t.Context(), r))
 	f.must(credits.Mark(f.t.Context(), r))
-	f.must(credits.Capture(f.t.Context(), r, credit.Outcome{Uncertain: true, Vendor: "quicksend"}))
+	f.must(credits.Capture(f.t.Context(), r, wallet.Outcome{Uncertain: true, Vendor: "quicksend"}))
 	credits.Remove(f.t.Context(), r)
 	return string(r.Key)
 }

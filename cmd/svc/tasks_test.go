@@ -16,8 +16,9 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/credential"
 	"svcapi/local/sandbox"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 // TestTasks does each task of an operator with the compiled svc by the help alone: "svc --help" leads to the command,
@@ -114,8 +115,8 @@ func TestCloseProject(t *testing.T) {
 	})
 	issued := decode[credential.Issued](f, "credential issue acme --env production")
 	s := f.stack()
-	r := &credit.Reservation{Project: "acme", Key: credit.NewKey(time.Now(), "r"), Credits: 30,
-		Price: credit.Barcode, RequestID: "r"}
+	r := &wallet.Reservation{Project: "acme", Key: wallet.NewKey(time.Now(), "r"), Credits: 30,
+		Price: wallet.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
 	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused,
 		errs: []string{`has an open lease of credits since .*\n.*svc project pause acme --local`}})
@@ -141,7 +142,7 @@ func TestCloseProject(t *testing.T) {
 			errs: []string{"closed ones: acme"}},
 	})
 	f.must(s.Credits.Grant(t.Context(),
-		credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "late"), Credits: 5, Reason: "late", Actor: "other"}))
+		books.Movement{Project: "acme", ID: wallet.NewKey(time.Now(), "late"), Credits: 5, Reason: "late", Actor: "other"}))
 	f.runAll([]call{
 		{args: "doctor --project acme", exit: app.ExitFailed, reports: true,
 			out: []string{`warning +closed +acme +it is closed, and has 5 credits .*svc project close acme`}},

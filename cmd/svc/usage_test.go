@@ -22,8 +22,9 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/usage"
 	"svcapi/local/build"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 )
 
@@ -37,12 +38,12 @@ type usageReport struct {
 func (f *fixture) charge(project, operation string, units, credits int64, at time.Time) string {
 	f.t.Helper()
 	s := f.stack()
-	r := &credit.Reservation{
-		Project: project, Key: credit.NewKey(at, project+operation), Credits: credits, Price: operation, Units: units,
+	r := &wallet.Reservation{
+		Project: project, Key: wallet.NewKey(at, project+operation), Credits: credits, Price: operation, Units: units,
 		Environment: "production", RequestID: project + operation,
 	}
 	f.must(s.Credits.Reserve(f.t.Context(), r))
-	f.must(s.Credits.Capture(f.t.Context(), r, credit.Outcome{}))
+	f.must(s.Credits.Capture(f.t.Context(), r, wallet.Outcome{}))
 	s.Credits.Remove(f.t.Context(), r)
 	return string(r.Key)
 }
@@ -57,8 +58,8 @@ func TestUsage(t *testing.T) {
 	})
 	now := time.Now().UTC()
 	yesterday := now.AddDate(0, 0, -1)
-	first := f.charge("acme", credit.SMS, 6, 60_000, yesterday)
-	f.charge("globex", credit.Barcode, 1, 100, yesterday)
+	first := f.charge("acme", wallet.SMS, 6, 60_000, yesterday)
+	f.charge("globex", wallet.Barcode, 1, 100, yesterday)
 	f.runAll([]call{
 		{args: "credit refund acme " + first + " --reason x"},
 		{args: "credit adjust acme --by -7 --reason x"},
@@ -92,7 +93,7 @@ func TestUsage(t *testing.T) {
 	f.must(err)
 	f.run(call{args: "usage statement acme", exit: app.ExitFailed,
 		errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
-	broken := credit.NewKey(yesterday, "broken")
+	broken := wallet.NewKey(yesterday, "broken")
 	entry := enginetest.LedgerKey("acme", broken)
 	entry["st"] = dynamo.Text("captured")
 	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: entry})
@@ -163,7 +164,7 @@ func TestUsageOfManyEntries(t *testing.T) {
 	for p := range projects {
 		id := fmt.Sprint("project-", p)
 		f.run(call{args: "project create X --id " + id})
-		before := credit.NewKey(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), id)
+		before := wallet.NewKey(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), id)
 		f.run(call{args: fmt.Sprintf("credit grant %s %d --reason x --id %s", id, n*price, before)})
 		_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{ // what the charges below have left
 			TableName: new(s.Table("wallets")), Key: walletKey(id), UpdateExpression: new("SET balance = balance - :c"),
@@ -174,7 +175,7 @@ func TestUsageOfManyEntries(t *testing.T) {
 			var writes []types.WriteRequest
 			for i := from; i < min(from+25, n/projects); i++ {
 				at := time.Date(2026, 3, 1+i%31, 0, 0, 0, i*1000, time.UTC)
-				key := credit.NewKey(at, fmt.Sprint(i))
+				key := wallet.NewKey(at, fmt.Sprint(i))
 				units += int64(i%3 + 1)
 				item := dynamo.Item{
 					"st": dynamo.Text("captured"),
@@ -204,7 +205,7 @@ func TestUsageOfManyEntries(t *testing.T) {
 	}
 	charged := int64(0)
 	for p := range projects { // each compares its sum with the wallet, as verify does
-		var st credit.Statement
+		var st books.Statement
 		out, _ := svc("usage", "statement", fmt.Sprint("project-", p), "--month", "2026-03", "--output", "json", "--local")
 		f.must(json.Unmarshal([]byte(out), &st))
 		for _, c := range st.Charges {
@@ -216,7 +217,7 @@ func TestUsageOfManyEntries(t *testing.T) {
 	}
 	if n <= 10_000 { // for each page of a scan DynamoDB Local sorts the table: 12 minutes for 200,000 entries
 		f.run(call{args: "ledger verify", out: []string{"Every wallet agrees"},
-			errs: []string{fmt.Sprintf("%s ledger entries", credit.Grouped(int64(n+projects)))}})
+			errs: []string{fmt.Sprintf("%s ledger entries", wallet.Grouped(int64(n+projects)))}})
 	}
 	if runtime.GOOS == "linux" && (kilobytes == 0 || kilobytes > 200_000) {
 		t.Errorf("svc usage used %d KB, want up to 200,000", kilobytes)

@@ -5,9 +5,9 @@ import (
 
 	"svcapi/functions/barcode/draw"
 	"svcapi/functions/barcode/symbology"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
+	"svcapi/shared/wallet"
 )
 
 // barcodeRequest is the decoded body of POST /utilities/barcode/generate.
@@ -22,7 +22,7 @@ type barcodeRequest struct {
 func generateBarcode() request.Route {
 	return &request.Operation[barcodeRequest]{
 		Name: "barcode_generate", Method: "POST", Path: "/api/v1/utilities/barcode/generate",
-		Kind: project.Barcode, Price: credit.Barcode,
+		Kind: project.Barcode, Price: wallet.Barcode,
 		Decode: decodeBarcode,
 		Prepare: func(_ context.Context, call *request.Call, r barcodeRequest) (*request.Job, error) {
 			picture, err := r.picture()

@@ -6,9 +6,9 @@ import (
 
 	"svcapi/functions/barcode/draw"
 	"svcapi/functions/barcode/qrcode"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
+	"svcapi/shared/wallet"
 )
 
 // qrRequest is the decoded body of POST /utilities/qrcode/generate.
@@ -23,7 +23,7 @@ type qrRequest struct {
 func generateQRCode() request.Route {
 	return &request.Operation[qrRequest]{
 		Name: "qrcode_generate", Method: "POST", Path: "/api/v1/utilities/qrcode/generate",
-		Kind: project.Barcode, Price: credit.QRCode,
+		Kind: project.Barcode, Price: wallet.QRCode,
 		Decode: decodeQRCode,
 		Prepare: func(_ context.Context, call *request.Call, r qrRequest) (*request.Job, error) {
 			picture, err := r.picture()

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"svcapi/functions/docs/samples"
-	"svcapi/shared/credit"
+	"svcapi/shared/wallet"
 )
 
 // placeholder is the root of the API in code samples. The page replaces the placeholder by its own address.
@@ -51,7 +51,7 @@ func (d *document) operations() []operation {
 }
 
 // complete adds to the document the address of the API, the price of each operation on this stack, and code samples.
-func (d *document) complete(prices credit.Prices) error {
+func (d *document) complete(prices wallet.Prices) error {
 	set(d.root, "servers", []map[string]string{{"url": "../api/v1",
 		"description": "The stack that serves this document."}})
 	for _, o := range d.operations() {

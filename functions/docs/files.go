@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/wallet"
 )
 
 // web holds the page and its parts.
@@ -33,7 +33,7 @@ var kinds = map[string]string{
 
 // newFiles returns all files by path: the page with the prices of this stack, the document as it was written and in the
 // form that the page needs, and the parts of the page.
-func newFiles(openAPI, changelog []byte, prices credit.Prices, credentials demo) (map[string]*file, error) {
+func newFiles(openAPI, changelog []byte, prices wallet.Prices, credentials demo) (map[string]*file, error) {
 	doc, err := parse(openAPI)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func readParts() (parts map[string]*file, version string) {
 }
 
 // render returns the page.
-func render(doc *document, prices credit.Prices, credentials demo, version string) ([]byte, error) {
+func render(doc *document, prices wallet.Prices, credentials demo, version string) ([]byte, error) {
 	// A narrow page may break a path after each slash, and a name after each dot.
 	t := template.Must(template.New(page).Funcs(template.FuncMap{"splitAfter": strings.SplitAfter}).ParseFS(web, "web/"+
 		page))
@@ -95,7 +95,7 @@ func render(doc *document, prices credit.Prices, credentials demo, version strin
 		"Title": text(at(doc.root, "info", "title")), "Version": text(at(doc.root, "info", "version")),
 		"Parts":  "docs/" + version, // where the page's parts are, relative to the page
 		"Groups": r.groups(), "Common": r.common(), "Reasons": r.html(at(doc.root, "components", "schemas", "ErrorReason")),
-		"Demo": credentials, "SMS": prices[credit.SMS],
+		"Demo": credentials, "SMS": prices[wallet.SMS],
 	})
 	return out.Bytes(), err
 }

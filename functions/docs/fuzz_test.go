@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"testing"
 
-	"svcapi/shared/credit"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 )
 
 // Every request gets a file of the site, 304 or an error, for all headers and paths.
@@ -20,7 +20,7 @@ func FuzzSite(f *testing.F) {
 		f.Add("GET", path, "gzip;q=0.5, *;q=0", `W/"x", *`)
 		f.Add("POST", path, "gzip;q=NaN", "")
 	}
-	files, err := newFiles([]byte(small), nil, credit.Prices{credit.SMS: 1}, demo{})
+	files, err := newFiles([]byte(small), nil, wallet.Prices{wallet.SMS: 1}, demo{})
 	if err != nil {
 		f.Fatal(err)
 	}

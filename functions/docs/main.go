@@ -11,15 +11,15 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"svcapi"
-	"svcapi/shared/credit"
 	"svcapi/shared/request"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 )
 
 func main() {
 	cfg, err := settings.Read[config]()
-	prices, missing := credit.ReadPrices(credit.FromEnvironment)
+	prices, missing := wallet.ReadPrices(wallet.FromEnvironment)
 	if err = errors.Join(err, missing); err != nil {
 		telemetry.Exit(fmt.Errorf("configuration: %w", err))
 	}

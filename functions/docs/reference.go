@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"svcapi/functions/docs/samples"
-	"svcapi/shared/credit"
+	"svcapi/shared/wallet"
 )
 
 // group is one tag of the document with its operations.
@@ -299,7 +299,7 @@ func rule(schema, items *yaml.Node) string {
 // grouped returns a number with its digits in groups of three, or the text of another scalar.
 func grouped(node *yaml.Node) string {
 	if n, err := strconv.ParseInt(text(node), 10, 64); err == nil {
-		return credit.Grouped(n)
+		return wallet.Grouped(n)
 	}
 	return text(node)
 }
@@ -330,9 +330,9 @@ func price(o operation) string {
 	if err != nil || credits == 0 {
 		return "free"
 	}
-	cost := credit.Grouped(credits) + " credits"
-	name, rows := text(at(o.node, "x-svc-price")), credit.PriceList()
-	if i := slices.IndexFunc(rows, func(p credit.Price) bool { return p.Name == name }); i >= 0 && rows[i].Unit != "" {
+	cost := wallet.Grouped(credits) + " credits"
+	name, rows := text(at(o.node, "x-svc-price")), wallet.PriceList()
+	if i := slices.IndexFunc(rows, func(p wallet.Price) bool { return p.Name == name }); i >= 0 && rows[i].Unit != "" {
 		cost += " a " + rows[i].Unit
 	}
 	return cost

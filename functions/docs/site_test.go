@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"svcapi/shared/credit"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 )
 
 const small = `
@@ -51,7 +51,7 @@ components:
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	files, err := newFiles([]byte(small), nil, credit.Prices{credit.SMS: 1_234_567}, demo{})
+	files, err := newFiles([]byte(small), nil, wallet.Prices{wallet.SMS: 1_234_567}, demo{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestBrokenDocuments(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "mapping", "- a": "mapping", "a: [": "yaml", "a: &x 1\nb: *x": "aliases", small: "sms",
 	} {
-		_, err := newFiles([]byte(text), nil, credit.Prices{credit.PDF: 1}, demo{})
+		_, err := newFiles([]byte(text), nil, wallet.Prices{wallet.PDF: 1}, demo{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}

@@ -6,12 +6,12 @@ import (
 	"net/netip"
 	"slices"
 
-	"svcapi/shared/credit"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/pattern"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
+	"svcapi/shared/wallet"
 )
 
 // lookupRequest is the decoded body of POST /location/lookup.
@@ -38,7 +38,7 @@ var errUnavailable = &request.Error{
 func lookup(chain *iplookup.Chain[vendors.Place]) request.Route {
 	return &request.Operation[lookupRequest]{
 		Name: "location_lookup", Method: "POST", Path: "/api/v1/location/lookup",
-		Kind: project.Location, Price: credit.Location,
+		Kind: project.Location, Price: wallet.Location,
 		Decode: decodeLookup,
 		Prepare: func(ctx context.Context, call *request.Call, r lookupRequest) (*request.Job, error) {
 			integrations := call.Integrations

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 
 	"svcapi/functions/pdf/render/event"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
+	"svcapi/shared/wallet"
 )
 
 const (
@@ -45,12 +45,12 @@ func (r *renderer) operations(resultBytes int) []request.Route {
 	generate := route{r, maxBuffered, fmt.Sprintf(" POST %s/stream returns PDFs of up to %d bytes.", paths, stream.bytes)}
 	return []request.Route{
 		&request.Operation[document]{
-			Name: "pdf_generate", Method: "POST", Path: paths + "/generate", Kind: project.PDF, Price: credit.PDF,
+			Name: "pdf_generate", Method: "POST", Path: paths + "/generate", Kind: project.PDF, Price: wallet.PDF,
 			Decode:  decode,
 			Prepare: generate.prepare,
 		},
 		&request.Operation[document]{
-			Name: "pdf_stream", Method: "POST", Path: paths + "/stream", Streams: true, Kind: project.PDF, Price: credit.PDF,
+			Name: "pdf_stream", Method: "POST", Path: paths + "/stream", Streams: true, Kind: project.PDF, Price: wallet.PDF,
 			Decode:  decode,
 			Prepare: stream.prepare,
 		},

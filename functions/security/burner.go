@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"svcapi/shared/burner"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
+	"svcapi/shared/wallet"
 )
 
 // emailRequest is the decoded body of POST /security/burner-email-shield.
@@ -46,7 +46,7 @@ type emailShield struct {
 func (s *emailShield) operation() request.Route {
 	return &request.Operation[emailRequest]{
 		Name: "burner_email_shield", Method: "POST", Path: "/api/v1/security/burner-email-shield",
-		Kind: project.Security, Price: credit.BurnerEmailShield,
+		Kind: project.Security, Price: wallet.BurnerEmailShield,
 		Decode: decodeEmail,
 		Prepare: func(ctx context.Context, call *request.Call, r emailRequest) (*request.Job, error) {
 			// The request does not wait, and the instance is not frozen within the read.

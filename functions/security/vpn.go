@@ -5,11 +5,11 @@ import (
 	"context"
 	"net/netip"
 
-	"svcapi/shared/credit"
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
+	"svcapi/shared/wallet"
 )
 
 var errUnavailable = &request.Error{
@@ -28,7 +28,7 @@ type riskResult struct {
 func vpnShield(chain *iplookup.Chain[vendors.Risk]) request.Route {
 	return &request.Operation[netip.Addr]{
 		Name: "vpn_shield", Method: "POST", Path: "/api/v1/security/vpn-shield",
-		Kind: project.Security, Price: credit.VPNShield,
+		Kind: project.Security, Price: wallet.VPNShield,
 		Decode: func(in *request.Input) (netip.Addr, error) { return iplookup.Address(in, "ip"), nil },
 		Prepare: func(ctx context.Context, call *request.Call, addr netip.Addr) (*request.Job, error) {
 			return chain.Job(ctx, call, call.Integrations, addr, errUnavailable,

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
 	"svcapi/test/must"
@@ -31,12 +32,12 @@ func TestThrottledWallet(t *testing.T) {
 	}
 	prepare(t, direct, "hot", now.Add(-time.Hour), "grant")
 	for i := range 12 {
-		r := &credit.Reservation{Project: "hot", Key: credit.NewKey(now.Add(-time.Hour), fmt.Sprint(i)), Credits: 1,
-			Price: credit.Barcode, RequestID: "r"}
+		r := &wallet.Reservation{Project: "hot", Key: wallet.NewKey(now.Add(-time.Hour), fmt.Sprint(i)), Credits: 1,
+			Price: wallet.Barcode, RequestID: "r"}
 		must.Succeed(t, direct.Reserve(t.Context(), r))
 	}
-	store := proxied.WithLimits(credit.Limits{Write: time.Minute, Remove: time.Second,
-		Leasing: credit.DefaultLimits.Leasing})
+	store := proxied.WithLimits(wallet.Limits{Write: time.Minute, Remove: time.Second,
+		Leasing: wallet.DefaultLimits.Leasing})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a run without end
 	defer cancel()
 	report, err := newSettler(store, now, io.Discard).Run(ctx)
@@ -75,15 +76,15 @@ func TestSettlingCosts(t *testing.T) {
 	now := time.Now()
 	prepare(t, direct, "busy", now.Add(-2*time.Minute), "wallet")
 	must.Succeed(t, direct.Grant(t.Context(),
-		credit.Movement{Project: "busy", ID: credit.NewKey(now, "g"), Credits: 1_000_000, Actor: "test", Reason: "test"}))
+		books.Movement{Project: "busy", ID: wallet.NewKey(now, "g"), Credits: 1_000_000, Actor: "test", Reason: "test"}))
 	for i := range 40 { // 3 single ones, then 8, 24 and 64 slots, 5 of them used
-		r := &credit.Reservation{Project: "busy", Key: credit.NewKey(now.Add(-2*time.Minute), fmt.Sprint(i)), Credits: 1,
-			Price: credit.Barcode, RequestID: "r"}
+		r := &wallet.Reservation{Project: "busy", Key: wallet.NewKey(now.Add(-2*time.Minute), fmt.Sprint(i)), Credits: 1,
+			Price: wallet.Barcode, RequestID: "r"}
 		must.Succeed(t, direct.Reserve(t.Context(), r))
-		must.Succeed(t, direct.Capture(t.Context(), r, credit.Outcome{}))
+		must.Succeed(t, direct.Capture(t.Context(), r, wallet.Outcome{}))
 	}
 	report, err := newSettler(proxied, now, io.Discard).Run(t.Context())
-	if err != nil || report.Settled != (credit.Settled{Closed: 4}) {
+	if err != nil || report.Settled != (wallet.Settled{Closed: 4}) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if got := fmt.Sprint(calls.of); got != "map[PutItem:59 Query:4 Scan:1 UpdateItem:4]" {
@@ -103,7 +104,7 @@ type calls struct {
 
 // counting returns a store, and the same store behind a proxy that counts its calls.
 func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (direct,
-	proxied *credit.Store, c *calls) {
+	proxied *books.Store, c *calls) {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	c = &calls{of: map[string]int{}}
@@ -119,6 +120,6 @@ func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (
 		c.mu.Unlock()
 		return decide(r)
 	})
-	return credit.NewStore(client, tables.Tables), credit.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables),
+	return books.NewStore(client, tables.Tables), books.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables),
 		c
 }

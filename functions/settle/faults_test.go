@@ -20,9 +20,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
 	"svcapi/test/must"
@@ -45,8 +46,8 @@ const (
 )
 
 // limits has small numbers for leases, so that small schedules reach every branch.
-var limits = credit.Limits{
-	Write: time.Hour, Remove: time.Hour, Leasing: credit.Leasing{Life: 20 * time.Second, Slots: 8, From: 2,
+var limits = wallet.Limits{
+	Write: time.Hour, Remove: time.Hour, Leasing: wallet.Leasing{Life: 20 * time.Second, Slots: 8, From: 2,
 		Floor: 8, Share: 4, AtOnce: 1},
 }
 
@@ -90,7 +91,7 @@ type pool struct {
 // lane is a set of tables: a settler sees only its own schedule's wallet.
 type lane struct {
 	direct *dynamodb.Client
-	tables credit.Tables
+	tables books.Tables
 }
 
 func newPool(t *testing.T) *pool {
@@ -122,12 +123,12 @@ func (p *pool) decide(r *faultproxy.Request) faultproxy.Fault {
 }
 
 // store returns the real store, as a worker has it, behind the proxy.
-func (p *pool) store(l *lane, client string) *credit.Store {
+func (p *pool) store(l *lane, client string) *books.Store {
 	db := enginetest.ClientOf(p.proxy.URL(client), func(o *dynamodb.Options) {
 		o.HTTPClient = p.http // no time-out: a parked request waits for its turn
 		o.Retryer = dynamo.Retryer(0)
 	})
-	return credit.NewStore(db, l.tables).WithLimits(limits)
+	return books.NewStore(db, l.tables).WithLimits(limits)
 }
 
 func (p *pool) runAll(t *testing.T, first uint64, count int) {
@@ -165,14 +166,14 @@ type worker struct {
 	name     string // in the trace
 	client   string // at the proxy
 	started  time.Time
-	run      func(ctx context.Context, store *credit.Store) (outcome string)
+	run      func(ctx context.Context, store *books.Store) (outcome string)
 	life     time.Duration
 	parked   *arrival
 	dead     bool
 
 	// of a request
 	instance    *instance
-	reservation credit.Reservation
+	reservation wallet.Reservation
 	limited     bool // the rate limit, counted beside the reservation, says no
 	fails       bool // the work fails for certain
 	uncertain   bool
@@ -180,13 +181,13 @@ type worker struct {
 	lost        int // attempts without a response
 	outcome     string
 	// of an operator
-	grant *credit.Movement
+	grant *books.Movement
 }
 
 // instance is an environment of a function: one request at a time, with leases and a clock of its own.
 type instance struct {
 	client string // at the proxy
-	store  *credit.Store
+	store  *books.Store
 	skew   time.Duration
 	unit   int64 // credits of most of its requests
 	busy   bool
@@ -219,7 +220,7 @@ type schedule struct {
 	seed    uint64
 	pool    *pool
 	lane    *lane
-	direct  *credit.Store
+	direct  *books.Store
 	rng     *rand.Rand
 	now     atomic.Int64 // microseconds; settlers read it
 	project string
@@ -265,7 +266,7 @@ func (w *schedule) fail(format string, args ...any) {
 func (p *pool) run(t *testing.T, seed uint64, l *lane) *schedule {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	w := &schedule{
-		t: t, seed: seed, pool: p, lane: l, rng: rng, direct: credit.NewStore(l.direct, l.tables).WithLimits(limits),
+		t: t, seed: seed, pool: p, lane: l, rng: rng, direct: books.NewStore(l.direct, l.tables).WithLimits(limits),
 		project: "p" + strconv.FormatInt(p.names.Add(1), 10),
 		loss:    []float64{0, 0.05, 0.2, 0.35}[rng.IntN(4)], crash: []float64{0, 0.01, 0.05}[rng.IntN(3)],
 		arrive: []float64{0.1, 0.02}[rng.IntN(2)],
@@ -539,14 +540,14 @@ func (w *schedule) startRequest() {
 	id := fmt.Sprintf("r%d", n)
 	worker := &worker{
 		name: fmt.Sprintf("request %d", n), life: functionLife, instance: i,
-		reservation: credit.Reservation{
-			Project: w.project, Key: credit.NewKey(w.clock().Add(i.skew), id), Received: w.clock(), RequestID: id,
-			Credits: i.unit * []int64{1, 1, 1, 1, 1, 2, 3, 20}[w.rng.IntN(8)], Price: credit.Barcode, Environment: "production",
+		reservation: wallet.Reservation{
+			Project: w.project, Key: wallet.NewKey(w.clock().Add(i.skew), id), Received: w.clock(), RequestID: id,
+			Credits: i.unit * []int64{1, 1, 1, 1, 1, 2, 3, 20}[w.rng.IntN(8)], Price: wallet.Barcode, Environment: "production",
 		},
 		limited: w.chance(0.1), fails: w.chance(0.2),
 	}
 	if w.chance(0.5) {
-		worker.reservation.Price, worker.reservation.Irrevocable = credit.SMS, true
+		worker.reservation.Price, worker.reservation.Irrevocable = wallet.SMS, true
 		worker.uncertain = w.chance(0.1)
 	}
 	worker.run = worker.request
@@ -555,9 +556,9 @@ func (w *schedule) startRequest() {
 }
 
 // request takes the pipeline's steps with credits, one by one.
-func (w *worker) request(ctx context.Context, store *credit.Store) string {
+func (w *worker) request(ctx context.Context, store *books.Store) string {
 	r := w.reservation // the process's own
-	lacking, err := (*credit.InsufficientError)(nil), store.Reserve(ctx, &r)
+	lacking, err := (*wallet.InsufficientError)(nil), store.Reserve(ctx, &r)
 	switch {
 	case errors.As(err, &lacking) && lacking.Balance >= r.Credits:
 		return "402 with credits"
@@ -572,7 +573,7 @@ func (w *worker) request(ctx context.Context, store *credit.Store) string {
 	}
 	if r.Irrevocable {
 		switch err := store.Mark(ctx, &r); {
-		case errors.Is(err, credit.ErrSettled):
+		case errors.Is(err, wallet.ErrSettled):
 			return "settled while alive"
 		case err != nil:
 			return "500"
@@ -583,8 +584,8 @@ func (w *worker) request(ctx context.Context, store *credit.Store) string {
 		_ = store.Release(ctx, &r)
 		return "failed"
 	}
-	switch err := store.Capture(ctx, &r, credit.Outcome{Uncertain: w.uncertain, Vendor: "vendor"}); {
-	case errors.Is(err, credit.ErrSettled):
+	switch err := store.Capture(ctx, &r, wallet.Outcome{Uncertain: w.uncertain, Vendor: "vendor"}); {
+	case errors.Is(err, wallet.ErrSettled):
 		return "settled while alive"
 	case err != nil:
 		return "200, capture unknown"
@@ -597,27 +598,27 @@ func (w *schedule) startSettler() {
 	skew := w.skew()
 	w.start(&worker{
 		name: "settle", life: time.Minute,
-		run: func(ctx context.Context, store *credit.Store) string {
+		run: func(ctx context.Context, store *books.Store) string {
 			report, err := w.settler(store, skew).Run(ctx)
 			return fmt.Sprint(report.Settled, report.Failed, err != nil)
 		},
 	})
 }
 
-func (w *schedule) settler(store *credit.Store, skew time.Duration) *Settler {
+func (w *schedule) settler(store *books.Store, skew time.Duration) *Settler {
 	now := func() time.Time { return w.clock().Add(skew) }
-	return &Settler{Store: store, After: settleAfter, AtOnce: 1, Now: now,
+	return &Settler{Store: store.Store, After: settleAfter, AtOnce: 1, Now: now,
 		Log: telemetry.New(io.Discard, telemetry.Config{})}
 }
 
 func (w *schedule) startOperator() {
-	m := &credit.Movement{
-		Project: w.project, ID: credit.NewKey(w.clock(), fmt.Sprintf("g%d", len(w.grants))),
+	m := &books.Movement{
+		Project: w.project, ID: wallet.NewKey(w.clock(), fmt.Sprintf("g%d", len(w.grants))),
 		Credits: 1 + w.rng.Int64N(30), Actor: "operator",
 	}
 	worker := &worker{
 		name: fmt.Sprintf("operator %d", len(w.grants)), life: functionLife, grant: m,
-		run: func(ctx context.Context, store *credit.Store) string { return fmt.Sprint(store.Grant(ctx, *m) == nil) },
+		run: func(ctx context.Context, store *books.Store) string { return fmt.Sprint(store.Grant(ctx, *m) == nil) },
 	}
 	w.grants = append(w.grants, worker)
 	w.start(worker)
@@ -626,7 +627,7 @@ func (w *schedule) startOperator() {
 // state is the wallet and its ledger at rest: every worker is parked.
 type state struct {
 	balance, lent int64
-	leases        []credit.Lease
+	leases        []wallet.Lease
 	entries       []dynamo.Item
 }
 
@@ -637,7 +638,7 @@ func (w *schedule) read() (s state) {
 		s.lent, invalid = dynamo.NumberOf(item["lent"])
 		w.must(errors.Join(err, invalid))
 	}
-	w.must(w.direct.VisitPending(w.t.Context(), func(l credit.Lease, err error) error {
+	w.must(w.direct.VisitPending(w.t.Context(), func(l wallet.Lease, err error) error {
 		s.leases = append(s.leases, l)
 		return err
 	}, nil))
@@ -648,9 +649,9 @@ func (w *schedule) read() (s state) {
 func walletKey(project string) dynamo.Item { return dynamo.Item{"pk": dynamo.Text(project)} }
 
 // charged returns the credits of the captured entries whose key begins with a text.
-func (s state) charged(key credit.Key) (sum int64) {
+func (s state) charged(key wallet.Key) (sum int64) {
 	for _, e := range s.entries {
-		if strings.HasPrefix(dynamo.TextOf(e["sk"]), string(key)) && dynamo.TextOf(e["st"]) == string(credit.Captured) {
+		if strings.HasPrefix(dynamo.TextOf(e["sk"]), string(key)) && dynamo.TextOf(e["st"]) == string(wallet.Captured) {
 			credits, _ := dynamo.NumberOf(e["cr"])
 			sum += credits
 		}
@@ -700,21 +701,21 @@ func (w *schedule) finish() {
 	if report.Failed > 0 || len(s.leases) > 0 {
 		w.fail("%d leases cannot be settled, %d are left", report.Failed, len(s.leases))
 	}
-	charges := map[string]credit.Entry{}
+	charges := map[string]wallet.Entry{}
 	for _, item := range s.entries {
-		e := credit.Entry{
-			RequestID: dynamo.TextOf(item["rid"]), State: credit.State(dynamo.TextOf(item["st"])),
+		e := wallet.Entry{
+			RequestID: dynamo.TextOf(item["rid"]), State: wallet.State(dynamo.TextOf(item["st"])),
 			Actor: dynamo.TextOf(item["by"]), Uncertain: item["uncertain"] != nil,
 		}
 		e.Credits, err = dynamo.NumberOf(item["cr"])
 		w.must(err)
-		if _, twice := charges[e.RequestID]; twice && e.State == credit.Captured {
+		if _, twice := charges[e.RequestID]; twice && e.State == wallet.Captured {
 			w.fail("%s is charged twice", e.RequestID)
 		}
 		switch e.State {
-		case credit.Captured:
+		case wallet.Captured:
 			charges[e.RequestID] = e
-		case credit.Sending:
+		case wallet.Sending:
 			w.fail("%s is left as sending", e.RequestID)
 		}
 	}
@@ -723,8 +724,8 @@ func (w *schedule) finish() {
 	}
 }
 
-func (w *schedule) judge(r *worker, entry credit.Entry) {
-	charged := entry.State == credit.Captured
+func (w *schedule) judge(r *worker, entry wallet.Entry) {
+	charged := entry.State == wallet.Captured
 	responded := r.lost < dynamo.Attempts // every call
 	sends := r.reservation.Irrevocable
 	refused := r.outcome == "429" || r.outcome == "500" || r.outcome == "failed"

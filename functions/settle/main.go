@@ -8,11 +8,11 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"svcapi/shared/cache"
-	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 )
 
 func main() {
@@ -22,7 +22,7 @@ func main() {
 	}
 	db := dynamo.NewClient(dynamo.FromEnvironment())
 	settler := &Settler{
-		Store: credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
+		Store: wallet.NewStore(db, wallet.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		After: time.Duration(cfg.After) * time.Second,
 		Now:   cache.Clock{}.Now,
 		Log:   telemetry.New(os.Stdout, cfg.Log),

@@ -10,14 +10,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/shared/credit"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 )
 
 // Settler closes the leases that instances left in the wallets.
 type Settler struct {
-	Store *credit.Store
+	Store *wallet.Store
 	// After is the age from which no request of a lease is alive (docs/decisions/money.md#settle).
 	After time.Duration
 	Now   func() time.Time
@@ -32,10 +32,10 @@ type Settler struct {
 
 // Report counts the results of one run.
 type Report struct {
-	Settled credit.Settled      // in all
+	Settled wallet.Settled      // in all
 	Failed  int                 // leases and wallets left for the next run
 	Oldest  time.Duration       // age of the oldest lease seen
-	Low     []credit.LowBalance // wallets below their alert
+	Low     []wallet.LowBalance // wallets below their alert
 	// Subtracted is the number of queued subtractions (docs/decisions/requests.md#recipient-limit).
 	Subtracted int
 }
@@ -61,7 +61,7 @@ func (s *Settler) Handle(ctx context.Context) error {
 func (s *Settler) Run(ctx context.Context) (Report, error) {
 	report := Report{}
 	var mu sync.Mutex // guards report
-	done := func(l credit.Lease, settled credit.Settled, err error) {
+	done := func(l wallet.Lease, settled wallet.Settled, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
@@ -74,15 +74,15 @@ func (s *Settler) Run(ctx context.Context) (Report, error) {
 	}
 	var wallets errgroup.Group
 	wallets.SetLimit(s.AtOnce)
-	var dead []credit.Lease // of one wallet
+	var dead []wallet.Lease // of one wallet
 	settle := func() {
 		leases := dead
 		wallets.Go(func() error { s.Store.Settle(ctx, leases, done); return nil })
 		dead = nil
 	}
-	err := s.Store.VisitPending(ctx, func(l credit.Lease, err error) error {
+	err := s.Store.VisitPending(ctx, func(l wallet.Lease, err error) error {
 		if err != nil {
-			done(l, credit.Settled{}, err)
+			done(l, wallet.Settled{}, err)
 			return ctx.Err()
 		}
 		age := s.Now().Sub(l.Key.Time())
@@ -94,14 +94,14 @@ func (s *Settler) Run(ctx context.Context) (Report, error) {
 			dead = append(dead, l)
 		}
 		return ctx.Err()
-	}, func(low credit.LowBalance) { report.Low = append(report.Low, low) })
+	}, func(low wallet.LowBalance) { report.Low = append(report.Low, low) })
 	settle()
 	_ = wallets.Wait() // each function returns nil
 	return report, cmp.Or(err, ctx.Err())
 }
 
 // failed logs a lease for an operator. The error names a lease or a wallet that cannot be read.
-func (s *Settler) failed(ctx context.Context, l credit.Lease, err error) {
+func (s *Settler) failed(ctx context.Context, l wallet.Lease, err error) {
 	message, attributes := "lease or wallet not read", []slog.Attr{slog.String("error", err.Error())}
 	if l.Key != "" {
 		message = "lease not settled"

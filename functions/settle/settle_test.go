@@ -13,10 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
 )
@@ -24,21 +25,21 @@ import (
 // TestAges checks that a lease is settled when none of its requests can be alive, and that younger ones stay.
 func TestAges(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := credit.NewStore(client, tables.Tables)
+	store := books.NewStore(client, tables.Tables)
 	now := time.Now().Truncate(time.Microsecond) // as keys hold it: the ages are exact
 	for i, test := range []struct {
 		name    string
 		age     time.Duration
 		reached string // the last step before the request died
-		want    credit.Settled
+		want    wallet.Settled
 		balance int64
 	}{
-		{"alive", 59 * time.Second, "reserve", credit.Settled{}, 70},
-		{"died working", time.Minute, "reserve", credit.Settled{Released: 1}, 100},
-		{"alive and sending", 59 * time.Second, "mark", credit.Settled{}, 70},
-		{"died sending", time.Minute, "mark", credit.Settled{Uncertain: 1, Closed: 1}, 70},
-		{"captured", time.Minute, "capture", credit.Settled{Closed: 1}, 70},
-		{"all done", time.Hour, "remove", credit.Settled{}, 70},
+		{"alive", 59 * time.Second, "reserve", wallet.Settled{}, 70},
+		{"died working", time.Minute, "reserve", wallet.Settled{Released: 1}, 100},
+		{"alive and sending", 59 * time.Second, "mark", wallet.Settled{}, 70},
+		{"died sending", time.Minute, "mark", wallet.Settled{Uncertain: 1, Closed: 1}, 70},
+		{"captured", time.Minute, "capture", wallet.Settled{Closed: 1}, 70},
+		{"all done", time.Hour, "remove", wallet.Settled{}, 70},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			project := fmt.Sprintf("p%d", i)
@@ -62,11 +63,11 @@ func TestAges(t *testing.T) {
 }
 
 // prepare leaves the state of an SMS request that died after the given step.
-func prepare(t *testing.T, store *credit.Store, project string, at time.Time, reached string) {
+func prepare(t *testing.T, store *books.Store, project string, at time.Time, reached string) {
 	t.Helper()
 	ctx := t.Context()
-	r := &credit.Reservation{
-		Project: project, Key: credit.NewKey(at, "r"), Credits: 30, Price: credit.SMS,
+	r := &wallet.Reservation{
+		Project: project, Key: wallet.NewKey(at, "r"), Credits: 30, Price: wallet.SMS,
 		Environment: "production", RequestID: "r", Irrevocable: true,
 	}
 	steps := []struct {
@@ -75,12 +76,12 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 	}{
 		{"wallet", func() error { return store.CreateWallet(ctx, project) }},
 		{"grant", func() error {
-			return store.Grant(ctx, credit.Movement{Project: project, ID: credit.NewKey(at, "g"), Credits: 100,
+			return store.Grant(ctx, books.Movement{Project: project, ID: wallet.NewKey(at, "g"), Credits: 100,
 				Actor: "test", Reason: "test"})
 		}},
 		{"reserve", func() error { return store.Reserve(ctx, r) }},
 		{"mark", func() error { return store.Mark(ctx, r) }},
-		{"capture", func() error { return store.Capture(ctx, r, credit.Outcome{}) }},
+		{"capture", func() error { return store.Capture(ctx, r, wallet.Outcome{}) }},
 		{"remove", func() error { store.Remove(ctx, r); return nil }},
 	}
 	for _, step := range steps {
@@ -94,9 +95,9 @@ func prepare(t *testing.T, store *credit.Store, project string, at time.Time, re
 }
 
 // newSettler returns a settler over the store at one time.
-func newSettler(store *credit.Store, now time.Time, log io.Writer) *Settler {
+func newSettler(store *books.Store, now time.Time, log io.Writer) *Settler {
 	return &Settler{
-		Store: store, After: time.Minute, Now: func() time.Time { return now },
+		Store: store.Store, After: time.Minute, Now: func() time.Time { return now },
 		Log: telemetry.New(log, telemetry.Config{}), AtOnce: 8,
 	}
 }
@@ -105,7 +106,7 @@ func newSettler(store *credit.Store, now time.Time, log io.Writer) *Settler {
 // cannot be read is named and does not keep the others from being settled.
 func TestHandle(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := credit.NewStore(client, tables.Tables)
+	store := books.NewStore(client, tables.Tables)
 	now := time.Now()
 	for i := range 40 {
 		prepare(t, store, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
@@ -145,12 +146,12 @@ func TestHandle(t *testing.T) {
 // the others from being settled.
 func TestNotSettled(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := credit.NewStore(client, tables.Tables)
+	store := books.NewStore(client, tables.Tables)
 	now := time.Now()
 	for _, project := range []string{"a", "b", "c"} {
 		prepare(t, store, project, now.Add(-time.Hour), "reserve")
 	}
-	key := credit.NewKey(now.Add(-time.Hour), "r")
+	key := wallet.NewKey(now.Add(-time.Hour), "r")
 	item := enginetest.LedgerKey("b", key)
 	item["st"], item["cr"], item["ts"] = dynamo.Text("lent"), dynamo.Number(30),
 		dynamo.Text(now.UTC().Format(time.RFC3339Nano))
@@ -177,7 +178,7 @@ func TestNotSettled(t *testing.T) {
 func TestOutOfTime(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	var log bytes.Buffer
-	store := credit.NewStore(client, tables.Tables)
+	store := books.NewStore(client, tables.Tables)
 	settler := newSettler(store, time.Now(), &log)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // what a run keeps back for its log line
 	defer cancel()

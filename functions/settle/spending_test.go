@@ -14,9 +14,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/insights"
 	"svcapi/test/must"
@@ -163,11 +164,11 @@ func TestSpending(t *testing.T) {
 // that operators moved nor by those that a request returned.
 func TestSpendingOfWallets(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := credit.NewStore(client, tables.Tables)
+	store := books.NewStore(client, tables.Tables)
 	now := time.Now()
 	var log bytes.Buffer
 	settler := &Settler{
-		Store: store, After: time.Hour, Now: func() time.Time { return now }, Log: telemetry.New(&log,
+		Store: store.Store, After: time.Hour, Now: func() time.Time { return now }, Log: telemetry.New(&log,
 			telemetry.Config{}), AtOnce: 1,
 		Spending: &Spending{DB: client, Table: tables.Transient, Least: 30},
 	}
@@ -204,18 +205,18 @@ func TestSpendingOfWallets(t *testing.T) {
 		now = now.Add(time.Hour)
 		handle("0")
 	}
-	move := func(project string, credits int64, by func(context.Context, credit.Movement) error) {
+	move := func(project string, credits int64, by func(context.Context, books.Movement) error) {
 		t.Helper()
-		err := by(t.Context(), credit.Movement{Project: project, ID: credit.NewKey(now, fmt.Sprint(project, credits)),
+		err := by(t.Context(), books.Movement{Project: project, ID: wallet.NewKey(now, fmt.Sprint(project, credits)),
 			Credits: credits, Actor: "test", Reason: "test"})
 		must.Succeed(t, err)
 	}
 	move("granted", 1000, store.Grant)
 	move("granted", -900, store.Adjust)
 	move("spends", 5, store.Refund)
-	reserve := func(project, id string) *credit.Reservation {
+	reserve := func(project, id string) *wallet.Reservation {
 		t.Helper()
-		r := &credit.Reservation{Project: project, Key: credit.NewKey(now, id), Credits: 40, Price: credit.SMS}
+		r := &wallet.Reservation{Project: project, Key: wallet.NewKey(now, id), Credits: 40, Price: wallet.SMS}
 		must.Succeed(t, store.Reserve(t.Context(), r))
 		return r
 	}

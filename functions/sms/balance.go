@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
 )
 
 // balanceErrors are the responses to a failed balance call (openapi.yaml#getSmsBalance).
@@ -59,7 +59,7 @@ func (g *group) prepareBalance(ctx context.Context, call *request.Call, _ struct
 			},
 			Run: func(context.Context) (*request.Result, error) {
 				return &request.Result{Data: balanceResult{Source: "service_wallet",
-						Balance: credit.Grouped(credits) + " credits"}},
+						Balance: wallet.Grouped(credits) + " credits"}},
 					nil
 			},
 		}, nil

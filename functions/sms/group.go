@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/credit"
 	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
 )
 
 // group holds the dependencies of the function's operations.
@@ -19,7 +19,7 @@ type group struct {
 	secrets  *secret.Cache
 	breakers *upstream.Breakers
 	vendors  vendors.Table
-	wallet   *credit.Store
+	wallet   *wallet.Store
 	timeout  time.Duration // of one vendor call
 }
 

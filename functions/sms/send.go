@@ -13,11 +13,11 @@ import (
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/credit"
 	"svcapi/shared/pattern"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
 )
 
 // sendErrors are the responses to a failed send (docs/decisions/sms.md#vendor-outcomes).
@@ -89,7 +89,7 @@ type acceptance struct {
 // send returns the operation openapi.yaml#sendSms.
 func (g *group) send() request.Route {
 	return &request.Operation[sendRequest]{
-		Name: "sms_send", Method: "POST", Path: "/api/v1/sms/send", Kind: project.SMS, Price: credit.SMS,
+		Name: "sms_send", Method: "POST", Path: "/api/v1/sms/send", Kind: project.SMS, Price: wallet.SMS,
 		Decode:  decodeSend,
 		Sends:   func(r sendRequest) bool { return !r.checkCost },
 		Prepare: g.prepareSend,
@@ -227,10 +227,10 @@ func (g *group) prepareSend(ctx context.Context, call *request.Call, r sendReque
 	}
 	job := &request.Job{Credits: credits, Irrevocable: true, Messages: messages}
 	if len(accounts) == 1 && len(recipients) == 1 {
-		job.Died = func() credit.Outcome {
+		job.Died = func() wallet.Outcome {
 			key := reference.Key(r.references.Scope+string(job.Reservation), 0)
 			vendor := accounts[0].Integration.Vendor
-			return credit.Outcome{Vendor: vendor,
+			return wallet.Outcome{Vendor: vendor,
 				Reference: r.references.Seal(accounts[0], key, "", recipients[0].To, recipients[0].text)}
 		}
 	}

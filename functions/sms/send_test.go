@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
 )
 
 // referencePattern matches the member of a reference, which is random.
@@ -331,7 +331,7 @@ func TestRecipientLimit(t *testing.T) {
 // Each call of a request has a key of its own, which a repetition after a refusal for pace keeps. The key has the
 // reservation's key where credits are reserved, else the request ID (docs/decisions/sms.md#send-keys).
 func TestKeys(t *testing.T) {
-	for reservation, id := range map[credit.Key]string{"": "r1", "1767225600000000-abcdef0": "1767225600000000-abcdef0"} {
+	for reservation, id := range map[wallet.Key]string{"": "r1", "1767225600000000-abcdef0": "1767225600000000-abcdef0"} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newFixture(&fakeVendor{does: inTurn(2, failsWith(upstream.TooFast), accepts), batch: 100, atOnce: 1})
 			call := b.caller(project.BYOK, nil)

@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/sandbox"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
+	"svcapi/shared/wallet"
 )
 
 // Credential is the pair that a client authenticates with.
@@ -48,10 +49,10 @@ type Fault struct {
 // Target is where the projects are created.
 type Target struct {
 	Projects *project.Store
-	Credit   *credit.Store
+	Credit   *books.Store
 	Secrets  *secret.Writer
 	Rates    *rates.Store
-	Prices   credit.Prices
+	Prices   wallet.Prices
 	Sandbox  string // the vendor sandbox's base URL
 }
 
@@ -76,13 +77,13 @@ type plan struct {
 	paused      bool
 	trial       []string                  // destinations; nil: not on trial
 	limit       project.RateLimit         // zero: wide
-	credits     func(credit.Prices) int64 // nil: none
+	credits     func(wallet.Prices) int64 // nil: none
 	faults      []Fault
 }
 
 var noCredits = []Fault{{"wallet", "it has Managed integrations and no credits"}}
 
-func rich(credit.Prices) int64 { return plenty }
+func rich(wallet.Prices) int64 { return plenty }
 
 // plans is the table of projects.
 var plans = []plan{
@@ -91,7 +92,7 @@ var plans = []plan{
 	{name: "byok", about: "every integration Manual (BYOK), no credits", mode: project.BYOK, all: true},
 	{name: "broke", about: "as managed, no credits", mode: project.Managed, faults: noCredits},
 	{name: "race", about: "as managed, credits for exactly 100 barcodes", mode: project.Managed,
-		credits: func(p credit.Prices) int64 { return 100 * p[credit.Barcode] }, faults: noCredits},
+		credits: func(p wallet.Prices) int64 { return 100 * p[wallet.Barcode] }, faults: noCredits},
 	{name: "paused", about: "as managed, paused", mode: project.Managed, credits: rich, paused: true,
 		faults: []Fault{{"paused", "every request gets 503 project_paused"}}},
 	{name: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, credits: rich,
@@ -216,8 +217,8 @@ func (to Target) wallet(ctx context.Context, p plan) error {
 	if err := to.Credit.CreateWallet(ctx, id); err != nil || p.credits == nil {
 		return err
 	}
-	return to.Credit.Grant(ctx, credit.Movement{
-		Project: id, ID: credit.NewKey(time.Now(), "demo"), Credits: p.credits(to.Prices), Reason: "demo", Actor: "local",
+	return to.Credit.Grant(ctx, books.Movement{
+		Project: id, ID: wallet.NewKey(time.Now(), "demo"), Credits: p.credits(to.Prices), Reason: "demo", Actor: "local",
 	})
 }
 

@@ -12,13 +12,14 @@ import (
 	sms "svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	lookup "svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/sources"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 )
 
@@ -83,10 +84,10 @@ func TestCreate(t *testing.T) {
 	})
 	to := Target{
 		Projects: project.NewStore(db, tables.Projects),
-		Credit:   credit.NewStore(db, tables.Tables),
+		Credit:   books.NewStore(db, tables.Tables),
 		Secrets:  secret.NewWriter(manager, "local"),
 		Rates:    rates.NewStore(db, tables.Rates),
-		Prices:   credit.Prices{credit.Barcode: 7},
+		Prices:   wallet.Prices{wallet.Barcode: 7},
 		Sandbox:  "http://sandbox",
 	}
 	created, err := Create(t.Context(), to)

@@ -35,10 +35,11 @@ import (
 	"svcapi/local/secrets"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
+	"svcapi/shared/wallet"
 )
 
 // laptop holds the template's parameters that differ on a laptop.
@@ -108,10 +109,10 @@ type Options struct {
 type Stack struct {
 	Addresses
 	Parameters map[string]string // the template's overrides in force
-	Prices     credit.Prices
+	Prices     wallet.Prices
 	Projects   []demo.Project
 	Store      *project.Store // of the projects
-	Credit     *credit.Store
+	Credit     *books.Store
 	Template   *template.Template
 	Sandbox    *sandbox.Server
 	Jail       *jail.Jail // in which the functions run
@@ -297,12 +298,13 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 		return err
 	}
 	var err error
-	if s.Prices, err = credit.ReadPrices(credit.FromParameters(s.Template.Parameters)); err != nil {
+	if s.Prices, err = wallet.ReadPrices(wallet.FromParameters(s.Template.Parameters)); err != nil {
 		return err
 	}
 	s.Store = project.NewStore(db, table["Projects"])
-	s.Credit = credit.NewStore(db, credit.Tables{
-		Wallets: table["Wallets"], Ledger: table["Ledger"], Movements: table["Movements"], Resolutions: table["Resolutions"],
+	s.Credit = books.NewStore(db, books.Tables{
+		Tables:    wallet.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]},
+		Movements: table["Movements"], Resolutions: table["Resolutions"],
 	})
 	vault := secretsmanager.New(secretsmanager.Options{
 		Region: template.Region, BaseEndpoint: &s.SecretsURL, Credentials: db.Options().Credentials,

@@ -10,11 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/shared/afterresponse"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 )
 
 // Config is the configuration that the pipeline reads from the environment.
@@ -27,7 +27,7 @@ type Config struct {
 	ProjectCacheSeconds int           `env:"PROJECT_CACHE_SECONDS" envDefault:"10"`
 	PlaygroundOrigin    string        `env:"PLAYGROUND_ORIGIN"`                // of the page; empty: no such origin
 	LogPayloads         string        `env:"LOG_PAYLOADS" envDefault:"masked"` // on, off or masked; empty: masked
-	Prices              credit.Prices `env:"-"`                                // of the paid operations; Main reads them
+	Prices              wallet.Prices `env:"-"`                                // of the paid operations; Main reads them
 	Log                 telemetry.Config
 }
 
@@ -52,7 +52,7 @@ func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 			time.Duration(cfg.ProjectCacheSeconds)*time.Second),
 		limiter: ratelimit.New(db, cfg.TransientTable),
 		guesses: newGuesses(),
-		wallet:  credit.NewStore(db, credit.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
+		wallet:  wallet.NewStore(db, wallet.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		keys:    &keyStore{db, cfg.TransientTable, time.Now},
 		log:     log,
 		after:   afterresponse.New(log),
@@ -73,4 +73,4 @@ func (s *Service) AfterResponse(ctx context.Context, name string, work func(cont
 func (s *Service) Log() *telemetry.Logger { return s.log }
 
 // Wallet returns the store of the credits that the service charges.
-func (s *Service) Wallet() *credit.Store { return s.wallet }
+func (s *Service) Wallet() *wallet.Store { return s.wallet }

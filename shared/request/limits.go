@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 )
 
 const (
@@ -234,7 +234,7 @@ func errDaily(day ratelimit.Day) *Error {
 		Status: http.StatusPaymentRequired, Code: CodeInsufficientFunds, outcome: outcomeDaily,
 		Amounts: Amounts{"limit": day.Limit.Most, "window_seconds": int64(day.End().Sub(day.Start) / time.Second)},
 		Message: fmt.Sprintf("The request would exceed the project's daily limit of %s %s, which ends at %s.",
-			credit.Grouped(day.Limit.Most), what, day.End().Format(time.RFC3339)),
+			wallet.Grouped(day.Limit.Most), what, day.End().Format(time.RFC3339)),
 	}
 }
 

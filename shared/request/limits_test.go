@@ -15,11 +15,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"svcapi/shared/books"
 	"svcapi/shared/cache"
-	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
+	"svcapi/shared/wallet"
 	"svcapi/test/clocktest"
 	"svcapi/test/must"
 )
@@ -59,7 +60,7 @@ func (h *fixture) limitToOneMore(t *testing.T) string {
 // leave.
 func sending(run func([]*Message) error, to ...string) Route {
 	return &Operation[string]{
-		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
+		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: wallet.SMS,
 		Decode: func(*Input) (string, error) { return "", nil },
 		Sends:  func(string) bool { return true },
 		Prepare: func(_ context.Context, call *Call, _ string) (*Job, error) {
@@ -257,7 +258,7 @@ func TestRecipientLimit(t *testing.T) {
 		t.Errorf("charged %d", charged)
 	}
 	must.Succeed(t, h.operator.Adjust(t.Context(),
-		credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: -h.balance(t),
+		books.Movement{Project: "acme", ID: wallet.NewKey(time.Now(), "all"), Credits: -h.balance(t),
 			Reason: "test", Actor: "test"}))
 	for range 3 {
 		h.steps(t, ratelimit.Units, []step{{"no credits", sending(expect(""), "e"), 402, errNoCredits.Message, 6}})
@@ -284,7 +285,7 @@ func TestCountedBeforeTheirSend(t *testing.T) {
 	var job *Job
 	route := func(n int, run func(ctx context.Context)) Route {
 		return &Operation[string]{
-			Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
+			Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: wallet.SMS,
 			Decode: func(*Input) (string, error) { return "", nil },
 			Prepare: func(context.Context, *Call, string) (*Job, error) {
 				job = &Job{Irrevocable: true, Run: func(ctx context.Context) (*Result, error) { run(ctx); return &Result{}, nil }}
@@ -443,7 +444,7 @@ func TestEntryUnits(t *testing.T) {
 		t.Fatal(entries, err)
 	}
 	for _, e := range entries {
-		if e.State == credit.Captured && e.Units*10 != e.Credits {
+		if e.State == wallet.Captured && e.Units*10 != e.Credits {
 			t.Errorf("%d units for %d credits", e.Units, e.Credits)
 		}
 	}

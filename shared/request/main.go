@@ -8,10 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/shared/afterresponse"
-	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 )
 
 // Main reads the configuration C of a function, lets wire make the routes, and serves them. Main does not return.
@@ -29,7 +29,7 @@ func start[C settings.Validator](base func(C) Config, wire func(C, *Service, aws
 	}
 	awsConfig := dynamo.FromEnvironment()
 	common := base(cfg)
-	if common.Prices, err = credit.ReadPrices(credit.FromEnvironment); err != nil {
+	if common.Prices, err = wallet.ReadPrices(wallet.FromEnvironment); err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
 	db := dynamo.NewClient(awsConfig)

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 )
 
 // Operation holds the differences between the operations of the API. T is the decoded request.
@@ -51,7 +51,7 @@ type request struct {
 	sends   bool   // the request has an effect outside that cannot be taken back
 	key     string // the Idempotency-Key; empty: none
 	notes   *notes // with the problems of an invalid key
-	prepare func(ctx context.Context, prices credit.Prices) (*Job, error)
+	prepare func(ctx context.Context, prices wallet.Prices) (*Job, error)
 }
 
 func (o *Operation[T]) route() (name, method, path string) { return o.Name, o.Method, o.Path }
@@ -97,7 +97,7 @@ type Call struct {
 	Mode         project.Mode
 	Integrations []project.Integration // active ones of the operation's kind, at least one, by priority
 	kind         project.Kind
-	prices       credit.Prices
+	prices       wallet.Prices
 	price        string
 }
 
@@ -132,9 +132,9 @@ type Job struct {
 	// Irrevocable work (a sent SMS) is marked in the ledger before Run, and stays charged if the request dies.
 	Irrevocable bool
 	// Died returns what the ledger says of irrevocable work if the request dies; nil: nothing.
-	Died func() credit.Outcome
+	Died func() wallet.Outcome
 	// Reservation is the request's own key of its credits. The pipeline sets it before Run; empty: nothing is reserved.
-	Reservation credit.Key
+	Reservation wallet.Key
 	// Messages are the messages of a send, which the project's limits count; nil: no send.
 	Messages []*Message
 	// Prefetch is a read that goes out together with the count and the reservation; nil: no such read.
@@ -198,7 +198,7 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 	}
 	state.ignored, state.warnings = in.noteMisspelt(), in.warnings
 	malformed := len(in.problems) > 0
-	r := &request{notes: in.notes, prepare: func(ctx context.Context, prices credit.Prices) (*Job, error) {
+	r := &request{notes: in.notes, prepare: func(ctx context.Context, prices wallet.Prices) (*Job, error) {
 		return o.prepare(ctx, state, prices, decoded)
 	}}
 	if o.Sends != nil {
@@ -215,7 +215,7 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 }
 
 // prepare selects the integrations, lets the operation refuse the request, and returns the work.
-func (o *Operation[T]) prepare(ctx context.Context, state *requestState, prices credit.Prices,
+func (o *Operation[T]) prepare(ctx context.Context, state *requestState, prices wallet.Prices,
 	decoded T) (*Job, error) {
 	call := &Call{
 		RequestID: state.id, Project: &state.record.Project, Environment: state.environment,

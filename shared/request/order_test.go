@@ -13,9 +13,9 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
 )
@@ -23,7 +23,7 @@ import (
 // pricedOperation returns an operation whose job costs that many credits.
 func pricedOperation(credits int64, job Job) Route {
 	return &Operation[string]{
-		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: credit.SMS,
+		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: wallet.SMS,
 		Decode: func(in *Input) (string, error) { return in.Text("text", Text{Required: true}), nil },
 		Sends:  func(string) bool { return job.Irrevocable },
 		Prepare: func(_ context.Context, _ *Call, text string) (*Job, error) {
@@ -181,16 +181,16 @@ func TestTablesGone(t *testing.T) {
 
 // TestCallCredits checks that Manual and free operations cost no credits (docs/decisions/money.md#prices).
 func TestCallCredits(t *testing.T) {
-	prices := credit.Prices{credit.SMS: 10}
+	prices := wallet.Prices{wallet.SMS: 10}
 	for _, c := range []struct {
 		mode  project.Mode
 		price string
 		units int
 		want  int64
 	}{
-		{project.Managed, credit.SMS, 1, 10}, {project.Managed, credit.SMS, 3, 30}, {project.Managed, credit.SMS, 0, 0},
-		{project.BYOK, credit.SMS, 3, 0}, {project.Managed, "", 3, 0}, {project.BYOK, "", 3,
-			0}, {project.Managed, credit.PDF, 3, 0},
+		{project.Managed, wallet.SMS, 1, 10}, {project.Managed, wallet.SMS, 3, 30}, {project.Managed, wallet.SMS, 0, 0},
+		{project.BYOK, wallet.SMS, 3, 0}, {project.Managed, "", 3, 0}, {project.BYOK, "", 3,
+			0}, {project.Managed, wallet.PDF, 3, 0},
 	} {
 		call := Call{Mode: c.mode, price: c.price, prices: prices}
 		if got := call.Credits(c.units); got != c.want {
@@ -299,7 +299,7 @@ func TestUnsettledIsNoted(t *testing.T) {
 		_, tables := enginetest.Client(t)
 		run := func(context.Context) (*Result, error) {
 			h.cfg.LedgerTable, h.cfg.WalletsTable = tables.Ledger+"-gone", tables.Wallets+"-gone"
-			h.wallet = credit.NewStore(h.db, credit.Tables{Wallets: h.cfg.WalletsTable, Ledger: h.cfg.LedgerTable})
+			h.wallet = wallet.NewStore(h.db, wallet.Tables{Wallets: h.cfg.WalletsTable, Ledger: h.cfg.LedgerTable})
 			if succeeds {
 				return &Result{}, nil
 			}

@@ -24,10 +24,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/shared/afterresponse"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 )
 
 // maxBody is the largest request body, in bytes; a larger one is a 413.
@@ -43,7 +43,7 @@ type Service struct {
 	projects *project.Cache
 	limiter  *ratelimit.Limiter
 	guesses  *guesses
-	wallet   *credit.Store
+	wallet   *wallet.Store
 	keys     *keyStore
 	log      *telemetry.Logger
 	after    *afterresponse.Runner

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/wallet"
 )
 
 // reserve sends the reservation of the job's credits, the counts of the project's limits and the job's prefetch, and
@@ -14,18 +14,18 @@ import (
 // of the reservation and of the day. reserve releases the credits and subtracts the counts where another step fails.
 // The reservation is nil for a job without credits (docs/decisions/requests.md#phases).
 func (s *Service) reserve(ctx context.Context, state *requestState, job *Job,
-	counted func() error) (*credit.Reservation, error) {
+	counted func() error) (*wallet.Reservation, error) {
 	now := s.now()
 	state.used = usageOf(state, job, now)
 	if err := s.limitsReached(state, state.used); err != nil {
 		return nil, cmp.Or(counted(), err)
 	}
-	var reservation *credit.Reservation
+	var reservation *wallet.Reservation
 	reserved, prefetched := nothing, nothing
 	if job.Credits > 0 {
 		state.credits = job.Credits
-		reservation = &credit.Reservation{
-			Project: state.record.ID, Key: credit.NewKey(now,
+		reservation = &wallet.Reservation{
+			Project: state.record.ID, Key: wallet.NewKey(now,
 				state.id), Received: received(ctx), Credits: job.Credits, Price: state.price,
 			Units: max(1, state.used.units), Environment: string(state.environment), RequestID: state.id,
 			Irrevocable: job.Irrevocable,
@@ -58,7 +58,7 @@ func nothing() error { return nil }
 
 // reserveError returns the response to a failed reservation.
 func reserveError(price int64, err error) error {
-	if lacking, ok := errors.AsType[*credit.InsufficientError](err); ok {
+	if lacking, ok := errors.AsType[*wallet.InsufficientError](err); ok {
 		refused := *errNoCredits
 		refused.Amounts = Amounts{"price": price, "balance": lacking.Balance}
 		return &refused
@@ -67,7 +67,7 @@ func reserveError(price int64, err error) error {
 }
 
 // mark writes the ledger entry which says that irrevocable work is about to begin.
-func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *credit.Reservation) error {
+func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *wallet.Reservation) error {
 	if r == nil || !job.Irrevocable {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (s *Service) mark(ctx context.Context, state *requestState, job *Job, r *cr
 
 // finish captures or releases the reservation while it stores the claim's outcome, and returns the error of the work,
 // or of the capture of work that cannot be charged.
-func (s *Service) finish(ctx context.Context, state *requestState, r *credit.Reservation,
+func (s *Service) finish(ctx context.Context, state *requestState, r *wallet.Reservation,
 	result *Result, failed error) error {
 	kept := async(func() error { _ = state.endClaim(ctx, result, failed); return nil })
 	released := false
@@ -102,16 +102,16 @@ func (s *Service) finish(ctx context.Context, state *requestState, r *credit.Res
 // captureOrRelease captures the credits of work that succeeded or may have happened, and releases the credits of all
 // other work. captureOrRelease reports whether the credits have certainly returned to the balance, and returns the
 // error of the response.
-func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *credit.Reservation, result *Result,
+func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *wallet.Reservation, result *Result,
 	err error) (bool, error) {
 	var failed *Error
 	switch {
 	case err == nil && !result.NotCharged:
-		return false, s.capture(ctx, state, r, credit.Outcome{Vendor: result.Vendor, VendorID: result.VendorID})
+		return false, s.capture(ctx, state, r, wallet.Outcome{Vendor: result.Vendor, VendorID: result.VendorID})
 	case errors.As(err, &failed) && failed.Uncertain:
 		state.metric("UncertainSends")
 		return false, cmp.Or(s.capture(ctx, state, r,
-			credit.Outcome{Uncertain: true, Vendor: failed.Vendor, Reference: failed.Reference}), err)
+			wallet.Outcome{Uncertain: true, Vendor: failed.Vendor, Reference: failed.Reference}), err)
 	default:
 		return s.release(ctx, state, r), err
 	}
@@ -119,21 +119,21 @@ func (s *Service) captureOrRelease(ctx context.Context, state *requestState, r *
 
 // capture charges the project. Where the reservation was settled while the request was alive, and the credits could not
 // be reserved again, work that can be taken back is not served (docs/decisions/money.md#leases).
-func (s *Service) capture(ctx context.Context, state *requestState, r *credit.Reservation, o credit.Outcome) error {
+func (s *Service) capture(ctx context.Context, state *requestState, r *wallet.Reservation, o wallet.Outcome) error {
 	err := s.wallet.Capture(ctx, r, o)
 	if err == nil {
 		s.AfterResponse(ctx, "remove reservation", func(ctx context.Context) error { s.wallet.Remove(ctx, r); return nil })
 		return nil
 	}
 	state.unsettled("capture", err)
-	if r.Irrevocable || !errors.Is(err, credit.ErrSettled) {
+	if r.Irrevocable || !errors.Is(err, wallet.ErrSettled) {
 		return nil
 	}
 	state.credits = 0
 	return reserveError(r.Credits, err)
 }
 
-func (s *Service) release(ctx context.Context, state *requestState, r *credit.Reservation) (released bool) {
+func (s *Service) release(ctx context.Context, state *requestState, r *wallet.Reservation) (released bool) {
 	state.credits = 0
 	err := s.wallet.Release(ctx, r)
 	if err != nil {

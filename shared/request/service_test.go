@@ -17,9 +17,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // fixture is a service with one project that has 1,000 credits.
 type fixture struct {
 	*Service
-	operator       *credit.Store
+	operator       *books.Store
 	client, secret string
 	log            bytes.Buffer
 }
@@ -43,11 +44,11 @@ func build(t *testing.T) *fixture {
 	cfg := Config{
 		Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient, WalletsTable: tables.Wallets,
 		LedgerTable:         tables.Ledger,
-		ProjectCacheSeconds: 10, Prices: credit.Prices{credit.SMS: 10}, PlaygroundOrigin: "https://docs.example",
+		ProjectCacheSeconds: 10, Prices: wallet.Prices{wallet.SMS: 10}, PlaygroundOrigin: "https://docs.example",
 		LogPayloads: payloadsOn,
 	}
 	h.Service = New(cfg, db, telemetry.New(&h.log, telemetry.Config{Level: "INFO"}))
-	h.operator = credit.NewStore(db, tables.Tables)
+	h.operator = books.NewStore(db, tables.Tables)
 	ctx, store := t.Context(), project.NewStore(db, tables.Projects)
 	_, err := store.CreateProject(ctx,
 		project.Project{ID: "acme", Name: "Acme", Limit: project.RateLimit{Requests: 1000, Window: 24 * time.Hour}})
@@ -61,7 +62,7 @@ func build(t *testing.T) *fixture {
 	}
 	if err == nil {
 		err = errors.Join(h.operator.CreateWallet(ctx, "acme"),
-			h.operator.Grant(ctx, credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "grant"), Credits: 1000,
+			h.operator.Grant(ctx, books.Movement{Project: "acme", ID: wallet.NewKey(time.Now(), "grant"), Credits: 1000,
 				Reason: "test", Actor: "test"}))
 	}
 	must.Succeed(t, err)
@@ -139,7 +140,7 @@ func TestOutcomes(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			before := h.balance(t)
-			uncertain, _ := h.wallet.Uncertain(t.Context(), "acme")
+			uncertain, _ := h.operator.Uncertain(t.Context(), "acme")
 			status, envelope, _ := h.call(t, operation(c.irrevocable, c.run), "/test", c.body, nil)
 			if status != c.status || envelope["success"] != (status == 200) {
 				t.Errorf("got %d %v", status, envelope)
@@ -147,7 +148,7 @@ func TestOutcomes(t *testing.T) {
 			if charged := before - h.balance(t); charged != c.charged {
 				t.Errorf("charged %d, want %d", charged, c.charged)
 			}
-			now, err := h.wallet.Uncertain(t.Context(), "acme")
+			now, err := h.operator.Uncertain(t.Context(), "acme")
 			if err != nil || len(now)-len(uncertain) != c.uncertain {
 				t.Errorf("%d uncertain, %v", len(now)-len(uncertain), err)
 			}
@@ -164,12 +165,12 @@ func TestSettledAlive(t *testing.T) {
 	for _, test := range []struct{ left, charged int64 }{{10, 10}, {9, 0}} {
 		h := build(t)
 		settled := func(ctx context.Context) (*Result, error) {
-			err := h.operator.VisitPending(ctx, func(l credit.Lease, err error) error {
-				h.operator.Settle(ctx, []credit.Lease{l},
-					func(_ credit.Lease, _ credit.Settled, failed error) { err = errors.Join(err, failed) })
+			err := h.operator.VisitPending(ctx, func(l wallet.Lease, err error) error {
+				h.operator.Settle(ctx, []wallet.Lease{l},
+					func(_ wallet.Lease, _ wallet.Settled, failed error) { err = errors.Join(err, failed) })
 				return err
 			}, nil)
-			m := credit.Movement{Project: "acme", ID: credit.NewKey(time.Now(), "all"), Credits: test.left - 1000,
+			m := books.Movement{Project: "acme", ID: wallet.NewKey(time.Now(), "all"), Credits: test.left - 1000,
 				Reason: "test", Actor: "test"}
 			return &Result{}, errors.Join(err, h.operator.Adjust(ctx, m))
 		}

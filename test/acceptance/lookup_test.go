@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"svcapi/local/sandbox"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 const (
@@ -106,7 +106,7 @@ func TestBurnerEmailShield(t *testing.T) {
 	if fixture.stack == nil {
 		return
 	}
-	if got, want := p.balance(t), 1_000_000-10*price(credit.BurnerEmailShield); got != want || other.balance(t) != 0 {
+	if got, want := p.balance(t), 1_000_000-10*price(wallet.BurnerEmailShield); got != want || other.balance(t) != 0 {
 		t.Errorf("balance %d, want %d: ten checks were charged", got, want)
 	}
 }
@@ -124,11 +124,11 @@ func TestLookupVendors(t *testing.T) {
 		part            string // of the response; %s: the vendor
 		unknown         int    // status where the vendor knows nothing
 	}{
-		{vpn, credit.VPNShield, project.Security,
+		{vpn, wallet.VPNShield, project.Security,
 			[]string{"ipgeolocation", "ipinfo", "proxycheck", "vpnapi", "maxmind", "ip-api", "ipqualityscore", "ip2location"},
 			`"is_proxy":true,%s"country_code":"US","city":"Ashburn","asn":"AS14618","network_name":"Amazon.com, Inc.",` +
 				`"provider_name":"%s"`, 503},
-		{location, credit.Location, project.Location, []string{"ip-api", "ipinfo", "ipinfo-lite", "ipgeolocation", "maxmind"},
+		{location, wallet.Location, project.Location, []string{"ip-api", "ipinfo", "ipinfo-lite", "ipgeolocation", "maxmind"},
 			`"country":"United States","country_code":"US"`, 200},
 	} {
 		for _, vendor := range c.vendors {

@@ -26,9 +26,10 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/local/stack"
 	"svcapi/local/template"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
+	"svcapi/shared/wallet"
 	"svcapi/test/proxytest"
 )
 
@@ -37,7 +38,7 @@ import (
 type oneProcess struct {
 	stack    *stack.Stack
 	recorder *recorder
-	ledger   *credit.Store
+	ledger   *books.Store
 	db       *dynamodb.Client
 	alone    sync.Mutex
 }
@@ -67,7 +68,7 @@ func startOneProcess(ctx context.Context, first *stack.Stack, logs string, w *wi
 	} else {
 		os.Unsetenv(engine.EndpointVariable)
 	}
-	n.ledger = credit.NewStore(n.db, credit.NamedTables(n.table))
+	n.ledger = books.NewStore(n.db, books.NamedTables(n.table))
 	return n, err
 }
 
@@ -317,7 +318,7 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 	}
 	if err = n.ledger.CreateWallet(t.Context(), name); err == nil {
 		err = n.ledger.Grant(t.Context(),
-			credit.Movement{Project: name, ID: credit.NewKey(time.Now(), name), Credits: 1_000_000,
+			books.Movement{Project: name, ID: wallet.NewKey(time.Now(), name), Credits: 1_000_000,
 				Reason: "test", Actor: "test"})
 	}
 	if err != nil {

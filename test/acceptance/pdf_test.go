@@ -30,8 +30,8 @@ import (
 	"github.com/google/uuid"
 
 	"svcapi/local/demo"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 	"svcapi/test/pdftest"
 )
 
@@ -171,7 +171,7 @@ func TestPDFStreamLarge(t *testing.T) {
 	}
 	captured := 0
 	for _, e := range p.ledger(t) {
-		if e.Operation == credit.PDF && e.Credits == price {
+		if e.Operation == wallet.PDF && e.Credits == price {
 			captured++
 		}
 	}

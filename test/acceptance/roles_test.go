@@ -28,10 +28,11 @@ import (
 	"svcapi/local/lambda"
 	"svcapi/local/sandbox"
 	"svcapi/local/template"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 )
 
@@ -233,8 +234,8 @@ func TestScheduledFunctions(t *testing.T) {
 	t.Parallel()
 	p := plan{credits: 100}.make(t)
 	store := fixture.stack.Credit
-	dead := &credit.Reservation{
-		Project: p.id, Key: credit.NewKey(time.Now().Add(-time.Minute), p.id), Credits: 30, Price: credit.Barcode,
+	dead := &wallet.Reservation{
+		Project: p.id, Key: wallet.NewKey(time.Now().Add(-time.Minute), p.id), Credits: 30, Price: wallet.Barcode,
 		Environment: "development", RequestID: p.id,
 	}
 	if err := store.Reserve(t.Context(), dead); err != nil {
@@ -328,8 +329,8 @@ func TestResolver(t *testing.T) {
 		t.Fatalf("%v %s", err, result.Payload)
 	}
 	resolved, err := store.Resolved(t.Context(), p.id)
-	if err != nil || len(resolved) != 2 || resolved[0].Resolution.Verdict != credit.VerdictConfirmed ||
-		resolved[1].Resolution.Verdict != credit.VerdictRefunded {
+	if err != nil || len(resolved) != 2 || resolved[0].Resolution.Verdict != books.VerdictConfirmed ||
+		resolved[1].Resolution.Verdict != books.VerdictRefunded {
 		t.Errorf("%+v, %v", resolved, err)
 	}
 	if got := p.balance(t); got != 9*perUnit() {

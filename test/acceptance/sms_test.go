@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"svcapi/local/sandbox"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 // perUnit is the price of an SMS unit on the local stack.
-func perUnit() int64 { return fixture.stack.Prices[credit.SMS] }
+func perUnit() int64 { return fixture.stack.Prices[wallet.SMS] }
 
 // newSandbox plays vendors for one test alone.
 func newSandbox(t *testing.T) *sandbox.Server {

@@ -17,8 +17,9 @@ import (
 
 	"svcapi/local/engine"
 	"svcapi/local/template"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
+	"svcapi/shared/wallet"
 	"svcapi/test/faultproxy"
 )
 
@@ -28,7 +29,7 @@ const Variable = "TEST_DYNAMODB_URL"
 
 // Tables are the names of a test's own tables.
 type Tables struct {
-	credit.Tables
+	books.Tables
 	Projects, Rates, Transient string
 }
 
@@ -106,8 +107,8 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 		defer running.Unlock()
 		running.free = append(running.free, names)
 	})
-	money := credit.Tables{Wallets: names["Wallets"], Ledger: names["Ledger"], Movements: names["Movements"],
-		Resolutions: names["Resolutions"]}
+	money := books.Tables{Tables: wallet.Tables{Wallets: names["Wallets"], Ledger: names["Ledger"]},
+		Movements: names["Movements"], Resolutions: names["Resolutions"]}
 	return client, Tables{money, names["Projects"], names["Rates"], names["Transient"]}
 }
 
@@ -163,8 +164,8 @@ func empty(client *dynamodb.Client, table template.Table, name string) bool {
 // load reads template.yaml, once in a test process.
 var load = sync.OnceValues(func() (*template.Template, error) { return template.Load(nil) })
 
-// LedgerKey returns the key of a charge's entry in the ledger (shared/credit/item.go).
-func LedgerKey(project string, key credit.Key) dynamo.Item {
+// LedgerKey returns the key of a charge's entry in the ledger (shared/wallet/item.go).
+func LedgerKey(project string, key wallet.Key) dynamo.Item {
 	lease, _, _ := strings.Cut(string(key), ".")
 	sum := fnv.New32a()
 	sum.Write([]byte(lease))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/wallet"
 )
 
 // apiRoot is where the paths of openapi.yaml begin.
@@ -101,7 +101,7 @@ func TestDocumentNamesPrices(t *testing.T) {
 	for _, function := range s.functions() {
 		variables[function.id] = function.properties.object("Environment", "Variables")
 	}
-	routes, prices, served := s.routes(), credit.PriceList(), map[string]string{} // the function of each price
+	routes, prices, served := s.routes(), wallet.PriceList(), map[string]string{} // the function of each price
 	for path, item := range doc.Paths.Map() {
 		for method, operation := range item.Operations() {
 			price, named := operation.Extensions["x-svc-price"].(string)
@@ -111,7 +111,7 @@ func TestDocumentNamesPrices(t *testing.T) {
 			if !named {
 				continue
 			}
-			row := slices.IndexFunc(prices, func(p credit.Price) bool { return p.Name == price })
+			row := slices.IndexFunc(prices, func(p wallet.Price) bool { return p.Name == price })
 			function := routes[apiRoot+path]
 			if before, shared := served[price]; row < 0 || shared && before != function {
 				t.Errorf("%s %s: %s is not on the price list, or is another function's", method, path, price)

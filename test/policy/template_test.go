@@ -16,8 +16,8 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
-	"svcapi/shared/credit"
 	"svcapi/shared/request"
+	"svcapi/shared/wallet"
 )
 
 // findings are a rule's objections to a template.
@@ -229,7 +229,7 @@ func times(s *templateFile) (f findings) {
 		}
 	}
 	settle, vendor := s.doc.object("Parameters", "SettleAfterSeconds"), s.doc.object("Parameters", "VendorTimeoutSeconds")
-	least := credit.DefaultLimits.Leasing.Life + longest + clocksDiffer
+	least := wallet.DefaultLimits.Leasing.Life + longest + clocksDiffer
 	if settle.seconds("Default") < least || settle.seconds("MinValue") < least {
 		f.add("SettleAfterSeconds allows less than %v", least)
 	}
@@ -546,7 +546,7 @@ func parameters(s *templateFile) (f findings) {
 			f.add("%s is a secret: secrets are in Secrets Manager", name)
 		}
 	}
-	for _, price := range credit.PriceList() {
+	for _, price := range wallet.PriceList() {
 		if p := all.object(price.Parameter); p.text("Type") != "String" || p.text("AllowedPattern") != "^[0-9]{1,12}$" {
 			f.add("%s is no integer: %v", price.Parameter, p)
 		}

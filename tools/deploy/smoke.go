@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/wallet"
 )
 
 // rehearsal is one run of smoke: the life of a stage of its own, from a creation that fails to its removal.
@@ -87,7 +87,7 @@ var steps = []struct {
 // smoke runs the steps and writes the report.
 func smoke(ctx context.Context, t *terminal, folder string, now func() time.Time) error {
 	began := now()
-	r := &rehearsal{t, filepath.Join(".local", "bin", "svc"), string(credit.NewKey(began, uuid.NewString()))}
+	r := &rehearsal{t, filepath.Join(".local", "bin", "svc"), string(wallet.NewKey(began, uuid.NewString()))}
 	var report strings.Builder
 	fmt.Fprintf(&report, "# Rehearsal of %s in %s\n\n", began.UTC().Format("2006-01-02 15:04 UTC"), t.region)
 	for i, step := range steps {

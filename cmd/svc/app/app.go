@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 // App is one run of the command line, with the console and the flags of every command.
@@ -217,8 +217,8 @@ func Bind(into ...*string) func(args []string) error {
 func Integer(name, text string, least, most int64) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, Usagef("%s is a whole number from %s to %s, not %q", name, credit.Grouped(least),
-			credit.Grouped(most), text)
+		return 0, Usagef("%s is a whole number from %s to %s, not %q", name, wallet.Grouped(least),
+			wallet.Grouped(most), text)
 	}
 	return n, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 )
 
 func TestCell(t *testing.T) {
@@ -26,8 +26,8 @@ func TestCertainlyRefused(t *testing.T) {
 		err     error
 		certain bool
 	}{
-		{fmt.Errorf("grant: %w", credit.ErrOutOfRange), true},
-		{credit.ErrOtherMovement, true},
+		{fmt.Errorf("grant: %w", books.ErrOutOfRange), true},
+		{books.ErrOtherMovement, true},
 		{&smithy.GenericAPIError{Code: "AccessDeniedException"}, true},
 		{&smithy.GenericAPIError{Code: "InternalServerError"}, false},
 		{context.DeadlineExceeded, false},

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/term"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/wallet"
 )
 
 // Console holds the input and the outputs of a command.
@@ -199,7 +199,7 @@ func (a *App) Number(n int64) string {
 	if a.CSV() {
 		return strconv.FormatInt(n, 10)
 	}
-	return credit.Grouped(n)
+	return wallet.Grouped(n)
 }
 
 // Time formats a time for the output: to the second for people, and as RFC 3339 for spreadsheets.
@@ -225,11 +225,11 @@ func Count[N int | int64](n N, noun, plural string) string {
 	if n != 1 {
 		noun = plural
 	}
-	return credit.Grouped(int64(n)) + " " + noun
+	return wallet.Grouped(int64(n)) + " " + noun
 }
 
 // Credits formats credits with their value in US dollars.
-func Credits(n int64) string { return credit.Grouped(n) + " credits (" + Dollars(n) + " USD)" }
+func Credits(n int64) string { return wallet.Grouped(n) + " credits (" + Dollars(n) + " USD)" }
 
 // Cell returns a text that cannot break the table or the terminal.
 func Cell(text string) string {

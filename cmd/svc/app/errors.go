@@ -9,7 +9,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/rates/refresh"
 	"svcapi/shared/secret"
@@ -84,16 +84,16 @@ var adviceByError = []struct {
 			`secret.`},
 	{project.ErrClosed, ExitRefused, `"svc project reopen" opens it again, within 30 days of its closing.`},
 	{project.ErrInvalid, ExitUsage, ""},
-	{credit.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},
-	{credit.ErrOutOfRange, ExitRefused,
+	{books.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},
+	{books.ErrOutOfRange, ExitRefused,
 		`"svc credit balance" shows the balance, with the credits of open leases. These return within three minutes of ` +
 			`"svc project pause".`},
-	{credit.ErrNoWallet, ExitRefused, `"svc credit grant" creates the wallet.`},
-	{credit.ErrNotCharged, ExitNotFound, `"svc credit ledger" shows charges with their IDs.`},
-	{credit.ErrUncertain, ExitRefused, `Ask the vendor whether it was sent, then "svc sms uncertain resolve".`},
-	{credit.ErrNotUncertain, ExitNotFound, `"svc sms uncertain list" shows those that are open.`},
-	{credit.ErrResolved, ExitRefused, `A resolution is final; "svc credit ledger" shows it.`},
-	{credit.ErrUnbalanced, ExitFailed, `"svc ledger verify" lists each difference.`},
+	{books.ErrNoWallet, ExitRefused, `"svc credit grant" creates the wallet.`},
+	{books.ErrNotCharged, ExitNotFound, `"svc credit ledger" shows charges with their IDs.`},
+	{books.ErrUncertain, ExitRefused, `Ask the vendor whether it was sent, then "svc sms uncertain resolve".`},
+	{books.ErrNotUncertain, ExitNotFound, `"svc sms uncertain list" shows those that are open.`},
+	{books.ErrResolved, ExitRefused, `A resolution is final; "svc credit ledger" shows it.`},
+	{books.ErrUnbalanced, ExitFailed, `"svc ledger verify" lists each difference.`},
 	{upstream.ErrIncomplete, ExitRefused,
 		`"svc vendor list" shows what a vendor needs, "svc vendor account" sets what Managed ones share; --incomplete ` +
 			`stores it as it is.`},
@@ -155,8 +155,8 @@ func Hint(err error) string {
 // CertainlyRefused reports whether the error of a movement of credits proves that the movement did not take place.
 func CertainlyRefused(err error) bool {
 	_, dry := errors.AsType[*dryRunError](err)
-	return dry || errors.Is(err, credit.ErrOtherMovement) || errors.Is(err, credit.ErrOutOfRange) ||
-		errors.Is(err, credit.ErrNoWallet) ||
+	return dry || errors.Is(err, books.ErrOtherMovement) || errors.Is(err, books.ErrOutOfRange) ||
+		errors.Is(err, books.ErrNoWallet) ||
 		hintOfAWS(err) != ""
 }
 

@@ -24,20 +24,21 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 
+	"svcapi/shared/books"
 	"svcapi/shared/burner"
-	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
 )
 
 // Stack holds the run of the command line, and the stores and clients of the stage that a command works on.
 type Stack struct {
 	*App
 	Projects *project.Store
-	Credits  *credit.Store
+	Credits  *books.Store
 	Secrets  *secret.Writer
 	Burners  *burner.Store // projects' own disposable domains
 	Rates    *rates.Store
@@ -110,7 +111,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		if err != nil {
 			return Deployed{}, err
 		}
-		prices, err := credit.ReadPrices(credit.FromParameters(stack.Parameters))
+		prices, err := wallet.ReadPrices(wallet.FromParameters(stack.Parameters))
 		return Deployed{stack.Outputs["BaseUrl"], prices}, err
 	}
 	return s, nil
@@ -209,7 +210,7 @@ func (a *App) newStack(cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
 	})
 	s.Secrets = secret.NewWriter(s.Vault, a.Stage)
 	s.Projects = project.NewStore(s.DB, s.Table("projects"))
-	s.Credits = credit.NewStore(s.DB, credit.NamedTables(s.Table))
+	s.Credits = books.NewStore(s.DB, books.NamedTables(s.Table))
 	s.Burners = burner.NewStore(s.DB, s.Table("projects"))
 	s.Rates = rates.NewStore(s.DB, s.Table("rates"))
 	return s
@@ -263,7 +264,7 @@ func (s *Stack) ProjectIDs(ctx context.Context, only string) ([]string, error) {
 // Deployed holds the base URL and the prices of a deployed stack.
 type Deployed struct {
 	BaseURL string
-	Prices  credit.Prices
+	Prices  wallet.Prices
 }
 
 // KeptTables returns the short names of the tables that outlive the stack: those of projects and money.

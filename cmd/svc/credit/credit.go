@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 // Command returns "svc credit".
@@ -39,7 +40,7 @@ func alert(a *app.App) *cobra.Command {
 		Use:   "alert PROJECT CREDITS",
 		Short: "Set the balance below which the stack's low-wallet alarm fires; 0 removes the alert",
 	}, func(args []string) (err error) {
-		credits, err = app.Integer("CREDITS", args[0], 0, credit.MaxBalance)
+		credits, err = app.Integer("CREDITS", args[0], 0, wallet.MaxBalance)
 		return err
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		if err := rec.RefuseClosed(); err != nil {
@@ -59,7 +60,7 @@ func alert(a *app.App) *cobra.Command {
 // Moved is the result of a movement, with the new balance.
 type Moved struct {
 	ProjectID string     `json:"project_id"`
-	ID        credit.Key `json:"id"`
+	ID        wallet.Key `json:"id"`
 	Credits   int64      `json:"credits"`
 	Actor     string     `json:"actor"`
 	Balance   int64      `json:"balance"`
@@ -77,7 +78,7 @@ var errNoReason = app.Usagef("give a --reason for the ledger")
 
 // movement is an operator's movement: a new one, or a repeat with --id.
 type movement struct {
-	credit.Movement
+	books.Movement
 	name, id string
 }
 
@@ -93,10 +94,10 @@ func (m *movement) identify() (err error) {
 	}
 	m.RequestID = uuid.NewString()
 	if m.id == "" {
-		m.ID = credit.NewKey(time.Now(), m.RequestID)
+		m.ID = wallet.NewKey(time.Now(), m.RequestID)
 		return nil
 	}
-	if m.ID, err = credit.ParseKey(m.id); err != nil {
+	if m.ID, err = wallet.ParseKey(m.id); err != nil {
 		return app.Usagef("--id is an ID that this command printed, not %q", m.id)
 	}
 	return app.ValidateDay("--id", m.ID.Time())
@@ -104,7 +105,7 @@ func (m *movement) identify() (err error) {
 
 // move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
 func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record,
-	write func(context.Context, credit.Movement) error) (err error) {
+	write func(context.Context, books.Movement) error) (err error) {
 	if err := rec.RefuseClosed(); err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ its batch and project, so the command may be repeated.`,
 			return app.Usagef("missing %s, or --file", strings.Join([]string{"PROJECT", "CREDITS"}[len(args):], " and "))
 		}
 		m.Project = args[0]
-		if m.Credits, err = app.Integer("CREDITS", args[1], 1, credit.MaxBalance); err != nil {
+		if m.Credits, err = app.Integer("CREDITS", args[1], 1, wallet.MaxBalance); err != nil {
 			return err
 		}
 		return m.identify()
@@ -163,7 +164,7 @@ its batch and project, so the command may be repeated.`,
 		if err != nil {
 			return err
 		}
-		return m.move(ctx, s, rec, func(ctx context.Context, m credit.Movement) error { return makeGrant(ctx, s, m) })
+		return m.move(ctx, s, rec, func(ctx context.Context, m books.Movement) error { return makeGrant(ctx, s, m) })
 	})
 	m.addFlags(cmd)
 	cmd.Flags().StringVar(&file, "file", "", "CSV file of grants to many projects, - for standard input")
@@ -172,9 +173,9 @@ its batch and project, so the command may be repeated.`,
 }
 
 // makeGrant makes a grant. A project without a wallet gets one, unless the ledger refuses the grant.
-func makeGrant(ctx context.Context, s *app.Stack, m credit.Movement) error {
+func makeGrant(ctx context.Context, s *app.Stack, m books.Movement) error {
 	err := s.Credits.Grant(ctx, m)
-	if errors.Is(err, credit.ErrNoWallet) {
+	if errors.Is(err, books.ErrNoWallet) {
 		if err = s.Credits.CreateWallet(ctx, m.Project); err == nil {
 			err = s.Credits.Grant(ctx, m)
 		}
@@ -192,7 +193,7 @@ once: if the result is lost, repeat the command with the --id that was printed.`
 		Example: `  svc credit adjust acme --by 5000 --reason "ticket 812"
   svc credit adjust acme --by -5000 --reason "booked twice"`,
 	}, func([]string) (err error) {
-		if m.Credits, err = app.Integer("--by", by, -credit.MaxBalance, credit.MaxBalance); err != nil {
+		if m.Credits, err = app.Integer("--by", by, -wallet.MaxBalance, wallet.MaxBalance); err != nil {
 			return err
 		}
 		if m.Credits == 0 {
@@ -203,7 +204,7 @@ once: if the result is lost, repeat the command with the --id that was printed.`
 		if s.DryRun && m.id == "" { // the store validates the balance only as it writes
 			wallet, err := s.Credits.Wallet(ctx, rec.ID)
 			if err == nil {
-				err = cmp.Or(wallet, &credit.Wallet{}).ValidateAdjustment(m.Credits)
+				err = cmp.Or(wallet, &books.Wallet{}).ValidateAdjustment(m.Credits)
 			}
 			if err != nil {
 				return err
@@ -217,7 +218,7 @@ once: if the result is lost, repeat the command with the --id that was printed.`
 }
 
 func refund(a *app.App) *cobra.Command {
-	var charge credit.Key
+	var charge wallet.Key
 	var reason string
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "refund PROJECT CHARGE",
@@ -227,7 +228,7 @@ the ID of the charge in "svc credit ledger". To refund an uncertain SMS, use
 "svc sms uncertain resolve".`,
 		Example: `  svc credit refund acme 1767225600000000-abcdef0 --reason "ticket 812"`,
 	}, func(args []string) (err error) {
-		if charge, err = credit.ParseKey(args[0]); err != nil {
+		if charge, err = wallet.ParseKey(args[0]); err != nil {
 			return app.Usagef(`CHARGE is an ID of "svc credit ledger", not %q`, args[0])
 		}
 		if reason == "" {

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
+	"svcapi/shared/wallet"
 )
 
 // bulkGrant is one line of a file of grants.
@@ -21,7 +22,7 @@ type bulkGrant struct {
 	ProjectID string     `json:"project_id"`
 	Credits   int64      `json:"credits"`
 	Reason    string     `json:"reason"`
-	ID        credit.Key `json:"id"`
+	ID        wallet.Key `json:"id"`
 	Outcome   string     `json:"outcome"` // granted, would be granted, or the error
 }
 
@@ -68,7 +69,7 @@ func readGrants(text, batch, reason string) ([]bulkGrant, error) {
 			problems = append(problems, fmt.Sprintf("line %d%s", line, problem))
 		}
 		seen[g.ProjectID] = true
-		g.ID = credit.NewKey(day, batch+"#"+g.ProjectID)
+		g.ID = wallet.NewKey(day, batch+"#"+g.ProjectID)
 		if grants = append(grants, g); len(grants) > maxGrants {
 			return nil, app.Usagef("more than %d grants: split the file", maxGrants)
 		}
@@ -147,7 +148,7 @@ func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {
 		step()
 		var err error
 		if g.Outcome = "would be granted"; !s.DryRun {
-			g.Outcome, err = "granted", makeGrant(ctx, s, credit.Movement{
+			g.Outcome, err = "granted", makeGrant(ctx, s, books.Movement{
 				Project: g.ProjectID, ID: g.ID, Credits: g.Credits, Reason: g.Reason, Actor: actor, RequestID: string(g.ID),
 			})
 		}

@@ -9,23 +9,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 // effect returns the change of the balance by the entry.
-func effect(e credit.Entry) int64 {
+func effect(e books.Entry) int64 {
 	switch e.State {
-	case credit.Captured, credit.Sending:
+	case wallet.Captured, wallet.Sending:
 		return -e.Credits
-	case credit.Released:
+	case wallet.Released:
 		return 0
 	}
 	return e.Credits
 }
 
 // Note formats the reason and the actor of an entry.
-func Note(e credit.Entry) string {
+func Note(e books.Entry) string {
 	text, actor := e.Reason, e.Actor
 	switch {
 	case e.Uncertain:
@@ -58,18 +59,18 @@ Entries with which the settling function releases unused credits are not shown.`
   svc credit ledger acme --from 2025-01-01 --to today --output json
   svc credit ledger acme --uncertain`,
 	}, days.Parse, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		read := func() ([]credit.Entry, error) { return s.Credits.Entries(ctx, rec.ID, days.First, days.Last) }
+		read := func() ([]books.Entry, error) { return s.Credits.Entries(ctx, rec.ID, days.First, days.Last) }
 		if uncertain {
-			read = func() ([]credit.Entry, error) { return s.Credits.Uncertain(ctx, rec.ID) }
+			read = func() ([]books.Entry, error) { return s.Credits.Uncertain(ctx, rec.ID) }
 		}
 		entries, err := read()
 		if err != nil {
 			return err
 		}
-		entries = slices.DeleteFunc(entries, func(e credit.Entry) bool { return e.State == credit.Released && e.Price == "" })
+		entries = slices.DeleteFunc(entries, func(e books.Entry) bool { return e.State == wallet.Released && e.Price == "" })
 		header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
 		t := app.Table{Header: header, Empty: "No entries."}
-		return app.PrintList(s.App, t, entries, func(e credit.Entry) (credit.Entry, []string) {
+		return app.PrintList(s.App, t, entries, func(e books.Entry) (books.Entry, []string) {
 			e.Credits = effect(e)
 			credits, dollars := s.Number(e.Credits), app.Dollars(e.Credits)
 			if e.Credits > 0 && !s.CSV() {
@@ -115,7 +116,7 @@ func runVerify(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	views, rows := app.List(verified.Findings, func(f credit.Finding) (credit.Finding, []string) {
+	views, rows := app.List(verified.Findings, func(f books.Finding) (books.Finding, []string) {
 		return f, []string{f.Project, string(f.Damage), string(f.Key), f.Detail}
 	})
 	t := app.Table{Header: []string{"PROJECT", "DAMAGE", "ID", "DETAIL"}, Rows: rows,
@@ -149,7 +150,7 @@ func prices(ctx context.Context, s *app.Stack) error {
 		return err
 	}
 	var known []priceView
-	for _, p := range credit.PriceList() {
+	for _, p := range wallet.PriceList() {
 		if price, ok := d.Prices[p.Name]; ok {
 			known = append(known, priceView{p.Name, price, app.Dollars(price), p.Parameter})
 		}

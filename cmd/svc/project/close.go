@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 func closeProject(a *app.App) *cobra.Command {
@@ -40,7 +41,7 @@ then finishes what an interruption left.`,
 		}
 		return nil
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		m := credit.Movement{Project: rec.ID, RequestID: uuid.NewString()}
+		m := books.Movement{Project: rec.ID, RequestID: uuid.NewString()}
 		switch {
 		case refunded != "":
 			m.Reason = "closed, refunded: " + refunded
@@ -93,12 +94,12 @@ then finishes what an interruption left.`,
 
 // finishClosing takes the remaining steps of a closing, and prints their results and what the project keeps. The first
 // step ends the access, so that no request reserves credits that the adjustment takes.
-func finishClosing(ctx context.Context, s *app.Stack, m credit.Movement) error {
+func finishClosing(ctx context.Context, s *app.Stack, m books.Movement) error {
 	closed, err := s.Projects.Close(ctx, m.Project)
 	if err != nil {
 		return err
 	}
-	m.ID = credit.NewKey(time.Now(), m.RequestID)
+	m.ID = wallet.NewKey(time.Now(), m.RequestID)
 	taken, err := s.Credits.Empty(ctx, m)
 	if err != nil {
 		return err

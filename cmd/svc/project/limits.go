@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
+	"svcapi/shared/wallet"
 )
 
 // none removes a limit, and shows one that is not set.
@@ -158,7 +158,7 @@ func showLimits(ctx context.Context, s *app.Stack, rec *project.Record) (err err
 	if err != nil {
 		return err
 	}
-	today := fmt.Sprintf("%s credits, %s SMS units counted", credit.Grouped(view.Credits), credit.Grouped(view.Units))
+	today := fmt.Sprintf("%s credits, %s SMS units counted", wallet.Grouped(view.Credits), wallet.Grouped(view.Units))
 	return s.Print(view, app.Table{Rows: slices.Concat(app.Rows("Project", rec.ID), view.limitRows(),
 		app.Rows("Today", today))})
 }
@@ -169,7 +169,7 @@ func (p View) limitRows() [][]string {
 		if most == 0 {
 			return none
 		}
-		return credit.Grouped(most) + " " + unit + " a day (UTC)"
+		return wallet.Grouped(most) + " " + unit + " a day (UTC)"
 	}
 	perRecipient := none
 	if len(p.PerRecipient) > 0 {

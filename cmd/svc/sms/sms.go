@@ -13,9 +13,10 @@ import (
 	command "svcapi/cmd/svc/credit"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
 )
 
 // Command returns "svc sms".
@@ -29,7 +30,7 @@ func Command(a *app.App) *cobra.Command {
 // Uncertain is an uncertain charge in the format for programs.
 type Uncertain struct {
 	ProjectID string `json:"project_id"`
-	credit.Entry
+	books.Entry
 }
 
 func list(a *app.App) *cobra.Command {
@@ -49,7 +50,7 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 		for _, id := range ids {
 			entries, err := s.Credits.Uncertain(ctx, id)
 			if err == nil && resolved {
-				var more []credit.Entry
+				var more []books.Entry
 				more, err = s.Credits.Resolved(ctx, id)
 				entries = append(entries, more...)
 			}
@@ -78,9 +79,9 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 }
 
 func resolve(a *app.App) *cobra.Command {
-	var key credit.Key
+	var key wallet.Key
 	var confirm, refund bool
-	resolution := credit.Resolution{Verdict: credit.VerdictConfirmed}
+	resolution := books.Resolution{Verdict: books.VerdictConfirmed}
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "resolve PROJECT ID",
 		Short: "Confirm an uncertain SMS, or refund its credits",
@@ -90,7 +91,7 @@ is lost, repeat the command: it counts once. A resolution is final.`,
 		Example: `  svc sms uncertain resolve acme 1767225600000000-abcdef0 --refund --reason "vendor has no record of it"`,
 	}, func(args []string) (err error) {
 		if refund {
-			resolution.Verdict = credit.VerdictRefunded
+			resolution.Verdict = books.VerdictRefunded
 		}
 		if confirm == refund {
 			return app.Usagef("give either --confirm or --refund")
@@ -98,7 +99,7 @@ is lost, repeat the command: it counts once. A resolution is final.`,
 		if resolution.Reason == "" {
 			return app.Usagef("give a --reason for the ledger")
 		}
-		if key, err = credit.ParseKey(args[0]); err != nil {
+		if key, err = wallet.ParseKey(args[0]); err != nil {
 			return app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[0])
 		}
 		return nil

@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 // Sums are what charges and refunds add up to.
@@ -81,19 +82,19 @@ func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) erro
 		"USD"}, Empty: "No usage."}
 	longest := slices.MaxFunc(append(slices.Clip(ids), "PROJECT"), func(a, b string) int { return len(a) - len(b) })
 	list.widths = []int{len(longest), 10, 19, 9, 9, 14, 13, 0}
-	read := credit.Reading{}
+	read := books.Reading{}
 	for _, id := range ids {
 		rows := map[[2]string]Sums{} // by day and operation
 		read.Skip = func(err error) {
 			unreadable++
 			s.Note("%s: %v: the sums lack this entry", id, err)
 		}
-		err := s.Credits.Visit(ctx, &read, id, days.First, days.Last, func(e credit.Entry) {
+		err := s.Credits.Visit(ctx, &read, id, days.First, days.Last, func(e books.Entry) {
 			step()
 			switch at := [2]string{e.Key.Day(), e.Price}; e.State {
-			case credit.Captured:
+			case wallet.Captured:
 				rows[at] = rows[at].plus(Sums{Requests: 1, Units: e.Units, Credits: e.Credits})
-			case credit.Refunded:
+			case wallet.Refunded:
 				rows[at] = rows[at].plus(Sums{Refunds: e.Credits})
 			}
 		})
@@ -158,7 +159,7 @@ func (l *list) end(total Sums) error {
 }
 
 // noteCost prints what the reads cost. A read unit costs 0.125 USD a million in us-east-1 (docs/units.json).
-func noteCost(s *app.Stack, read credit.Reading) {
+func noteCost(s *app.Stack, read books.Reading) {
 	s.Note("%s read, %s (%s USD in us-east-1).", app.Count(read.Entries, "entry", "entries"),
 		app.Count(int64(read.Units), "read unit", "read units"), app.Dollars(int64(read.Units*0.125)))
 }
@@ -176,7 +177,7 @@ Exit code 1 means that they differ: "svc ledger verify" says where.`,
 		Example: `  svc usage statement acme --month 2026-03
   svc usage statement acme --from 2026-03-01 --to yesterday --output json`,
 	}, days.Parse, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		read := credit.Reading{}
+		read := books.Reading{}
 		st, err := s.Credits.Statement(ctx, &read, rec.ID, days.First, days.Last, s.Progress("reading entry", 0))
 		noteCost(s, read)
 		if err != nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"svcapi/functions/sms/vendors"
+	"svcapi/shared/books"
 	"svcapi/shared/cache"
-	"svcapi/shared/credit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
 )
 
 func main() {
@@ -25,8 +26,9 @@ func main() {
 	awsConfig := dynamo.FromEnvironment()
 	db, log := dynamo.NewClient(awsConfig), telemetry.New(os.Stdout, cfg.Log)
 	resolver := &Resolver{
-		Credits: credit.NewStore(db, credit.Tables{
-			Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable, Movements: cfg.MovementsTable, Resolutions: cfg.ResolutionsTable,
+		Credits: books.NewStore(db, books.Tables{
+			Tables:    wallet.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable},
+			Movements: cfg.MovementsTable, Resolutions: cfg.ResolutionsTable,
 		}),
 		Projects: project.NewStore(db, cfg.ProjectsTable),
 		Client:   upstream.New(cfg.Upstream),

@@ -12,7 +12,7 @@ import (
 
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
@@ -31,7 +31,7 @@ func (a Ages) due(age time.Duration) bool {
 
 // Resolver asks vendors about uncertain sends and resolves those (docs/decisions/extensions.md#resolver).
 type Resolver struct {
-	Credits  *credit.Store
+	Credits  *books.Store
 	Projects *project.Store
 	Client   *upstream.Client
 	Secrets  *secret.Cache
@@ -43,8 +43,8 @@ type Resolver struct {
 
 // The results for a send besides the verdicts.
 const (
-	open   credit.Verdict = "open"   // no vendor was certain, or an operator was first
-	failed credit.Verdict = "failed" // no vendor responded, or the resolution was not stored
+	open   books.Verdict = "open"   // no vendor was certain, or an operator was first
+	failed books.Verdict = "failed" // no vendor responded, or the resolution was not stored
 )
 
 // Handle runs once and logs one line. A send that fails waits for its next question and is no error of the function.
@@ -65,16 +65,16 @@ func (r *Resolver) Handle(ctx context.Context) error {
 // send is an uncertain send.
 type send struct {
 	project string
-	credit.Entry
+	books.Entry
 }
 
 // Run asks about every send that is due and returns the number of sends by their results. The order is random,
 // so that a run without time for all sends does not leave out the same ones each time. After a vendor's failure Run
 // sends no further question to that endpoint.
-func (r *Resolver) Run(ctx context.Context) (map[credit.Verdict]int, error) {
+func (r *Resolver) Run(ctx context.Context) (map[books.Verdict]int, error) {
 	var due []send
-	results := map[credit.Verdict]int{}
-	err := r.Credits.VisitUncertain(ctx, func(project string, e credit.Entry, err error) {
+	results := map[books.Verdict]int{}
+	err := r.Credits.VisitUncertain(ctx, func(project string, e books.Entry, err error) {
 		if s := (send{project, e}); err != nil {
 			r.fail(ctx, s, err)
 			results[failed]++
@@ -104,7 +104,7 @@ var errNoProject = errors.New("the project does not exist")
 
 // resolve asks about one send: the vendor of its reference, or each vendor where the request died before it could name
 // one. A panic of an adapter is an error of this send alone.
-func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool) (verdict credit.Verdict, err error) {
+func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool) (verdict books.Verdict, err error) {
 	var account upstream.Account
 	defer func() {
 		if p := recover(); p != nil {
@@ -144,10 +144,10 @@ func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool)
 		found, askErr := r.Vendors.CheckStatus(ctx, r.Client, r.Secrets, account, past)
 		failing[in.Vendor+" "+account.Endpoint], err = askErr != nil, cmp.Or(err, askErr)
 		if verdict = r.verdict(s, past, found.State); verdict != open {
-			_, err = r.Credits.Resolve(ctx, s.project, s.Key, credit.Resolution{
+			_, err = r.Credits.Resolve(ctx, s.project, s.Key, books.Resolution{
 				Verdict: verdict, Reason: fmt.Sprintf("%s: %s (%s)", in.Vendor, found.Word, found.State), Actor: actor,
 			})
-			if errors.Is(err, credit.ErrResolved) || errors.Is(err, credit.ErrNotUncertain) { // by an operator
+			if errors.Is(err, books.ErrResolved) || errors.Is(err, books.ErrNotUncertain) { // by an operator
 				return open, nil
 			}
 			return verdict, err
@@ -157,13 +157,13 @@ func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool)
 }
 
 // verdict returns what the state at the vendor proves.
-func (r *Resolver) verdict(s send, past vendors.PastSend, state vendors.State) credit.Verdict {
+func (r *Resolver) verdict(s send, past vendors.PastSend, state vendors.State) books.Verdict {
 	switch state {
 	case vendors.StateAccepted, vendors.StateSent, vendors.StateDelivered, vendors.StateFailed:
-		return credit.VerdictConfirmed
+		return books.VerdictConfirmed
 	case vendors.StateNotFound:
 		if past.ID == "" && r.Now().Sub(s.At) >= r.Ages.Absent {
-			return credit.VerdictRefunded
+			return books.VerdictRefunded
 		}
 	}
 	return open

@@ -16,11 +16,12 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
 	"svcapi/local/template"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 )
 
@@ -189,7 +190,7 @@ func newFixture(t *testing.T) *fixture {
 	})
 	log := telemetry.New(io.Discard, telemetry.Config{})
 	f := &fixture{t: t, sandbox: s, Resolver: &Resolver{
-		Credits: credit.NewStore(client, tables.Tables), Projects: project.NewStore(client, tables.Projects),
+		Credits: books.NewStore(client, tables.Tables), Projects: project.NewStore(client, tables.Projects),
 		Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: secret.New(reader,
 			"test", secret.Config{}, log),
 		Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Ages: testAges, Log: log,
@@ -202,7 +203,7 @@ func newFixture(t *testing.T) *fixture {
 		project.Project{ID: projectID, Name: "p", Limit: project.RateLimit{Requests: 1, Window: time.Hour}})
 	f.must(errors.Join(err, f.Credits.CreateWallet(t.Context(), projectID)))
 	f.must(f.Credits.Grant(t.Context(),
-		credit.Movement{Project: projectID, ID: credit.NewKey(time.Now(), "g"), Credits: 100, Actor: "test", Reason: "test"}))
+		books.Movement{Project: projectID, ID: wallet.NewKey(time.Now(), "g"), Credits: 100, Actor: "test", Reason: "test"}))
 	return f
 }
 
@@ -222,15 +223,15 @@ func (f *fixture) integrate(vendor string, change func(*project.Integration, *up
 }
 
 // charge leaves an uncertain charge of 10 credits. It has a reference where a vendor is given.
-func (f *fixture) charge(vendor string, by upstream.Account) credit.Key {
+func (f *fixture) charge(vendor string, by upstream.Account) wallet.Key {
 	f.t.Helper()
 	record, err := f.Projects.Load(f.t.Context(), projectID)
 	f.must(err)
-	r := &credit.Reservation{
-		Project: projectID, Key: credit.NewKey(time.Now(),
-			"r"), Credits: 10, Price: credit.SMS, Environment: "production", RequestID: "r", Irrevocable: true,
+	r := &wallet.Reservation{
+		Project: projectID, Key: wallet.NewKey(time.Now(),
+			"r"), Credits: 10, Price: wallet.SMS, Environment: "production", RequestID: "r", Irrevocable: true,
 	}
-	o := credit.Outcome{Uncertain: true}
+	o := wallet.Outcome{Uncertain: true}
 	if vendor != "" {
 		by.Integration.Vendor = vendor
 		sealer := reference.New(&record.Project, project.Production)

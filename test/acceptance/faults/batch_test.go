@@ -20,8 +20,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/process"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
+	"svcapi/shared/wallet"
 	"svcapi/test/faultproxy"
 )
 
@@ -180,8 +181,8 @@ func (b *batch) aftermath() error {
 			return err
 		}
 		left := 0
-		err := b.stage.credits.VisitPending(context.Background(), func(credit.Lease, error) error { left++; return nil },
-			func(credit.LowBalance) {})
+		err := b.stage.credits.VisitPending(context.Background(), func(wallet.Lease, error) error { left++; return nil },
+			func(wallet.LowBalance) {})
 		if err != nil {
 			return err
 		}
@@ -208,7 +209,7 @@ func (b *batch) aftermath() error {
 
 // unresolved returns the number of uncertain sends about which their vendor has a certain response.
 func (b *batch) unresolved() (left int) {
-	err := b.stage.credits.VisitUncertain(context.Background(), func(project string, _ credit.Entry, err error) {
+	err := b.stage.credits.VisitUncertain(context.Background(), func(project string, _ books.Entry, err error) {
 		if err == nil && b.of[project].dialog {
 			left++
 		}
@@ -392,11 +393,11 @@ func (sched *schedule) verdicts(uncertain bool) []*command {
 	}
 	var list []*command
 	for _, e := range entries {
-		if e.State != credit.Captured || uncertain && !e.Uncertain || len(list) == 2 {
+		if e.State != wallet.Captured || uncertain && !e.Uncertain || len(list) == 2 {
 			continue
 		}
 		name := sched.nameOf(e)
-		c := &command{name: "refund of " + name, state: credit.Refunded, credits: e.Credits,
+		c := &command{name: "refund of " + name, state: wallet.Refunded, credits: e.Credits,
 			args: []string{"credit", "refund", sched.project, string(e.Key), "--reason", "test"}}
 		if e.Uncertain {
 			verdict := "--refund"

@@ -29,9 +29,10 @@ import (
 	"svcapi/local/secrets"
 	"svcapi/local/stack"
 	"svcapi/local/template"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
+	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
 )
@@ -141,9 +142,9 @@ type stage struct {
 	fixture  *fixture
 	name     string
 	model    *template.Template
-	prices   credit.Prices
+	prices   wallet.Prices
 	projects *project.Store
-	credits  *credit.Store
+	credits  *books.Store
 	logs     string
 }
 
@@ -157,14 +158,14 @@ func (r *fixture) newStage() (*stage, error) {
 	if s.model, err = template.Load(parameters); err != nil {
 		return nil, err
 	}
-	if s.prices, err = credit.ReadPrices(credit.FromParameters(s.model.Parameters)); err != nil {
+	if s.prices, err = wallet.ReadPrices(wallet.FromParameters(s.model.Parameters)); err != nil {
 		return nil, err
 	}
 	if err := engine.CreateTables(context.Background(), r.direct, s.model, nil); err != nil {
 		return nil, err
 	}
 	s.projects = project.NewStore(r.direct, s.table("projects"))
-	s.credits = credit.NewStore(r.direct, credit.NamedTables(s.table))
+	s.credits = books.NewStore(r.direct, books.NamedTables(s.table))
 	s.logs = filepath.Join(r.dir, s.name)
 	return s, s.accounts(secret.Managed)
 }
@@ -256,8 +257,8 @@ func (s *stage) create(id string, p *plan) error {
 	if err = errors.Join(err, s.credits.CreateWallet(ctx, id)); err != nil || p.credits == 0 {
 		return err
 	}
-	return s.credits.Grant(ctx, credit.Movement{
-		Project: id, ID: credit.NewKey(time.Now(), "first"), Credits: p.credits, Reason: "test", Actor: "test",
+	return s.credits.Grant(ctx, books.Movement{
+		Project: id, ID: wallet.NewKey(time.Now(), "first"), Credits: p.credits, Reason: "test", Actor: "test",
 	})
 }
 

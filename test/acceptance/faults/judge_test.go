@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"svcapi/local/sandbox"
-	"svcapi/shared/credit"
+	"svcapi/shared/books"
+	"svcapi/shared/wallet"
 )
 
 // The known anomalies are the only ways in which a request's response and its charge may disagree
@@ -24,12 +25,12 @@ const (
 )
 
 // entries returns a project's ledger since a time.
-func (s *stage) entries(project string, since time.Time) ([]credit.Entry, error) {
+func (s *stage) entries(project string, since time.Time) ([]books.Entry, error) {
 	return s.credits.Entries(context.Background(), project, since, time.Now())
 }
 
 // nameOf returns the label of the request that an entry belongs to.
-func (sched *schedule) nameOf(e credit.Entry) string {
+func (sched *schedule) nameOf(e books.Entry) string {
 	for _, r := range sched.requests {
 		if r.response.id == e.RequestID {
 			return r.label()
@@ -58,32 +59,32 @@ func (sched *schedule) judge(sent map[string]int) {
 		sched.fail("%v", err)
 		return
 	}
-	wallet, err := sched.stage.credits.Wallet(ctx, sched.project)
-	if err != nil || wallet == nil {
+	held, err := sched.stage.credits.Wallet(ctx, sched.project)
+	if err != nil || held == nil {
 		sched.fail("wallet: %v", err)
 		return
 	}
-	if wallet.Balance < 0 || wallet.Reserved != 0 || !wallet.Oldest.IsZero() {
-		sched.fail("after the last settler the wallet is %+v", *wallet)
+	if held.Balance < 0 || held.Reserved != 0 || !held.Oldest.IsZero() {
+		sched.fail("after the last settler the wallet is %+v", *held)
 	}
 	var balance int64
-	of := map[string][]credit.Entry{}
+	of := map[string][]books.Entry{}
 	for _, e := range entries {
 		switch e.State {
-		case credit.Granted, credit.Refunded, credit.Adjustment:
+		case wallet.Granted, wallet.Refunded, wallet.Adjustment:
 			balance += e.Credits
 			continue
-		case credit.Captured:
+		case wallet.Captured:
 			balance -= e.Credits
-		case credit.Sending:
+		case wallet.Sending:
 			sched.fail("the entry %s is left as sending", e.Key)
 		}
-		if e.RequestID != "" || e.State != credit.Released { // the settler forbids the captures of slots that no request used
+		if e.RequestID != "" || e.State != wallet.Released { // the settler forbids the captures of slots that no request used
 			of[e.RequestID] = append(of[e.RequestID], e)
 		}
 	}
-	if balance != wallet.Balance {
-		sched.fail("the balance is %d, the ledger adds up to %d", wallet.Balance, balance)
+	if balance != held.Balance {
+		sched.fail("the balance is %d, the ledger adds up to %d", held.Balance, balance)
 	}
 	for _, r := range sched.requests {
 		own := of[r.response.id]
@@ -91,7 +92,7 @@ func (sched *schedule) judge(sent map[string]int) {
 		if len(own) > 1 {
 			sched.fail("%s has %d entries", r.label(), len(own))
 		}
-		var e credit.Entry
+		var e books.Entry
 		if len(own) > 0 {
 			e = own[0]
 		}
@@ -148,8 +149,8 @@ func (r *request) mayAct(s step) bool { return r.did(s).arrived > 0 || r.did(s).
 // blamesVendor reports that a vendor's response did not reach the request.
 func (r *request) blamesVendor() bool { return r.did(vendor).some(attempt.faulty) }
 
-func (sched *schedule) judgeRequest(r *request, e credit.Entry, sent int) {
-	a, charged, sms := r.response, e.State == credit.Captured, r.op.name == credit.SMS
+func (sched *schedule) judgeRequest(r *request, e books.Entry, sent int) {
+	a, charged, sms := r.response, e.State == wallet.Captured, r.op.name == wallet.SMS
 	wrong := func(format string, args ...any) {
 		sched.fail("%s (%s) returned %s %s, its entry is %q (uncertain %t), the vendor received %d: %s",
 			r.label(), r.op.name, outcomeOf(r), a.message, e.State, e.Uncertain, sent, fmt.Sprintf(format, args...))
@@ -172,7 +173,7 @@ func (sched *schedule) judgeRequest(r *request, e credit.Entry, sent int) {
 		return
 	}
 	switch by := e.Resolution; {
-	case by.Actor == "sms/resolve" && (by.Verdict == credit.VerdictRefunded) != (sent == 0):
+	case by.Actor == "sms/resolve" && (by.Verdict == books.VerdictRefunded) != (sent == 0):
 		wrong("%s: %s", by.Verdict, by.Reason)
 	case e.Uncertain && sched.dialog:
 		wrong("not resolved by the vendor's response")
@@ -262,7 +263,7 @@ func (sched *schedule) judgeRequest(r *request, e credit.Entry, sent int) {
 		case charged:
 			sched.anomaly(name)
 			r.odd = true
-		case a.status == 500 && !r.mayFail() && (r.op.name != credit.Location || !r.blamesVendor()):
+		case a.status == 500 && !r.mayFail() && (r.op.name != wallet.Location || !r.blamesVendor()):
 			wrong("500, and no call of the request was lost")
 		case a.status != 500 && !r.blamesVendor() && (!r.rejected || a.status != 502):
 			wrong("failed, and the vendor responded")
@@ -302,10 +303,10 @@ func (sched *schedule) numberMayBeFull(r *request) bool {
 }
 
 // judgeLimits checks that no limit let more through, whatever was lost. A schedule over midnight has two days.
-func (sched *schedule) judgeLimits(entries []credit.Entry, sent map[string]int) {
+func (sched *schedule) judgeLimits(entries []books.Entry, sent map[string]int) {
 	charged := map[string]int64{}
 	for _, e := range entries {
-		if e.State == credit.Captured {
+		if e.State == wallet.Captured {
 			charged[e.Key.Day()] += e.Credits
 		}
 	}
@@ -388,12 +389,12 @@ func (sched *schedule) judgeKeys(sent map[string]int) {
 }
 
 // judgeCommands checks that each movement counts once, and that a movement with a response is in the ledger.
-func (sched *schedule) judgeCommands(entries []credit.Entry) {
+func (sched *schedule) judgeCommands(entries []books.Entry) {
 	for _, c := range sched.commands {
-		var found []credit.Entry
+		var found []books.Entry
 		for _, e := range entries {
 			if c.id != "" && e.Key == c.id ||
-				c.id == "" && c.state == credit.Refunded && e.State == credit.Refunded &&
+				c.id == "" && c.state == wallet.Refunded && e.State == wallet.Refunded &&
 					slices.Contains(c.args, string(e.Refunds)) {
 				found = append(found, e)
 			}
@@ -446,7 +447,7 @@ func (b *batch) settledAlive() error {
 			return err
 		}
 		for line := range strings.Lines(string(text)) {
-			if !strings.Contains(line, credit.ErrSettled.Error()) {
+			if !strings.Contains(line, wallet.ErrSettled.Error()) {
 				continue
 			}
 			for _, sched := range b.schedules {

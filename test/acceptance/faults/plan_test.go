@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"svcapi/shared/credit"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 // operation is a paid operation.
@@ -23,16 +23,16 @@ type operation struct {
 }
 
 // pdf is rare, as a render takes longer than a whole schedule without renders.
-var pdf = operation{credit.PDF, "PdfFunction", project.PDF, "/api/v1/utilities/pdf/generate", `{"html":"<p>%s</p>"}`, 0}
+var pdf = operation{wallet.PDF, "PdfFunction", project.PDF, "/api/v1/utilities/pdf/generate", `{"html":"<p>%s</p>"}`, 0}
 
 var operations = []operation{
-	{credit.SMS, "SmsFunction", project.SMS, "/api/v1/sms/send", "", 50},
-	{credit.Barcode, "BarcodeFunction", project.Barcode, "/api/v1/utilities/barcode/generate", `{"data":"%s"}`, 15},
-	{credit.QRCode, "BarcodeFunction", project.Barcode, "/api/v1/utilities/qrcode/generate", `{"data":"%s"}`, 5},
-	{credit.BurnerEmailShield, "SecurityFunction", project.Security, "/api/v1/security/burner-email-shield",
+	{wallet.SMS, "SmsFunction", project.SMS, "/api/v1/sms/send", "", 50},
+	{wallet.Barcode, "BarcodeFunction", project.Barcode, "/api/v1/utilities/barcode/generate", `{"data":"%s"}`, 15},
+	{wallet.QRCode, "BarcodeFunction", project.Barcode, "/api/v1/utilities/qrcode/generate", `{"data":"%s"}`, 5},
+	{wallet.BurnerEmailShield, "SecurityFunction", project.Security, "/api/v1/security/burner-email-shield",
 		`{"email":"%s@example.com"}`, 8},
-	{credit.VPNShield, "SecurityFunction", project.Security, "/api/v1/security/vpn-shield", `{"ip":%q}`, 11},
-	{credit.Location, "LocationFunction", project.Location, "/api/v1/location/lookup", `{"ip":%q}`, 11},
+	{wallet.VPNShield, "SecurityFunction", project.Security, "/api/v1/security/vpn-shield", `{"ip":%q}`, 11},
+	{wallet.Location, "LocationFunction", project.Location, "/api/v1/location/lookup", `{"ip":%q}`, 11},
 }
 
 // unlimited is a rate limit that no schedule reaches.
@@ -125,9 +125,9 @@ func (r *request) label() string { return fmt.Sprintf("request %d", r.number) }
 type command struct {
 	name    string
 	args    []string
-	id      credit.Key // of the movement; empty: the command names a charge
+	id      wallet.Key // of the movement; empty: the command names a charge
 	credits int64
-	state   credit.State
+	state   wallet.State
 
 	done, refused bool
 }
@@ -146,7 +146,7 @@ func (p *plan) uniform(name ...string) float64 {
 
 func (p *plan) chance(of float64, name ...string) bool { return p.uniform(name...) < of }
 
-func newPlan(seed uint64, prices credit.Prices) *plan {
+func newPlan(seed uint64, prices wallet.Prices) *plan {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	pick := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
 	p := &plan{
@@ -159,7 +159,7 @@ func newPlan(seed uint64, prices credit.Prices) *plan {
 	if rng.IntN(4) == 0 { // enough requests of one instance for leases of several slots
 		total, p.most = 12+rng.IntN(8), 1+rng.IntN(2)
 		p.busy = &operations[slices.IndexFunc(operations,
-			func(o operation) bool { return o.name == []string{credit.SMS, credit.Barcode}[total%2] })]
+			func(o operation) bool { return o.name == []string{wallet.SMS, wallet.Barcode}[total%2] })]
 	}
 	var cost int64
 	for n := range total {
@@ -224,7 +224,7 @@ func (p *plan) amount(r *request) int64 {
 	return r.price
 }
 
-func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request {
+func (p *plan) newRequest(rng *rand.Rand, n int, prices wallet.Prices) *request {
 	at := rng.IntN(100)
 	op := &operations[0]
 	for i := range operations {
@@ -239,7 +239,7 @@ func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request 
 	r := &request{number: n, op: op, token: fmt.Sprintf("M%dR%dE", p.seed, n), price: prices[op.name]}
 	r.first = r
 	switch op.name {
-	case credit.SMS:
+	case wallet.SMS:
 		to, text := "0771234567", r.token
 		if r.rejected = rng.IntN(8) == 0; r.rejected {
 			to = "0770000001"
@@ -254,9 +254,9 @@ func (p *plan) newRequest(rng *rand.Rand, n int, prices credit.Prices) *request 
 			r.key = fmt.Sprintf("key-%d-%d", p.seed, n)
 		}
 		return r
-	case credit.VPNShield, credit.Location:
+	case wallet.VPNShield, wallet.Location:
 		r.token = fmt.Sprintf("112.134.7.%d", n+1)
-		if op.name == credit.Location && !slices.ContainsFunc(p.requests, func(o *request) bool { return o.unknown }) &&
+		if op.name == wallet.Location && !slices.ContainsFunc(p.requests, func(o *request) bool { return o.unknown }) &&
 			rng.IntN(4) == 0 {
 			r.unknown, r.token = true, "45.83.0.7"
 		}
@@ -294,13 +294,13 @@ func (p *plan) repeat(first *request, changed bool) *request {
 
 // addCommands adds the operators' commands.
 func (p *plan) addCommands(rng *rand.Rand, cost int64) {
-	add := func(state credit.State, by int64) {
+	add := func(state wallet.State, by int64) {
 		c := &command{name: fmt.Sprintf("%s %d", state, len(p.commands)), state: state, credits: by}
 		p.commands = append(p.commands, c)
 		p.order = slices.Insert(p.order, rng.IntN(len(p.order)+1), starter(c))
 	}
 	if rng.IntN(12) == 0 {
-		add(credit.Granted, 1+rng.Int64N(cost+1))
+		add(wallet.Granted, 1+rng.Int64N(cost+1))
 	}
 	if rng.IntN(12) == 0 {
 		by := 1 + rng.Int64N(cost/2+1)
@@ -308,16 +308,16 @@ func (p *plan) addCommands(rng *rand.Rand, cost int64) {
 			by = -by
 			p.rich = false
 		}
-		add(credit.Adjustment, by)
+		add(wallet.Adjustment, by)
 	}
 }
 
 // fill sets the commands' arguments: a movement's ID contains the time.
 func (p *plan) fill(projectID string) {
 	for _, c := range p.commands {
-		c.id = credit.NewKey(time.Now(), c.name+projectID)
+		c.id = wallet.NewKey(time.Now(), c.name+projectID)
 		c.args = []string{"credit", "grant", projectID, fmt.Sprint(c.credits), "--reason", "test", "--id", string(c.id)}
-		if c.state == credit.Adjustment {
+		if c.state == wallet.Adjustment {
 			c.args = []string{"credit", "adjust", projectID, "--by", fmt.Sprint(c.credits), "--reason",
 				"test", "--id", string(c.id)}
 		}

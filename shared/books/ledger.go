@@ -1,0 +1,217 @@
+package books
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/shared/dynamo"
+	"svcapi/shared/wallet"
+)
+
+// entryTable is a table of entries, by its name in template.yaml.
+type entryTable string
+
+// The tables of entries, and who writes them.
+const (
+	requests    entryTable = "Ledger"      // functions; operators only take a charge off the list of uncertain charges
+	movements   entryTable = "Movements"   // operators alone
+	resolutions entryTable = "Resolutions" // operators alone
+)
+
+// effects are the factors by which the entries of each table change the credits that the wallet should hold, by state.
+// An entry of any other state is forged, and has no effect.
+var effects = map[entryTable]map[wallet.State]int64{
+	requests:    {wallet.Sending: 0, wallet.Captured: -1, wallet.Released: 0},
+	movements:   {wallet.Granted: 1, wallet.Refunded: 1, wallet.Adjustment: 1, wallet.State(VerdictRefunded): 0},
+	resolutions: {wallet.Refunded: 1, wallet.State(VerdictConfirmed): 0, wallet.State(VerdictRefunded): 0},
+}
+
+func (t entryTable) has(state wallet.State) bool {
+	_, known := effects[t][state]
+	return known
+}
+
+// name returns the stage's name of a table of entries.
+func (t Tables) name(of entryTable) string {
+	return map[entryTable]string{requests: t.Ledger, movements: t.Movements, resolutions: t.Resolutions}[of]
+}
+
+// partition returns a consistent query of one partition of a table of entries.
+func (s *Store) partition(of entryTable, pk string) *dynamodb.QueryInput {
+	in := dynamo.Partition(pk)
+	in.TableName = aws.String(s.tables.name(of))
+	return in
+}
+
+// entry reads one entry, and returns nil where the table has no such entry.
+func (s *Store) entry(ctx context.Context, table string, key map[string]types.AttributeValue) (*Entry, error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
+	if err != nil || out.Item == nil {
+		return nil, err
+	}
+	e, err := decode(out.Item)
+	return &e, err
+}
+
+// charge returns the captured entry of a project under that key with its resolution, or nil where there is none.
+func (s *Store) charge(ctx context.Context, project string, key wallet.Key) (*Entry, error) {
+	e, err := s.entry(ctx, s.tables.Ledger, wallet.EntryKey(project, key))
+	if err != nil || e == nil || e.State != wallet.Captured {
+		return nil, err
+	}
+	// The resolution is read second: one transaction writes it and makes the charge certain.
+	r, err := s.entry(ctx, s.tables.Resolutions, operatorKey(project, key))
+	if r != nil {
+		e.resolve(*r)
+	}
+	return e, err
+}
+
+// Entries returns a project's entries of the UTC days from that of first to that of last in all tables, oldest first.
+// Entries omits forged entries, which Verify reports.
+func (s *Store) Entries(ctx context.Context, project string, first, last time.Time) ([]Entry, error) {
+	var entries []Entry
+	resolved := map[wallet.Key]Entry{}
+	err := s.Visit(ctx, &Reading{}, project, first, last, func(e Entry) {
+		if e.verdict() != unresolved {
+			resolved[e.Key] = e
+		} else {
+			entries = append(entries, e)
+		}
+	})
+	for i, e := range entries {
+		if r, known := resolved[e.Key]; known && e.State == wallet.Captured {
+			entries[i].resolve(r)
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return entries, err
+}
+
+// Reading is the size of a read of entries.
+type Reading struct {
+	Entries int
+	Units   float64 // read units of DynamoDB
+	// Skip is called for each entry that cannot be read; nil: the first one ends the read.
+	Skip func(err error)
+}
+
+// Visit calls visit for each entry of a project of the UTC days from that of first to that of last: what operators did
+// first, then the charges in any order. Visit omits forged entries, keeps none, and adds to read what Visit has read.
+func (s *Store) Visit(ctx context.Context, read *Reading, project string, first, last time.Time,
+	visit func(Entry)) (err error) {
+	for _, of := range entryTables {
+		if err == nil {
+			err = s.visit(ctx, read, of, project, midnight(first), midnight(last).AddDate(0, 0, 1), visit)
+		}
+	}
+	return err
+}
+
+// midnight returns the begin of the UTC day of a time.
+func midnight(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour) }
+
+// visit calls visit for each entry of a project in one table whose key's time is from one time up to and without
+// another, in any order. Several partitions are read at the same time.
+func (s *Store) visit(
+	ctx context.Context, read *Reading, of entryTable, project string, from, to time.Time, visit func(Entry),
+) error {
+	partitions := []string{project}
+	if of == requests {
+		partitions = nil
+		for day := midnight(from); day.Before(to); day = day.AddDate(0, 0, 1) {
+			for _, shard := range wallet.Shards(project) {
+				partitions = append(partitions, shard+"#"+day.Format(time.DateOnly))
+			}
+		}
+	}
+	var mu sync.Mutex // guards read, and calls of visit
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(wallet.LedgerShards)
+	for _, pk := range partitions {
+		group.Go(func() error {
+			in := s.partition(of, pk)
+			*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
+			in.ExpressionAttributeValues[":from"], in.ExpressionAttributeValues[":to"] = dynamo.Text(wallet.Digits(from)),
+				dynamo.Text(wallet.Digits(to))
+			units, err := dynamo.Query(ctx, s.client, in, func(item dynamo.Item) error {
+				mu.Lock()
+				defer mu.Unlock()
+				read.Entries++
+				e, err := decode(item)
+				// The movement "refunded" of a charge's key says what the refund says, and keeps the charge from a second one.
+				if err == nil && of.has(e.State) && (of == resolutions || e.verdict() == unresolved) {
+					visit(e)
+				}
+				if err != nil && read.Skip != nil {
+					read.Skip(err)
+					return nil
+				}
+				return err
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			read.Units += units
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// Uncertain returns a project's charges that an operator has yet to resolve, oldest first. The newest charges may
+// be missing for a moment, because the index is eventually consistent.
+func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) {
+	var entries []Entry
+	for _, shard := range wallet.Shards(project) {
+		_, err := dynamo.Query(ctx, s.client, &dynamodb.QueryInput{
+			TableName:                 &s.tables.Ledger,
+			IndexName:                 aws.String("uncertain"),
+			KeyConditionExpression:    aws.String("uncertain = :p"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(shard)},
+		}, func(item dynamo.Item) error {
+			e, err := decode(item)
+			entries = append(entries, e)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return entries, nil
+}
+
+// Resolved returns a project's charges that were uncertain and are resolved, oldest first.
+func (s *Store) Resolved(ctx context.Context, project string) (charges []Entry, err error) {
+	_, err = dynamo.Query(ctx, s.client, s.partition(resolutions, project), func(item dynamo.Item) error {
+		r, err := decode(item)
+		if err != nil || r.verdict() == unresolved { // the entry of a refund
+			return err
+		}
+		e, err := s.charge(ctx, project, r.Key)
+		if e != nil {
+			charges = append(charges, *e)
+		}
+		return err
+	})
+	return charges, err
+}
+
+// VisitUncertain calls visit for each charge of any project that is yet to be resolved, in any order, or with the error
+// of an entry that cannot be read. The newest charges may be missing, as in Uncertain.
+func (s *Store) VisitUncertain(ctx context.Context, visit func(project string, e Entry, err error)) error {
+	in := &dynamodb.ScanInput{TableName: &s.tables.Ledger, IndexName: aws.String("uncertain")}
+	return dynamo.Scan(ctx, s.client, in, func(item dynamo.Item) error {
+		e, err := decode(item)
+		visit(wallet.ProjectOf(dynamo.TextOf(item["pk"])), e, err)
+		return nil
+	})
+}

@@ -1,0 +1,127 @@
+package wallet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Outcome describes how successful work ended.
+type Outcome struct {
+	// Uncertain means that the vendor was reached and no usable response came. The project is charged, and the
+	// charge is listed for the operator to resolve.
+	Uncertain bool
+	// Vendor did the work, if any vendor did.
+	Vendor string
+	// VendorID is the vendor's ID of the work, if any. An ID of over 64 bytes is not stored: one write pays for 1 KB.
+	VendorID string
+	// Reference is that of an uncertain send (docs/decisions/extensions.md#references).
+	Reference string
+}
+
+// Mark writes the ledger entry which says that irrevocable work is about to begin. The project is charged for a
+// request that dies after Mark. On any error nothing may be sent; Mark has then released the reservation.
+func (s *Store) Mark(ctx context.Context, r *Reservation) error {
+	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
+	defer cancel()
+	r.marked = true
+	entry := newEntry(r, Sending)
+	entry.Vendor, entry.Reference = r.Died.Vendor, r.Died.Reference
+	stored, err := s.putSlot(timed, r, entry, "")
+	switch {
+	case err == nil, stored == Sending: // an earlier attempt took effect
+		return nil
+	case errors.Is(err, ErrSettled):
+		return err
+	case stored != "":
+		return fmt.Errorf("%w: mark found it %s", ErrSettled, stored)
+	}
+	return errors.Join(fmt.Errorf("wallet: mark: %w", err), s.Release(ctx, r))
+}
+
+// putSlot writes the entry of the reservation's slot. Where the settling function has released the slot, putSlot
+// reserves again, once, and writes the entry there.
+func (s *Store) putSlot(ctx context.Context, r *Reservation, entry Entry, allowed State) (State, error) {
+	stored, err := s.put(ctx, entry, allowed)
+	if stored.State == Released && allowed == "" && !r.renewed {
+		if err := s.renew(ctx, r); err != nil {
+			return "", fmt.Errorf("%w: %w", ErrSettled, err)
+		}
+		entry.Key = r.Key
+		stored, err = s.put(ctx, entry, allowed)
+	}
+	return stored.State, err
+}
+
+// Capture writes the ledger entry that charges the project. ErrSettled says that the project is not charged, beside the
+// reason: Capture has found the reservation settled, and could not reserve again. After any other error the charge is
+// unknown, although the request has succeeded. The context's deadline is the deadline of the request and not of the
+// work.
+func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
+	ctx, cancel := within(ctx, s.limits.Write)
+	defer cancel()
+	entry := newEntry(r, Captured)
+	entry.Uncertain, entry.Vendor, entry.Reference = o.Uncertain, o.Vendor, o.Reference
+	if len(o.VendorID) <= 64 {
+		entry.VendorID = o.VendorID
+	}
+	allowed := State("")
+	if r.Irrevocable {
+		allowed = Sending
+	}
+	stored, err := s.putSlot(ctx, r, entry, allowed)
+	switch {
+	case err == nil, stored == Captured: // an earlier attempt took effect
+		r.captured = true
+		r.end(r.Credits, 0)
+		return nil
+	case errors.Is(err, errRefused):
+		return fmt.Errorf("%w: capture found it %q", ErrSettled, stored)
+	}
+	return fmt.Errorf("wallet: capture: %w", err)
+}
+
+// Remove takes the lease of a captured reservation out of the wallet, where the lease has one slot. Remove returns no
+// error, because nothing depends on the removal: the settling function closes a lease that Remove leaves. Remove does
+// nothing in three cases: Capture has not succeeded; a late copy of the reservation may arrive, which must still find
+// the lease; or less than Limits.Remove is left before the deadline.
+func (s *Store) Remove(ctx context.Context, r *Reservation) {
+	if !r.captured || r.lease == nil || r.lease.Slots > 1 || r.lease.returns {
+		return
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.limits.Remove {
+		return
+	}
+	ctx, cancel := within(ctx, s.limits.Remove)
+	defer cancel()
+	_ = s.remove(ctx, r.lease.Lease)
+}
+
+// Release returns the credits of failed work: to the balance, or to a lease with several slots, which costs no write.
+// After Mark, Release forbids the capture first; where that write is refused or gets no response, the settling function
+// decides. Without Mark there is no entry, and no late copy but that of the reservation, which the settling function
+// finds. An error is for the log: the credits return to the balance when the lease is settled.
+func (s *Store) Release(ctx context.Context, r *Reservation) error {
+	if r.marked {
+		if err := s.forbidCapture(ctx, r); err != nil {
+			return fmt.Errorf("wallet: release: %w", err)
+		}
+	}
+	r.end(0, r.Credits)
+	if r.lease == nil || r.lease.Slots > 1 {
+		return nil
+	}
+	if err := s.returnCredits(ctx, r.lease.Lease); err != nil {
+		return fmt.Errorf("wallet: release: %w", err)
+	}
+	return nil
+}
+
+// forbidCapture writes the entry "released", so that a capture which arrives later fails.
+func (s *Store) forbidCapture(ctx context.Context, r *Reservation) error {
+	ctx, cancel := within(ctx, s.limits.Write)
+	defer cancel()
+	_, err := s.put(ctx, newEntry(r, Released), "", Sending, Released)
+	return err
+}

@@ -1,0 +1,188 @@
+package wallet
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/dynamo"
+)
+
+// The stored items. Attribute names are short, because every write pays for the whole item.
+//
+//	wallet   pk project; balance; pending {lease: credits}, about 18 bytes for each lease; lent, a bound on the credits
+//	         of leases with several slots; fence, the newest lease that the settling function has closed;
+//	         alert credits, where an operator set an alert; granted, the sum of all operators' movements, signed
+//	ledger   pk project#shard#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor;
+//	         why; uncertain project#shard, on uncertain entries only: the hash key of a sparse index
+//
+// No function may write the tables of what operators do (docs/decisions/money.md#operator-movements). Both have the
+// attributes of the ledger, without uncertain:
+//
+//	movements    pk project; sk key; of, the key of the refunded charge; and for each refunded charge an item of st
+//	             refunded under the key of the charge, so that the charge is refunded once
+//	resolutions  pk project; sk the key of the charge, st the verdict; and for each charge that a resolution refunds,
+//	             an entry of the refund under a key of its own, with of
+
+// LedgerShards is the number of the ledger's partitions of one project and day: one partition takes 1,000 write units a
+// second.
+const LedgerShards = 16
+
+func ItemKey(project string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": dynamo.Text(project)}
+}
+
+func EntryKey(project string, key Key) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": dynamo.Text(Partition(project, key)), "sk": dynamo.Text(string(key))}
+}
+
+// Shards returns the names of the shards of a project's ledger.
+func Shards(project string) []string {
+	all := make([]string, LedgerShards)
+	for i := range all {
+		all[i] = project + "#" + strconv.FormatInt(int64(i), LedgerShards)
+	}
+	return all
+}
+
+// Shard returns the shard of a project's ledger that holds the entries of a lease. A digest of the lease's key selects
+// the shard.
+func Shard(project string, key Key) string {
+	sum := fnv.New32a()
+	sum.Write([]byte(key.Lease()))
+	return Shards(project)[sum.Sum32()%LedgerShards]
+}
+
+func Partition(project string, key Key) string { return Shard(project, key) + "#" + key.Day() }
+
+func ProjectOf(pk string) string {
+	project, _, _ := strings.Cut(pk, "#")
+	return project
+}
+
+// PendingOf returns a wallet's map of leases; nil where the attribute is no map.
+func PendingOf(wallet map[string]types.AttributeValue) map[string]types.AttributeValue {
+	m, _ := wallet["pending"].(*types.AttributeValueMemberM)
+	if m == nil {
+		return nil
+	}
+	return m.Value
+}
+
+// nameEncoding keeps the order of the bytes that it encodes.
+var nameEncoding = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").
+	WithPadding(base64.NoPadding)
+
+// nameLength is the number of characters of a name; those of the encoding have another one, for the 4 bits that fill a
+// byte.
+const nameLength = 14
+
+// nameEpoch is the time from which names of leases count their microseconds, which fit until the year 2055.
+var nameEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Name returns the name of a lease in its wallet: 14 characters, which encode the time in 50 bits, the number of slots
+// less 1 in 6 bits, and the 28 bits of the key's digest. Names sort by time.
+func (l Lease) Name() string {
+	_, digest, _ := strings.Cut(string(l.Key), "-")
+	name, _ := binary.Append(nil, binary.BigEndian, l.Key.Time().Sub(nameEpoch).Microseconds()<<6|int64(l.Slots-1))
+	name, _ = hex.AppendDecode(name[1:], []byte(digest+"0"))
+	return nameEncoding.EncodeToString(name)[:nameLength]
+}
+
+// LeasesOf returns the leases of a wallet by their names, the oldest first, and calls failed for each that cannot be
+// read.
+func LeasesOf(wallet dynamo.Item, failed func(name string, err error)) (leases []Lease) {
+	pending := PendingOf(wallet)
+	for _, name := range slices.Sorted(maps.Keys(pending)) {
+		l, err := decodeLease(dynamo.TextOf(wallet["pk"]), name, pending[name])
+		if err != nil {
+			failed(name, err)
+			continue
+		}
+		leases = append(leases, l)
+	}
+	return leases
+}
+
+var errNoLease = errors.New("the name is no lease's")
+
+// decodeLease returns the lease that a wallet holds under a name.
+func decodeLease(project, name string, v types.AttributeValue) (Lease, error) {
+	l := Lease{Project: project}
+	credits, err := dynamo.NumberOf(v)
+	if b, _ := nameEncoding.DecodeString(name + "-"); err == nil && len(b) == 11 {
+		number := binary.BigEndian.Uint64(append([]byte{0}, b...))
+		at := nameEpoch.Add(time.Duration(number>>6) * time.Microsecond)
+		l.Key = Key(Digits(at) + "-" + hex.EncodeToString(b[7:])[:keyDigest])
+		l.Slots, l.Credits = int(number&(mostSlots-1))+1, credits
+	}
+	if _, invalid := ParseKey(string(l.Key)); err != nil || invalid != nil || l.Name() != name {
+		return Lease{}, fmt.Errorf("wallet: lease %s of %s: %w", name, project, cmp.Or(err, errNoLease))
+	}
+	return l, nil
+}
+
+// Above returns the key, or where the fence of a wallet is later the key of the same request just above the fence.
+func (k Key) Above(fence string) Key {
+	newest, _ := decodeLease("", fence, dynamo.Number(0))
+	if next := newest.Key.Time().Add(time.Microsecond); k.Time().Before(next) {
+		return k.at(next)
+	}
+	return k
+}
+
+// EncodeEntry completes the key of an entry to the whole item.
+func EncodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types.AttributeValue {
+	item["st"] = dynamo.Text(string(e.State))
+	item["cr"] = dynamo.Number(e.Credits)
+	item["ts"] = dynamo.Text(e.At.UTC().Format(time.RFC3339Nano))
+	for name, value := range map[string]string{
+		"op": e.Price, "rid": e.RequestID, "env": e.Environment, "ven": e.Vendor, "vid": e.VendorID, "ref": e.Reference,
+		"by": e.Actor, "why": e.Reason, "of": string(e.Refunds),
+	} {
+		if value != "" {
+			item[name] = dynamo.Text(value)
+		}
+	}
+	if e.Units > 0 {
+		item["un"] = dynamo.Number(e.Units)
+	}
+	if e.Uncertain {
+		item["uncertain"] = dynamo.Text(Shard(e.Project, e.Key))
+	}
+	return item
+}
+
+func DecodeEntry(item map[string]types.AttributeValue) (Entry, error) {
+	e := Entry{
+		Key: Key(dynamo.TextOf(item["sk"])), State: State(dynamo.TextOf(item["st"])),
+		Project: ProjectOf(dynamo.TextOf(item["pk"])),
+		Price:   dynamo.TextOf(item["op"]), RequestID: dynamo.TextOf(item["rid"]), Environment: dynamo.TextOf(item["env"]),
+		Vendor: dynamo.TextOf(item["ven"]), VendorID: dynamo.TextOf(item["vid"]), Reference: dynamo.TextOf(item["ref"]),
+		Actor: dynamo.TextOf(item["by"]), Reason: dynamo.TextOf(item["why"]),
+		Uncertain: item["uncertain"] != nil, Refunds: Key(dynamo.TextOf(item["of"])),
+	}
+	var err error
+	e.Credits, err = dynamo.NumberOf(item["cr"])
+	if err == nil {
+		e.At, err = time.Parse(time.RFC3339Nano, dynamo.TextOf(item["ts"]))
+	}
+	if err == nil && item["un"] != nil {
+		e.Units, err = dynamo.NumberOf(item["un"])
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("wallet: ledger entry %s: %w", e.Key, err)
+	}
+	return e, nil
+}

@@ -1,0 +1,371 @@
+package wallet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/shared/books"
+	"svcapi/shared/dynamo"
+	"svcapi/shared/wallet"
+	"svcapi/test/must"
+	"svcapi/test/wallettest"
+)
+
+// base is the time of the first request of a test, a few minutes ago. No day ends in the minute after it.
+var base = time.Now().UTC().Add(-3 * time.Minute).Truncate(2 * time.Minute)
+
+// after returns a request of one credit that begins some time after base.
+func after(d time.Duration) *wallet.Reservation {
+	r := wallettest.Request(1, d.String())
+	r.Key = wallet.NewKey(base.Add(d), r.RequestID)
+	return r
+}
+
+// leased reserves for six requests: three with a lease of their own, three in a lease of eight slots, whose key leased
+// returns. The sixth fails.
+func leased(t *testing.T, store *books.Store) wallet.Key {
+	t.Helper()
+	var r *wallet.Reservation
+	for i := range 5 {
+		r = after(time.Duration(i) * time.Millisecond)
+		must.Succeed(t, wallettest.Take(t, store, r, "reserve", "capture", "remove"))
+	}
+	lease, slot, _ := strings.Cut(string(r.Key), ".")
+	if slot != "01" {
+		t.Fatalf("the fifth request has the key %s", r.Key)
+	}
+	failed := after(5 * time.Millisecond) // a release that is repeated returns the credits once
+	must.Succeed(t, wallettest.Take(t, store, failed, "reserve", "release", "release"))
+	return wallet.Key(lease)
+}
+
+// TestLeaseSizes checks how many writes of the wallet a busy instance makes, and that requests without others in 20
+// seconds reserve and remove, each by a write of its own.
+func TestLeaseSizes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		requests int
+		every    time.Duration
+		lent     int64 // in the wallet beforehand
+		want     int64 // writes
+	}{
+		{"thin traffic", 4, 7 * time.Second, 0, 8},
+		{"the fourth request in 20 s takes 8 slots", 11, 100 * time.Millisecond, 0, 7},
+		{"then 24, and 64", 100, 100 * time.Millisecond, 0, 10},
+		{"the second request of a busy project takes 64 slots", 65, 100 * time.Millisecond, 16 * 16 * 64, 3},
+	} {
+		direct, through := wallettest.New(t, 1_000_000), &wallettest.Faults{Of: "UpdateItem"}
+		direct.Change(direct.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l",
+			dynamo.Item{":l": dynamo.Number(test.lent)})
+		store := direct.Over(through)
+		for i := range test.requests {
+			must.Succeed(t, wallettest.Take(t, store, after(time.Duration(i)*test.every), "reserve", "capture", "remove"))
+		}
+		if got := through.Calls.Load(); got != test.want {
+			t.Errorf("%s: %d writes, want %d", test.name, got, test.want)
+		}
+		wallettest.WantBalance(t, direct.Store, 1_000_000-int64(test.requests))
+	}
+}
+
+// TestLeaseEnds checks which requests use the lease of their instance.
+func TestLeaseEnds(t *testing.T) {
+	t.Parallel()
+	request := func(at time.Duration, change func(*wallet.Reservation)) *wallet.Reservation {
+		r := after(at)
+		if change != nil {
+			change(r)
+		}
+		return r
+	}
+	for _, test := range []struct {
+		name string
+		r    *wallet.Reservation
+		uses bool
+		next bool // the request after it uses the lease
+	}{
+		{"at once", request(time.Second, nil), true, true},
+		{"before the end", request(20*time.Second, nil), true, false},
+		{"at the end", request(20*time.Second+3*time.Millisecond, nil), false, false},
+		{"after the end by the gateway's clock",
+			request(time.Second, func(r *wallet.Reservation) { r.Received = base.Add(21 * time.Second) }), false, false},
+		{"before the lease by this clock", request(-5*time.Second, nil), false, false},
+		{"of more credits than the lease has",
+			request(time.Second, func(r *wallet.Reservation) { r.Credits = 7 }), false, true},
+		{"of all credits that are left", request(time.Second, func(r *wallet.Reservation) { r.Credits = 995 }), false, false},
+		{"of all the credits of the lease", request(time.Second, func(r *wallet.Reservation) { r.Credits = 6 }), true, false},
+	} {
+		store := wallettest.NewStore(t, 1000)
+		lease := leased(t, store)
+		for _, step := range []struct {
+			r    *wallet.Reservation
+			uses bool
+		}{{test.r, test.uses}, {request(20*time.Second+2*time.Millisecond, nil), test.next}} {
+			if test.name == "before the end" && step.r != test.r {
+				step.r = request(21*time.Second, nil)
+			}
+			if err := store.Reserve(t.Context(), step.r); err != nil && step.r == test.r {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+			if uses := strings.HasPrefix(string(step.r.Key), string(lease)); uses != step.uses {
+				t.Errorf("%s: the request has the key %s, the lease %s", test.name, step.r.Key, lease)
+			}
+		}
+	}
+}
+
+// TestLeaseDay checks that each request of a lease has the day of the lease: a charge belongs to the day of its
+// request.
+func TestLeaseDay(t *testing.T) {
+	t.Parallel()
+	store, midnight := wallettest.NewStore(t, 1000), base.Truncate(24*time.Hour)
+	for i := range 8 {
+		r := after(time.Duration(i))
+		at := midnight.Add(time.Duration(i-5) * time.Second)
+		r.Key = wallet.NewKey(at, r.RequestID)
+		if err := wallettest.Take(t, store, r, "reserve", "capture", "remove"); err != nil ||
+			r.Key.Day() != at.Format(time.DateOnly) {
+			t.Errorf("the request of %s has the key %s of %s, %v", at, r.Key, r.Key.Day(), err)
+		}
+	}
+}
+
+// TestLeaseShares checks that a lease with several slots leaves 64 times its credits in the wallet, and that all leases
+// together have at most a sixteenth. Other requests reserve for themselves, for 20 seconds without a further attempt.
+func TestLeaseShares(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		balance, lent int64
+		leases        bool
+	}{{3 + 8 + 64*8, 0, true}, {3 + 8 + 64*8 - 1, 0, false}, {1003, 1000, true}, {1003, 1001, false}} {
+		direct, through := wallettest.New(t, test.balance), &wallettest.Faults{Of: "UpdateItem"}
+		direct.Change(direct.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l",
+			dynamo.Item{":l": dynamo.Number(test.lent)})
+		store := direct.Over(through)
+		for i := range 5 {
+			must.Succeed(t, wallettest.Take(t, store, after(time.Duration(i)*time.Millisecond), "reserve", "capture", "remove"))
+		}
+		want := int64(7)
+		if !test.leases {
+			want = 11 // one attempt in vain
+		}
+		if got := through.Calls.Load(); got != want {
+			t.Errorf("%+v: %d writes, want %d", test, got, want)
+		}
+	}
+}
+
+// TestRenewed checks that a request whose slot is settled while the request is alive reserves again, once, and is not
+// charged where the credits are gone.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		sms     bool
+		step    string
+		credits int64 // left when the request continues
+		err     error
+	}{
+		{false, "capture", 1, nil},
+		{false, "capture", 0, wallet.ErrInsufficientCredits},
+		{true, "mark", 1, nil},
+		{true, "mark", 0, wallet.ErrInsufficientCredits},
+	} {
+		store, r := wallettest.NewStore(t, 1000), after(time.Second)
+		lease := leased(t, store)
+		r.Irrevocable = test.sms
+		err := store.Reserve(t.Context(), r)
+		for _, l := range wallettest.Pending(t, store) {
+			_, failed := wallettest.Settle(t.Context(), store, l)
+			err = errors.Join(err, failed)
+		}
+		err = errors.Join(err, store.Adjust(t.Context(), wallettest.Movement("p", time.Now(), "all", test.credits-995)))
+		must.Succeed(t, err)
+		err = wallettest.Take(t, store, r, test.step)
+		if !errors.Is(err, test.err) || (err != nil) != errors.Is(err, wallet.ErrSettled) {
+			t.Errorf("%+v: %v", test, err)
+		}
+		if again := !strings.HasPrefix(string(r.Key), string(lease)); again != (test.err == nil) {
+			t.Errorf("%+v: the request has the key %s, the lease %s", test, r.Key, lease)
+		}
+		wallettest.WantBalance(t, store, 0)
+		wallettest.WantSound(t, store)
+	}
+}
+
+// TestExactUnderLoad checks that a wallet pays for exactly as many requests as it suffices for, under many at once:
+// none is paid beyond the balance, none is refused by a single instance while the balance suffices, and what other
+// instances have not used is in the wallet again once their leases are settled.
+func TestExactUnderLoad(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		instances, atOnce, requests int
+		balance, price              int64
+	}{
+		{1, 64, 300, 100 * 100, 100},
+		{64, 64, 300, 100 * 100, 100},
+		{64, 64, 300, 100*100 + 99, 100}, // the remaining 99 credits buy nothing
+		{1, 24, 2100, 2000, 1},
+		{8, 24, 2100, 2000, 1},
+	} {
+		t.Run(fmt.Sprintf("%d credits, %d instances", test.balance, test.instances), func(t *testing.T) {
+			direct := wallettest.New(t, test.balance)
+			stores := make([]*books.Store, test.instances)
+			for i := range stores {
+				stores[i] = direct.Over(&wallettest.Faults{})
+			}
+			var paid atomic.Int64
+			var group errgroup.Group
+			group.SetLimit(test.atOnce)
+			for i := range test.requests {
+				group.Go(func() error {
+					store, r := stores[i%len(stores)], wallettest.Request(test.price, fmt.Sprint(i))
+					if err := store.Reserve(context.Background(), r); errors.Is(err, wallet.ErrInsufficientCredits) {
+						return nil
+					} else if err != nil {
+						return err
+					}
+					paid.Add(1)
+					if err := store.Capture(context.Background(), r, wallet.Outcome{}); err != nil {
+						return err
+					}
+					store.Remove(context.Background(), r)
+					return nil
+				})
+			}
+			direct.Must(group.Wait())
+			can := test.balance / test.price
+			if got := paid.Load(); got > can || got < can && (test.instances == 1 || test.price > 1) {
+				t.Errorf("%d are paid, the wallet suffices for %d", got, can)
+			}
+			for _, l := range wallettest.Pending(t, direct.Store) {
+				_, err := wallettest.Settle(t.Context(), direct.Store, l)
+				direct.Must(err)
+			}
+			if left := wallettest.Pending(t, direct.Store); len(left) > 0 {
+				t.Errorf("%+v are left", left)
+			}
+			wallettest.WantBalance(t, direct.Store, test.balance-paid.Load()*test.price)
+			wallettest.WantSound(t, direct.Store)
+		})
+	}
+}
+
+// TestShownBalance checks that the balance which is shown counts what a lease has not spent: it falls by a request's
+// price when the request is captured, and not when the lease is acquired. A marked request counts as spent.
+func TestShownBalance(t *testing.T) {
+	t.Parallel()
+	direct := wallettest.New(t, 1000)
+	lease := leased(t, direct.Store)
+	wallettest.WantBalance(t, direct.Store, 995)
+	r := after(time.Second)
+	r.Irrevocable = true
+	for _, step := range []struct {
+		name string
+		want int64
+	}{{"reserve", 995}, {"mark", 994}, {"capture", 994}} {
+		direct.Must(wallettest.Take(t, direct.Store, r, step.name))
+		wallettest.WantBalance(t, direct.Store, step.want)
+	}
+	wallet, err := direct.Wallet(t.Context(), "p")
+	if err != nil || wallet.Balance != 994 || wallet.Reserved != 0 || !wallet.Oldest.Equal(lease.Time()) {
+		t.Fatalf("%+v, %v", wallet, err)
+	}
+	for over, refused := range []bool{false, true} { // an adjustment takes all but what the lease holds
+		by := -wallet.Free - int64(over)
+		want := wallet.ValidateAdjustment(by)
+		err := direct.Adjust(t.Context(), wallettest.Movement("p", time.Now(), "all", by))
+		if fmt.Sprint(err) != fmt.Sprint(want) || errors.Is(err, books.ErrOutOfRange) != refused {
+			t.Errorf("by %d: %v, want %v", by, err, want)
+		}
+		wallet.Free = 0 // after the first
+	}
+	wallettest.WantSound(t, direct.Store)
+}
+
+// TestFence checks that a late copy of the write that acquired a lease takes no effect once the lease is settled, in
+// whatever order leases are settled.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		direct := wallettest.New(t, 1000)
+		lost := &wallettest.Faults{Of: "UpdateItem", List: ".xx"}
+		store := direct.Over(lost)
+		for i := range 2 {
+			direct.Must(wallettest.Take(t, store, after(time.Duration(i)*time.Second), "reserve", "capture"))
+		}
+		leases := wallettest.Pending(t, direct.Store)
+		for _, i := range order {
+			if _, err := wallettest.Settle(t.Context(), direct.Store, leases[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lost.DeliverLate(t)
+		if left := wallettest.Pending(t, direct.Store); len(left) > 0 {
+			t.Errorf("%v: a late copy has acquired %+v again", order, left)
+		}
+		wallettest.WantBalance(t, direct.Store, 998)
+		if err := direct.Reserve(t.Context(), after(-time.Second)); err != nil {
+			t.Errorf("%v: a request whose clock is late: %v", order, err)
+		}
+	}
+}
+
+// TestLateLeases checks that late copies of writes which acquire a lease and close the one before neither take nor
+// return credits twice, whatever became of the request.
+func TestLateLeases(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		balance int64
+		before  []int64 // the credits of requests before, the fourth of which acquires a lease of eight slots
+		faults  string  // of the write of the next one
+		credits int64
+		follow  int64 // credits of the request after it; 0: none
+		err     error
+	}{
+		{"every response lost: no slot of the old lease may be used", 10_000, []int64{1, 1, 1, 3, 20}, "xxx", 3, 1, errAny},
+		{"a response lost, then refused: the same", 1600, []int64{1, 1, 1, 3, 20}, "x", 1590, 1,
+			wallet.ErrInsufficientCredits},
+		{"a response lost, then with the credits of the own lease: under another key", 1000,
+			[]int64{1, 1, 1, 1}, "x", 993, 0, nil},
+	} {
+		direct := wallettest.New(t, test.balance)
+		lost := &wallettest.Faults{Of: "UpdateItem", List: "......."}
+		store, n := direct.Over(lost), 0
+		reserve := func(credits int64) error {
+			r := after(time.Duration(n) * time.Millisecond)
+			n, r.Credits = n+1, credits
+			err := store.Reserve(t.Context(), r)
+			if err == nil {
+				err = wallettest.Take(t, store, r, "capture", "remove")
+			}
+			return err
+		}
+		for _, credits := range test.before {
+			direct.Must(reserve(credits))
+		}
+		lost.List += test.faults
+		if err := reserve(test.credits); (err == nil) != (test.err == nil) ||
+			!errors.Is(test.err, errAny) && !errors.Is(err, test.err) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if test.follow > 0 {
+			direct.Must(reserve(test.follow))
+		}
+		direct.Must(direct.Grant(t.Context(), wallettest.Movement("p", time.Now(), "more", 10_000_000)))
+		lost.DeliverLate(t)
+		for _, l := range wallettest.Pending(t, direct.Store) {
+			_, err := wallettest.Settle(t.Context(), direct.Store, l)
+			direct.Must(err)
+		}
+		wallettest.WantSound(t, direct.Store)
+	}
+}

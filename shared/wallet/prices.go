@@ -1,0 +1,80 @@
+package wallet
+
+// The credits of each price are parameters of template.yaml (PriceBarcode and so on); this file says which prices
+// exist.
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// The operations that cost credits, as the ledger names them.
+const (
+	SMS               = "sms"
+	BurnerEmailShield = "burner_email_shield"
+	VPNShield         = "vpn_shield"
+	Location          = "location"
+	Barcode           = "barcode"
+	QRCode            = "qrcode"
+	PDF               = "pdf"
+)
+
+// Price is one row of the price list.
+type Price struct {
+	Name      string // as reservations and ledger entries name it
+	Parameter string // of template.yaml; the parameter holds the credits
+	Unit      string // a call costs the price of each of its units; empty: the price is for the call
+}
+
+// PriceList returns the rows of the price list in the order in which people read them. Every other operation is
+// free, and so is every operation on a Manual integration.
+func PriceList() []Price {
+	return []Price{
+		{SMS, "PriceSms", "unit"},
+		{BurnerEmailShield, "PriceBurnerEmailShield", ""},
+		{VPNShield, "PriceVpnShield", ""},
+		{Location, "PriceLocation", ""},
+		{Barcode, "PriceBarcode", ""},
+		{QRCode, "PriceQrcode", ""},
+		{PDF, "PricePdf", ""},
+	}
+}
+
+// Variable returns the name of the environment variable that holds the price for a function: PRICE_SMS.
+func (p Price) Variable() string { return "PRICE_" + strings.ToUpper(p.Name) }
+
+// FromEnvironment returns the text of a price in the function's environment, and whether there is one.
+func FromEnvironment(p Price) (text string, ok bool) { return os.LookupEnv(p.Variable()) }
+
+// FromParameters returns a function that returns the text of a price in the parameters of a stack.
+func FromParameters(parameters map[string]string) func(Price) (text string, ok bool) {
+	return func(p Price) (string, bool) {
+		text, ok := parameters[p.Parameter]
+		return text, ok
+	}
+}
+
+// Prices are the credits of one call, for SMS of one unit, by operation; 0 for an operation that is not on the list.
+// One US dollar is 1,000,000 credits.
+type Prices map[string]int64
+
+// ReadPrices parses the price of each operation for which the function text returns a value. The error names a price
+// that is no number, is below 0, or is so high that the price of a message of many units would overflow.
+func ReadPrices(text func(Price) (string, bool)) (Prices, error) {
+	const most = 1_000_000_000_000 // a million dollars
+	prices := Prices{}
+	for _, p := range PriceList() {
+		text, ok := text(p)
+		if !ok {
+			continue
+		}
+		credits, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || credits < 0 || credits > most {
+			return nil, fmt.Errorf("the price of %s is %q, not a whole number within 0 and %d", p.Name, text, int64(most))
+		}
+		prices[p.Name] = credits
+	}
+	return prices, nil
+}

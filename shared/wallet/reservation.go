@@ -1,0 +1,119 @@
+package wallet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"svcapi/shared/dynamo"
+)
+
+// Reservation describes the credits that are reserved for one request.
+type Reservation struct {
+	Project string
+	// Key is the key of the request, NewKey. Reserve replaces it by the key of the request's slot, under which the ledger
+	// has the entries of the request.
+	Key Key
+	// Received is when the gateway received the request, if it is known: an instance's own clock may be late after a
+	// freeze.
+	Received    time.Time
+	Credits     int64  // Above 0
+	Price       string // of the operation, as the price list names it
+	Units       int64  // of the request: SMS units, 1 for other operations
+	Environment string
+	RequestID   string
+	// Irrevocable marks work that cannot be taken back once begun (SMS). Mark writes a ledger entry before the
+	// first byte leaves, and only a marked reservation can be captured.
+	Irrevocable bool
+	// Died has the vendor and the reference of the uncertain charge if the request dies.
+	Died Outcome
+
+	own      Key   // of the next lease with one slot
+	lease    *held // that has the slot
+	marked   bool  // Mark was called: the ledger may hold the entry "sending"
+	ended    bool  // the outcome of the slot is known
+	captured bool
+	renewed  bool // reserved for a second time
+}
+
+// InsufficientError is ErrInsufficientCredits with the balance of the wallet, 0 where there is none.
+type InsufficientError struct{ Balance int64 }
+
+// Error returns the text of ErrInsufficientCredits.
+func (*InsufficientError) Error() string { return ErrInsufficientCredits.Error() }
+
+// Unwrap returns ErrInsufficientCredits.
+func (*InsufficientError) Unwrap() error { return ErrInsufficientCredits }
+
+// Reserve reserves the credits: in the instance's lease, or by one write in the wallet. Reserve returns an
+// InsufficientError when the wallet lacks the credits, and another error when no attempt got a response: Reserve has
+// then returned the credits that may have been taken.
+func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
+	if _, err := ParseKey(string(r.Key)); r.Credits <= 0 || r.Project == "" || err != nil {
+		return fmt.Errorf("%w: %d credits with key %q for project %q", ErrInvalidReservation, r.Credits, r.Key, r.Project)
+	}
+	r.own = r.Key.Lease()
+	return s.acquire(ctx, r, false)
+}
+
+// renew reserves again for a request whose slot was settled while the request was alive, because this instance's clock
+// is late. Nothing was charged or sent under the slot's key.
+func (s *Store) renew(ctx context.Context, r *Reservation) error {
+	r.renewed, r.own = true, r.own.at(r.own.Time().Add(time.Microsecond))
+	return s.acquire(ctx, r, true)
+}
+
+// remove takes a lease out of the wallet. A lease that is absent is no error.
+func (s *Store) remove(ctx context.Context, l Lease) error {
+	_, err := s.updatePending(ctx, l, "REMOVE pending.#k", "", nil)
+	return err
+}
+
+// returnCredits takes a lease out of the wallet and adds its credits to the balance, once.
+func (s *Store) returnCredits(ctx context.Context, l Lease) error {
+	ctx, cancel := within(ctx, s.limits.Write)
+	defer cancel()
+	_, err := s.updatePending(ctx, l, closing, "", s.closed(l, l.Credits))
+	return err
+}
+
+// The updates that close a lease; raising also raises the fence.
+const (
+	closing = "SET balance = balance + :c, lent = lent - :lent REMOVE pending.#k"
+	raising = "SET balance = balance + :c, lent = lent - :lent, fence = :fence REMOVE pending.#k"
+)
+
+// closed returns the values of an update that closes a lease.
+func (s *Store) closed(l Lease, unspent int64) dynamo.Item {
+	return dynamo.Item{":c": dynamo.Number(unspent), ":lent": dynamo.Number(l.Lent(s.limits.Leasing))}
+}
+
+// updatePending updates a wallet that holds the lease, on a further condition. Otherwise updatePending changes nothing,
+// and returns the stored item.
+func (s *Store) updatePending(ctx context.Context, l Lease, update, condition string,
+	values dynamo.Item) (stored dynamo.Item, err error) {
+	_, _, err = dynamo.Write(ctx, s.client.UpdateItem, &dynamodb.UpdateItemInput{
+		TableName: &s.tables.Wallets, Key: ItemKey(l.Project), UpdateExpression: &update,
+		ConditionExpression:                 aws.String("attribute_exists(pending.#k)" + condition),
+		ExpressionAttributeNames:            map[string]string{"#k": l.Name()},
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if stored, refused := dynamo.Refused(err); refused {
+		return stored, nil
+	}
+	return nil, err
+}
+
+// within bounds ctx by the limit and keeps only the deadline of ctx: a cancellation of the work does not count.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(limit)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
+		until = deadline
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), until)
+}

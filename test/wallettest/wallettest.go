@@ -1,0 +1,325 @@
+// Package wallettest gives tests a wallet on DynamoDB Local, the steps of a request, and the faults of a network.
+package wallettest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"svcapi/shared/books"
+	"svcapi/shared/dynamo"
+	"svcapi/shared/wallet"
+	"svcapi/test/enginetest"
+	"svcapi/test/must"
+)
+
+// Fixture is a store on tables of its own, and the way to them.
+type Fixture struct {
+	*books.Store
+	T      testing.TB
+	Client *dynamodb.Client
+	Names  books.Tables
+}
+
+// New returns a store with a project "p" of that balance.
+func New(t testing.TB, balance int64) *Fixture {
+	t.Helper()
+	client, tables := enginetest.Client(t)
+	names := tables.Tables
+	f := &Fixture{books.NewStore(client, names), t, client, names}
+	f.Project("p", balance)
+	return f
+}
+
+// NewStore returns a store with a project "p" of that balance.
+func NewStore(t testing.TB, balance int64) *books.Store {
+	t.Helper()
+	return New(t, balance).Store
+}
+
+// Must ends the test on an error.
+func (f *Fixture) Must(err error) {
+	f.T.Helper()
+	if err != nil {
+		f.T.Fatal(err)
+	}
+}
+
+// Project creates a project's wallet.
+func (f *Fixture) Project(id string, balance int64) {
+	f.T.Helper()
+	f.Must(f.CreateWallet(f.T.Context(), id))
+	if balance > 0 {
+		f.Must(f.Grant(f.T.Context(), Movement(id, time.Now().AddDate(0, 0, -3), "grant", balance)))
+	}
+}
+
+// Movement returns a movement whose ID is generated from the time and the name.
+func Movement(project string, at time.Time, name string, credits int64) books.Movement {
+	return books.Movement{Project: project, ID: wallet.NewKey(at, name), Credits: credits, Reason: "test", Actor: "test"}
+}
+
+// Put writes an item past the store.
+func (f *Fixture) Put(table string, item dynamo.Item) {
+	f.T.Helper()
+	_, err := f.Client.PutItem(f.T.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item})
+	f.Must(err)
+}
+
+// Change updates an item past the store. The only name of an expression is #k.
+func (f *Fixture) Change(table string, key dynamo.Item, expression string, values dynamo.Item, names ...string) {
+	f.T.Helper()
+	in := &dynamodb.UpdateItemInput{TableName: &table, Key: key, UpdateExpression: &expression,
+		ExpressionAttributeValues: values}
+	if len(names) > 0 {
+		in.ExpressionAttributeNames = map[string]string{"#k": names[0]}
+	}
+	_, err := f.Client.UpdateItem(f.T.Context(), in)
+	f.Must(err)
+}
+
+// Drop deletes an item past the store.
+func (f *Fixture) Drop(table string, key dynamo.Item) {
+	f.T.Helper()
+	_, err := f.Client.DeleteItem(f.T.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key})
+	f.Must(err)
+}
+
+// Over returns the same store, whose calls go through another HTTP client.
+func (f *Fixture) Over(through aws.HTTPClient) *books.Store {
+	o := f.Client.Options()
+	return books.NewStore(dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials,
+		BaseEndpoint: o.BaseEndpoint},
+		func(o *dynamodb.Options) { o.HTTPClient = through }), f.Names)
+}
+
+// Faults are the network faults of the named calls, in turn: t is throttled, h because of the key, c is a cancelled
+// transaction, 5 gets the response 500, x is lost before it arrives, d loses its response, u loses half of its
+// response. Any other call passes, as do all calls after the last fault.
+type Faults struct {
+	Of     string // operations; empty: every call
+	With   string // what the body of a call must contain to be counted
+	List   string
+	Before func(operation string) // runs before each call; may be nil
+	Calls  atomic.Int64
+	lost   []*http.Request // copies of the calls that did not arrive
+}
+
+// Do implements aws.HTTPClient.
+func (f *Faults) Do(r *http.Request) (*http.Response, error) {
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if f.Before != nil {
+		f.Before(operation)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if f.Of != "" && !strings.Contains(f.Of, operation) || !bytes.Contains(body, []byte(f.With)) {
+		return http.DefaultClient.Do(r)
+	}
+	n := int(f.Calls.Add(1))
+	if n > len(f.List) {
+		return http.DefaultClient.Do(r)
+	}
+	const prefix = "com.amazonaws.dynamodb.v20120810#"
+	refuse := func(status int, kind, reason string) (*http.Response, error) {
+		text := `{"__type":"` + prefix + kind +
+			`","message":"m","CancellationReasons":[{"Code":"ConditionalCheckFailed"},{"Code":"None"}],` +
+			`"ThrottlingReasons":[{"reason":"` + reason + `","resource":"table"}]}`
+		return &http.Response{StatusCode: status, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+	}
+	switch f.List[n-1] {
+	case 't':
+		return refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException", "")
+	case 'h':
+		return refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException", "TableWriteKeyRangeThroughputExceeded")
+	case 'c':
+		return refuse(http.StatusBadRequest, "TransactionCanceledException", "")
+	case '5':
+		return refuse(http.StatusInternalServerError, "InternalServerError", "")
+	case 'x':
+		again := r.Clone(context.Background())
+		again.Body = io.NopCloser(bytes.NewReader(body))
+		f.lost = append(f.lost, again)
+		return nil, errors.New("connection lost")
+	case 'd', 'u':
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return nil, err
+		}
+		text, err := io.ReadAll(response.Body)
+		if err = errors.Join(err, response.Body.Close()); err != nil || f.List[n-1] == 'd' {
+			return nil, errors.Join(errors.New("connection lost"), err)
+		}
+		response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text[:len(text)/2]), broken{}))
+		return response, nil
+	}
+	return http.DefaultClient.Do(r)
+}
+
+// broken is the end of a connection that was closed too early.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// DeliverLate lets every lost call arrive after all.
+func (f *Faults) DeliverLate(t *testing.T) {
+	t.Helper()
+	for _, r := range f.lost {
+		response, err := http.DefaultClient.Do(r)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	f.lost = nil
+}
+
+// Steps are the steps of a reservation. A test names them in the order in which they are taken.
+var Steps = map[string]func(ctx context.Context, s *books.Store, r *wallet.Reservation) error{
+	"reserve": func(ctx context.Context, s *books.Store, r *wallet.Reservation) error { return s.Reserve(ctx, r) },
+	"mark":    func(ctx context.Context, s *books.Store, r *wallet.Reservation) error { return s.Mark(ctx, r) },
+	"capture": func(ctx context.Context, s *books.Store, r *wallet.Reservation) error {
+		return s.Capture(ctx, r, wallet.Outcome{Vendor: "vendor"})
+	},
+	"capture uncertain": func(ctx context.Context, s *books.Store, r *wallet.Reservation) error {
+		return s.Capture(ctx, r, wallet.Outcome{Uncertain: true})
+	},
+	"capture after the work was cancelled": func(ctx context.Context, s *books.Store, r *wallet.Reservation) error {
+		return s.Capture(cancelled(ctx), r, wallet.Outcome{})
+	},
+	"remove": func(ctx context.Context, s *books.Store, r *wallet.Reservation) error {
+		return removeWithin(ctx, s, r, time.Hour)
+	},
+	"remove in under a second": func(ctx context.Context, s *books.Store, r *wallet.Reservation) error {
+		return removeWithin(ctx, s, r, 900*time.Millisecond)
+	},
+	"release": func(ctx context.Context, s *books.Store, r *wallet.Reservation) error { return s.Release(ctx, r) },
+	"release after the work was cancelled": func(ctx context.Context, s *books.Store, r *wallet.Reservation) error {
+		return s.Release(cancelled(ctx), r)
+	},
+	"settle": func(ctx context.Context, s *books.Store, r *wallet.Reservation) error {
+		_, err := Settle(ctx, s, LeaseOf(r))
+		return err
+	},
+}
+
+func cancelled(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
+// removeWithin removes a reservation's key in a request that has so much time left.
+func removeWithin(ctx context.Context, s *books.Store, r *wallet.Reservation, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	s.Remove(ctx, r)
+	return nil
+}
+
+// Take takes steps in their order; the last one may fail.
+func Take(t *testing.T, store *books.Store, r *wallet.Reservation, names ...string) error {
+	t.Helper()
+	for i, name := range names {
+		if err := Steps[name](t.Context(), store, r); i == len(names)-1 {
+			return err
+		} else if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	return nil
+}
+
+// Settle settles one lease.
+func Settle(ctx context.Context, s *books.Store, l wallet.Lease) (got wallet.Settled, err error) {
+	s.Settle(ctx, []wallet.Lease{l},
+		func(_ wallet.Lease, settled wallet.Settled, failed error) { got, err = settled, failed })
+	return got, err
+}
+
+// LeaseOf returns the lease of a single request as the settling function finds it in the wallet.
+func LeaseOf(r *wallet.Reservation) wallet.Lease {
+	return wallet.Lease{Project: r.Project, Key: r.Key, Slots: 1, Credits: r.Credits}
+}
+
+// Reservation returns the reservation of a request of that price.
+func Reservation(price int64, sms bool) *wallet.Reservation {
+	r := Request(price, "request")
+	if sms {
+		r.Price, r.Irrevocable = wallet.SMS, true
+	}
+	return r
+}
+
+// Request returns the reservation of a request that begins now.
+func Request(credits int64, id string) *wallet.Reservation {
+	return &wallet.Reservation{
+		Project: "p", Key: wallet.NewKey(time.Now(),
+			id), Credits: credits, Price: wallet.Barcode, Environment: "production", RequestID: id,
+	}
+}
+
+// Entry returns the reservation's own entry, and the zero Entry where there is none.
+func Entry(t *testing.T, store *books.Store, r *wallet.Reservation) (found books.Entry) {
+	t.Helper()
+	for _, e := range Entries(t, store, r.Key) {
+		if e.Key == r.Key {
+			found = e
+		}
+	}
+	return found
+}
+
+// Entries returns the entries of p of the day of a key.
+func Entries(t *testing.T, store *books.Store, key wallet.Key) []books.Entry {
+	t.Helper()
+	found, err := store.Entries(t.Context(), "p", key.Time(), key.Time())
+	must.Succeed(t, err)
+	return found
+}
+
+// Pending returns the leases that the wallets hold.
+func Pending(t *testing.T, store *books.Store) (found []wallet.Lease) {
+	t.Helper()
+	err := store.VisitPending(t.Context(), func(l wallet.Lease, err error) error {
+		found = append(found, l)
+		return err
+	}, nil)
+	if err != nil {
+		t.Error(err)
+	}
+	return found
+}
+
+// WantBalance checks the balance of p.
+func WantBalance(t testing.TB, store *books.Store, want int64) {
+	t.Helper()
+	if got, err := store.Balance(t.Context(), "p"); err != nil || got != want {
+		t.Errorf("balance %d, %v; want %d", got, err, want)
+	}
+}
+
+// WantSound checks that the ledger explains every balance.
+func WantSound(t testing.TB, store *books.Store) {
+	t.Helper()
+	verified, err := store.Verify(t.Context(), nil)
+	must.Succeed(t, err)
+	for _, finding := range verified.Findings {
+		t.Errorf("%+v", finding)
+	}
+}
