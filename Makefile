@@ -124,7 +124,7 @@ test-usage: ## svc usage over ENTRIES=1000000 charges, in bounded memory
 	USAGE_ENTRIES=$(or $(ENTRIES),1000000) go test -vet=off -count=1 -timeout 4h -v -run '^TestUsageOfManyEntries$$' ./cmd/svc
 
 # The packages that take minutes: simulations, and tests that render.
-QUICK_SKIP   := ^(TestExactUnderLoad|TestTimeout|TestNothingStored|TestAddVendor|TestTypeScriptClient|TestSAMLocalReachesTheLocalStack)$$
+QUICK_SKIP   := ^(TestExactUnderLoad|TestTimeout|TestNothingStored)$$|$(LONG)
 QUICK_ACCEPT := ^(TestSendForReal|TestBurnerEmailShield|TestLocationProvider|TestPictures|TestPDFBase64|TestOwnRates|TestDocs|TestScheduledFunctions)$$
 
 test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, one acceptance test for each function

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -123,10 +124,13 @@ func Faulty(t testing.TB, decide func(*faultproxy.Request) faultproxy.Fault) *fa
 	return proxy
 }
 
-// ClientOf returns the client that the functions use, with the endpoint of an engine or of a proxy.
+// ClientOf returns the client that the functions use, with the endpoint of an engine or of a proxy. No attempt ends by
+// time, because the engine of a busy machine may need more than dynamo.AttemptTimeout.
 func ClientOf(url string, options ...func(*dynamodb.Options)) *dynamodb.Client {
 	o := engine.Client(url).Options()
-	return dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: &url}, options...)
+	unhurried := func(o *dynamodb.Options) { o.HTTPClient = dynamo.HTTPClient(time.Hour) }
+	return dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: &url},
+		append([]func(*dynamodb.Options){unhurried}, options...)...)
 }
 
 func reuse() (names map[string]string) {

@@ -30,12 +30,16 @@ type Fixture struct {
 	Names  books.Tables
 }
 
+// unhurried limits no write by time, so that the machine's speed decides nothing.
+var unhurried = wallet.Limits{Write: time.Hour, Remove: wallet.DefaultLimits.Remove,
+	Leasing: wallet.DefaultLimits.Leasing}
+
 // New returns a store with a project "p" of that balance.
 func New(t testing.TB, balance int64) *Fixture {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	names := tables.Tables
-	f := &Fixture{books.NewStore(client, names), t, client, names}
+	f := &Fixture{books.NewStore(client, names).WithLimits(unhurried), t, client, names}
 	f.Project("p", balance)
 	return f
 }
@@ -99,7 +103,7 @@ func (f *Fixture) Over(through aws.HTTPClient) *books.Store {
 	o := f.Client.Options()
 	return books.NewStore(dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials,
 		BaseEndpoint: o.BaseEndpoint},
-		func(o *dynamodb.Options) { o.HTTPClient = through }), f.Names)
+		func(o *dynamodb.Options) { o.HTTPClient = through }), f.Names).WithLimits(unhurried)
 }
 
 // Faults are the network faults of the named calls, in turn: t is throttled, h because of the key, c is a cancelled
