@@ -10,6 +10,12 @@ export CGO_ENABLED ?= 0
 pip_install = $(1)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-compile --requirement $(2) && $(1)/bin/pip check >&2
 unexport PYTHONDONTWRITEBYTECODE
 
+# Tools that several targets need.
+VENV := .local/venv
+SAM  := $(VENV)/bin/sam
+LINT := .local/bin/golangci-lint
+NPM  := .local/npm/.ready
+
 ## Run: on this machine, without an AWS account and without containers
 
 LOCAL := .local/bin/local
@@ -166,11 +172,6 @@ fuzz: ## every decoder with INPUTS=10000000 in all, the same for each, then REQU
 	nice $(MAKE) test-requests
 
 ## Check: everything that needs no running stack
-
-VENV := .local/venv
-SAM  := $(VENV)/bin/sam
-LINT := .local/bin/golangci-lint
-NPM  := .local/npm/.ready
 
 # sam needs a region, even to validate, and sends telemetry unless a variable forbids that.
 export AWS_DEFAULT_REGION ?= eu-west-1
