@@ -1,5 +1,5 @@
-// Package workdir finds the repository and its .local folder of caches, logs and builds, and fills the folder: one process
-// at a time, and never with an incomplete file.
+// Package workdir finds the repository and its .local folder of caches, logs and builds, and fills the folder: one
+// process at a time, and never with an incomplete file.
 package workdir
 
 import (
