@@ -1,13 +1,20 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/sms"
+	"svcapi/functions/sms/reference"
 	"svcapi/local/sandbox"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
 )
 
@@ -21,9 +28,91 @@ func (f *fixture) uncertainSMS(projectID, requestID string) string {
 	}
 	f.must(credits.Reserve(f.t.Context(), r))
 	f.must(credits.Mark(f.t.Context(), r))
-	f.must(credits.Capture(f.t.Context(), r, wallet.Outcome{Uncertain: true, Vendor: "quicksend"}))
+	f.must(credits.Capture(f.t.Context(), r, wallet.Outcome{Uncertain: true, Vendor: "quicksend",
+		Reference: f.reference(projectID, "quicksend", "", string(r.Key))}))
 	credits.Remove(f.t.Context(), r)
 	return string(r.Key)
+}
+
+// reference seals a reference of a send through the service's own account at the sandbox vendor.
+func (f *fixture) reference(projectID, vendor, id, key string) string {
+	f.t.Helper()
+	rec, err := f.stack().Load(f.t.Context(), projectID)
+	f.must(err)
+	by := upstream.Account{Integration: project.Integration{Vendor: vendor}, Owner: secret.Managed,
+		Endpoint: f.sandbox.URL + "/" + vendor, Secrets: sandbox.Accounts[vendor]}
+	sealer := reference.New(&rec.Project, project.Production)
+	return sealer.Seal(by, reference.Key(sealer.Scope+key, 0), id, "+94771234567", "m")
+}
+
+// TestFind: from a number and a time to the vendor's present state, by the hash of the number in the log
+// (docs/decisions/operating.md#logged-sends).
+func TestFind(t *testing.T) {
+	f, dir := newFixture(t), t.TempDir()
+	f.announce(map[string]any{"log_dir": dir})
+	f.runAll([]call{
+		{args: "project create Acme --id acme"},
+		{args: "project create Other --id other"},
+		{args: "credit grant acme 30000 --reason x"},
+		{args: "vendor account sms twilio --env prod --secrets -", stdin: `{"account_sid":"` + sandbox.TwilioAccountSID +
+			`","auth_token":"` + sandbox.TwilioAuthToken + `"}`},
+		{args: "integration set acme sms twilio --env prod --mode managed --setting sender~id=Acme"},
+		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"` + sandbox.QuickSendEmail +
+			`","api_key":"` + sandbox.QuickSendAPIKey + `"}`},
+		{args: "integration set acme sms quicksend --env prod --mode managed --inactive --setting sender~id=Acme"},
+	})
+	uncertain := f.uncertainSMS("acme", otherID)
+	rec, err := f.stack().Load(t.Context(), "acme")
+	f.must(err)
+	twilio := f.reference("acme", "twilio", "SM00000000000000000000000000000000", "k")
+	none := f.reference("acme", "quicksend", "7", "k")
+	to, another := rec.LoggedNumber("+94771234567"), rec.LoggedNumber("+94771234568")
+	line := func(id, age, sends string) string {
+		past, _ := time.ParseDuration(age)
+		return fmt.Sprintf(`{"timestamp":%q,"operation":"sms_send","project":"acme","environment":"production","mode":`+
+			`"managed","status":200,"vendor":"twilio","Credits":10000,"request_id":%q,%s}`+"\n",
+			time.Now().Add(-past).UTC().Format(time.RFC3339Nano), id, sends)
+	}
+	second, third := strings.Replace(loggedID, "9", "8", 1), strings.Replace(loggedID, "9", "7", 1)
+	f.must(os.WriteFile(filepath.Join(dir, "sms.log"), []byte(
+		line(loggedID, "1m", fmt.Sprintf(`"sends":[{"to":%q,"state":"accepted","vendor":"twilio","vendor_id":"SM0",`+
+			`"reference":%q},{"to":%q,"state":"rejected","vendor":"twilio"}]`, to, twilio, another))+
+			line(second, "3h", fmt.Sprintf(`"sends":[{"to":%q,"state":"accepted","vendor":"quicksend","reference":%q}]`, to,
+				none))+
+			line(third, "3h", fmt.Sprintf(`"sends":[],"further_to":[%q]`, to))), 0o600))
+	argument := func(text string) string { return strings.ReplaceAll(text, "_", "~") } // as call.args has it
+	find := "sms find acme --to 0771234567 "
+	clock := time.Now().Add(-3 * time.Hour).UTC().Format("2006-01-02T15:04")
+	f.runAll([]call{
+		{args: "sms find acme --to 12", exit: app.ExitUsage, errs: []string{"--to is 07XXXXXXXX"}},
+		{args: find + "--around noon", exit: app.ExitUsage, errs: []string{"--around is a time such as"}},
+		{args: find + "--around 14:05 --from 14:00", exit: app.ExitUsage, errs: []string{"--around, or --from"}},
+		{args: find + "--to-time 14:05", exit: app.ExitUsage, errs: []string{"needs --from"}},
+		{args: find + "--from 2026-03-31T14:05 --to-time 2026-03-31T14:05", exit: app.ExitUsage, errs: []string{"ends before"}},
+		{args: find + "--last 1h", out: []string{`TIME +REQUEST +STATE .*\n\S+ \S+ UTC +` + loggedID +
+			` +accepted +twilio +SM0 +sms_send +production +managed +10,000 +` + twilio + `\n$`}},
+		{args: find + "--env dev", out: []string{"No message to that number in the logs.*svc sms uncertain list acme"}},
+		{args: "sms find other --to 0771234567", out: []string{"No message to that number"}},
+		{args: find + "--around " + clock, out: []string{second + ` +accepted +quicksend`, third + ` +not_in_log +twilio`},
+			absent: loggedID},
+		{args: find + "--from " + clock + " --to-time " + time.Now().UTC().Format(time.RFC3339) + " --output csv",
+			out: []string{loggedID, `^TIME,REQUEST,STATE,VENDOR,VENDOR ID,`}},
+
+		{args: "sms status nonsense", exit: app.ExitNotFound, errs: []string{"no project has this reference", "svc sms find"}},
+		{args: "sms status " + strings.Replace(loggedID, "9", "6", 1), exit: app.ExitNotFound,
+			errs: []string{"no reference of request 6ed.*\n.*svc logs 6ed"}},
+		{args: "sms status " + otherID, exit: app.ExitNotFound, errs: []string{"svc sms uncertain ask acme " + uncertain}},
+		{args: "sms status " + loggedID, out: []string{`acme +production +twilio +not_found +20404 +- `}},
+		{args: "sms status " + argument(twilio) + " --project other", exit: app.ExitNotFound},
+		{args: "sms status " + argument(none) + " --project acme", out: []string{`quicksend +unknown +- +vendor_has_no_status`},
+			errs: []string{"quicksend reports no state. These vendors do: textlk, ultimatesms, dialogv2, twilio."}},
+
+		{args: "sms uncertain ask acme 7", exit: app.ExitUsage, errs: []string{"uncertain list"}},
+		{args: "sms uncertain ask other " + uncertain, exit: app.ExitNotFound, errs: []string{"no such uncertain charge"}},
+		{args: "sms uncertain ask acme " + uncertain, out: []string{`Vendor +quicksend\n`, `Result +open`},
+			errs: []string{"These vendors do: textlk"}},
+		{args: "sms uncertain list acme", out: []string{uncertain}},
+	})
 }
 
 // TestUncertain: an uncertain SMS stays charged and listed until it is confirmed or refunded, once
@@ -41,7 +130,7 @@ func TestUncertain(t *testing.T) {
 	resolve := "sms uncertain resolve acme " + first
 	f.runAll([]call{
 		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`,
-			`acme +` + first + ` .*:\d\d UTC +10,000 +0.01 +production +quicksend +r1 +-\n`, second, `other +` + third}},
+			`acme +` + first + ` .*:\d\d UTC +10,000 +0.01 +production +quicksend +r1 +- +\S{80,}\n`, second, `other +` + third}},
 		{args: "sms uncertain list acme", out: []string{first, second}, absent: third},
 		{args: "sms uncertain list nobody", exit: app.ExitNotFound},
 		{args: "credit ledger acme --uncertain", out: []string{"uncertain", "r2"}},
@@ -71,7 +160,7 @@ func TestUncertain(t *testing.T) {
 		{args: "credit ledger acme --days 2", out: []string{
 			`captured +-10,000 .* r1 +refunded: vendor has no record of it, by local`,
 			`captured +-10,000 .* r2 +confirmed: delivered, by local`,
-			`refund +\+10,000 +\+0.01 +sms +production +quicksend +r1 +vendor has no record of it, for ` + first + `, by local`,
+			`refund +\+10,000 +\+0.01 +sms +production +quicksend +- +r1 +vendor has no record of it, for ` + first + `, by local`,
 		}},
 	})
 	if open := decode[[]sms.Uncertain](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" ||

@@ -574,8 +574,8 @@ func TestCredits(t *testing.T) {
 		{args: "credit ledger acme", out: []string{`^ID +TIME +STATE +CREDITS +USD +OPERATION .*\n` + id +
 			` .*\+10,000,000 +\+10.00 `}},
 		{args: "credit ledger acme --output csv",
-			out: []string{`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,REQUEST,NOTE\n` + id +
-				`,20\S+Z,grant,10000000,10.00,,,,[0-9a-f-]+,"invoice 2031, by local"\n`}},
+			out: []string{`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,VENDOR ID,REQUEST,NOTE,` +
+				`REFERENCE\n` + id + `,20\S+Z,grant,10000000,10.00,,,,,[0-9a-f-]+,"invoice 2031, by local",\n`}},
 		{args: "credit ledger acme --days 2",
 			out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`,
 				`grant +\+7 .* more, by local`}, absent: "again"},

@@ -46,9 +46,16 @@ func TestTasks(t *testing.T) {
 	}))
 	t.Cleanup(gateway.Close)
 	logDir := t.TempDir()
-	f.must(os.WriteFile(filepath.Join(logDir, "sms.log"), []byte(logLine(loggedID)), 0o600))
 	f.announce(map[string]any{"base_url": gateway.URL, "log_dir": logDir})
-	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 100000 --reason x"}})
+	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 100000 --reason x"},
+		{args: "vendor account sms twilio --env prod --secrets -", stdin: `{"account_sid":"` + sandbox.TwilioAccountSID +
+			`","auth_token":"` + sandbox.TwilioAuthToken + `"}`},
+		{args: "integration set acme sms twilio --env prod --mode managed --inactive --setting sender~id=Acme"}})
+	record, err := f.stack().Load(t.Context(), "acme")
+	f.must(err)
+	f.must(os.WriteFile(filepath.Join(logDir, "sms.log"), []byte(logLine(loggedID, `"code"`, fmt.Sprintf(
+		`"environment":"production","sends":[{"to":%q,"state":"accepted","reference":%q}],"code"`, record.LoggedNumber("+94771234567"),
+		f.reference("acme", "twilio", "SM0", "k")))), 0o600))
 	for _, task := range []struct{ command, with, shows string }{
 		{"usage", "", "No usage"},
 		{"usage statement", "", "Closing balance"},
@@ -56,6 +63,9 @@ func TestTasks(t *testing.T) {
 		{"credit grant", "", "would be granted"},
 		{"project limits", "", `Daily units +2,000`},
 		{"logs", "", loggedID},
+		{"sms find", "--last", loggedID + " +accepted"},
+		{"sms status", loggedID, "twilio +not_found"},
+		{"sms uncertain", "", "ask "},
 		{"project show", "", "Project +acme"},
 		{"doctor", "acme", "in order"},
 		{"vendor account", "quicksend.json", "Fields +api_key, email"},

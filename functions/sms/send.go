@@ -239,7 +239,9 @@ func (g *group) prepareSend(ctx context.Context, call *request.Call, r sendReque
 		r.key = r.references.Scope + id
 		g.deliver(ctx, accounts, r, job.Count)
 		for i, m := range messages {
-			m.Unsent = recipients[i].status() == rejected || recipients[i].status() == notAttempted
+			p := &recipients[i]
+			m.Unsent = p.status() == rejected || p.status() == notAttempted
+			m.Sent = request.Sent{State: string(p.status()), Vendor: p.vendor, VendorID: p.receipt.ID, Reference: p.reference}
 		}
 		if err := failure(recipients); err != nil {
 			return nil, err

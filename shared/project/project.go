@@ -112,6 +112,10 @@ type RecipientLimit struct {
 // RecipientID returns a phone number's keyed hash (RFC 2104) for counters (docs/decisions/requests.md#recipient-limit).
 func (p *Project) RecipientID(number string) string { return p.hash(number) }
 
+// LoggedNumber returns a phone number's keyed hash for log lines, 16 letters and digits
+// (docs/decisions/operating.md#logged-sends).
+func (p *Project) LoggedNumber(number string) string { return p.hash("log " + number)[:16] }
+
 // TenantID returns the keyed hash of the project's ID, which is no phone number: 32 letters and digits that Lambda
 // takes as a tenant ID and writes into its logs (docs/decisions/pdf.md#pdf-isolation).
 func (p *Project) TenantID() string { return p.hash(p.ID) }

@@ -34,6 +34,8 @@ type Message struct {
 	Uncounted error
 	// Unsent is set by Job.Run: the message certainly did not leave or was rejected, so that no limit counts it.
 	Unsent bool
+	// Sent is set by Job.Run, for the log line.
+	Sent Sent
 
 	counted bool // the count has ended
 	count   ratelimit.Count

@@ -85,6 +85,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 			attributes = append(attributes, slog.String("payload", payload))
 		}
 	}
+	attributes = append(attributes, s.sends(state)...)
 	metrics := []telemetry.Metric{
 		{Name: "Requests", Unit: telemetry.Count, Value: 1, By: []string{"outcome"}},
 		{Name: "Duration", Unit: telemetry.Milliseconds, Value: float64(elapsed.Microseconds()) / 1000,

@@ -3,8 +3,12 @@ package request
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"svcapi/shared/project"
+	"svcapi/test/must"
 )
 
 // docs/decisions/requests.md#payload-logging: a masked body shows the shape of a request, and no text of a person.
@@ -102,6 +106,45 @@ func TestLogPayloads(t *testing.T) {
 		"ON": false, "true": false} {
 		if err := (Config{LogPayloads: value}).Validate(); (err == nil) != valid {
 			t.Errorf("LOG_PAYLOADS %q: %v", value, err)
+		}
+	}
+}
+
+// docs/decisions/operating.md#logged-sends: what the line of a send says of its messages, by LogPayloads and privacy.
+func TestLoggedSends(t *testing.T) {
+	messages := make([]*Message, loggedSends+2)
+	for i := range messages {
+		messages[i] = &Message{To: fmt.Sprintf("+947712345%02d", i), Units: 1}
+	}
+	job := Job{Messages: messages, Run: func(context.Context) (*Result, error) {
+		for _, m := range messages {
+			m.Sent = Sent{"accepted", "v", "needle-id", "needle-reference"}
+		}
+		return &Result{}, nil
+	}}
+	for _, c := range []struct {
+		value, privacy            string
+		hashes, outcomes, numbers int
+	}{
+		{payloadsMasked, "", loggedSends + 2, loggedSends, 0},
+		{payloadsOn, "", loggedSends + 2, loggedSends, loggedSends},
+		{payloadsOff, "", 0, loggedSends, 0},
+		{payloadsOn, "true", 0, 0, 0},
+	} {
+		h := build(t)
+		h.cfg.LogPayloads = c.value
+		h.log.Reset()
+		h.call(t, pricedOperation(10, job), "/test", `{"text":"a"}`, map[string]string{"X-Privacy-Mode": c.privacy})
+		record, err := project.NewStore(h.db, h.cfg.ProjectsTable).Load(t.Context(), "acme")
+		must.Succeed(t, err)
+		line, hashes, numbers := h.log.String(), 0, 0
+		for _, m := range messages {
+			hashes += strings.Count(line, `"`+record.LoggedNumber(m.To)+`"`)
+			numbers += strings.Count(line, m.To)
+		}
+		outcomes := strings.Count(line, `"state":"accepted","vendor":"v","vendor_id":"needle-id","reference":"needle-reference"`)
+		if hashes != c.hashes || outcomes != c.outcomes || numbers != c.numbers {
+			t.Errorf("%+v: %d hashes, %d outcomes, %d numbers: %s", c, hashes, outcomes, numbers, line)
 		}
 	}
 }

@@ -226,7 +226,11 @@ func (o *Operation[T]) prepare(ctx context.Context, state *requestState, prices 
 	}
 	call.Mode = call.Integrations[0].Mode
 	state.mode = call.Mode
-	return o.Prepare(ctx, call, decoded)
+	job, err := o.Prepare(ctx, call, decoded)
+	if err == nil {
+		state.messages = job.Messages
+	}
+	return job, err
 }
 
 func errInvalid(n *notes) *Error {
@@ -256,6 +260,7 @@ type requestState struct {
 	used        *usage
 	ignored     []string                           // unknown fields of the body, sorted
 	warnings    []string                           // of the operation's Decode
+	messages    []*Message                         // of a send
 	claim       *claim                             // of the Idempotency-Key that the request has won; nil: none
 	rate        atomic.Pointer[ratelimit.Decision] // of the count; nil: the request was not counted
 

@@ -36,9 +36,9 @@ type Entry struct {
 	Units       int64     `json:"units"`     // of a charge: SMS units, 1 for other operations
 	Environment string    `json:"environment"`
 	Vendor      string    `json:"vendor"`
-	VendorID    string    `json:"-"` // of the work
+	VendorID    string    `json:"vendor_id"` // of the work
 	RequestID   string    `json:"request_id"`
-	Reference   string    `json:"-"`         // of an uncertain send
+	Reference   string    `json:"reference"` // of an uncertain send
 	At          time.Time `json:"at"`        // of the entry; the key's time is the begin of the request
 	Uncertain   bool      `json:"uncertain"` // charged, although the outcome at the vendor is unknown
 	Actor       string    `json:"actor"`     // "settle" or an operator's ARN; empty: a request

@@ -47,9 +47,10 @@ func layer(path string) (top, function string) {
 	return top, function
 }
 
-// described are the packages of functions that cmd/svc may import: tables that describe vendors and SMS units.
+// described are the packages of functions that cmd/svc may import: tables that describe vendors and SMS units, and the
+// questions about a send.
 var described = []string{
-	"functions/sms/units", "functions/sms/vendors",
+	"functions/sms/ask", "functions/sms/reference", "functions/sms/units", "functions/sms/vendors",
 }
 
 // forbidden says why one package may not import another; empty when it may. Tests may use the local stack.

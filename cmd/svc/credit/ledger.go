@@ -68,7 +68,8 @@ Entries with which the settling function releases unused credits are not shown.`
 			return err
 		}
 		entries = slices.DeleteFunc(entries, func(e books.Entry) bool { return e.State == wallet.Released && e.Price == "" })
-		header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "REQUEST", "NOTE"}
+		header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "VENDOR ID", "REQUEST", "NOTE",
+			"REFERENCE"}
 		t := app.Table{Header: header, Empty: "No entries."}
 		return app.PrintList(s.App, t, entries, func(e books.Entry) (books.Entry, []string) {
 			e.Credits = effect(e)
@@ -78,7 +79,7 @@ Entries with which the settling function releases unused credits are not shown.`
 			}
 			return e, []string{
 				string(e.Key), s.Time(e.At), string(e.State), credits, dollars,
-				e.Price, e.Environment, e.Vendor, e.RequestID, Note(e),
+				e.Price, e.Environment, e.Vendor, e.VendorID, e.RequestID, Note(e), e.Reference,
 			}
 		})
 	})

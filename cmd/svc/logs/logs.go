@@ -48,13 +48,16 @@ of JSON. The search ends after a minute, and says so.`,
 
 // Filter selects the log lines of requests. An empty field selects all of them.
 type Filter struct {
-	Project               string
-	Failed                bool
-	Last                  time.Duration // the age of the oldest line
-	Lines                 int           // the largest number of lines, the newest ones
-	Time                  time.Duration // of the search
-	id, operation, reason string
-	status                int
+	Project           string
+	Failed            bool
+	Last              time.Duration // the age of the oldest line
+	Lines             int           // the largest number of lines, the newest ones
+	Time              time.Duration // of the search
+	Until             time.Time     // the newest line; zero: now
+	ID                string        // of the request
+	Term              string        // a text of letters and digits in the line
+	operation, reason string
+	status            int
 }
 
 // plain matches the values that a filter pattern does not interpret.
@@ -67,7 +70,7 @@ func (f *Filter) parse(args []string) error {
 			return app.Usagef("REQUEST_ID is the request_id of a response, such as 9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11, not %q",
 				args[0])
 		}
-		f.id = id.String()
+		f.ID = id.String()
 	}
 	if f.Last <= 0 || f.Lines <= 0 || !plain.MatchString(f.Project+f.operation+f.reason) {
 		return app.Usagef("--last is a time above 0, such as 72h, --lines is 1 or more, and the other flags have letters, " +
@@ -86,9 +89,9 @@ func (f *Filter) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 && f.id != "" {
+	if len(found) == 0 && f.ID != "" {
 		hint := "--last looks back further than " + f.Last.String() + ". Functions log no requests at a LogLevel above INFO."
-		return app.Failf(app.ExitNotFound, cmp.Or(more, hint), "no log lines of request %s", f.id)
+		return app.Failf(app.ExitNotFound, cmp.Or(more, hint), "no log lines of request %s", f.ID)
 	}
 	if more != "" {
 		s.Note("%s", more)
@@ -116,7 +119,7 @@ func (f *Filter) print(s *app.Stack, found []Line) error {
 		all.Rows = append(all.Rows, append(row, l.Field("vendor"), l.Field("environment"),
 			l.Field("request_id"), l.Field("error")))
 	}
-	if f.id == "" || s.CSV() {
+	if f.ID == "" || s.CSV() {
 		tables = []app.Table{all}
 	}
 	return s.Print(append([]Line{}, found...), tables...)

@@ -43,11 +43,22 @@ func (l Line) Reason() string { return cmp.Or(l.Field("reason"), l.Field("code")
 // equal returns the values that fields of a line must have, where they are not empty.
 func (f *Filter) equal() map[string]string {
 	status := strings.TrimPrefix(strconv.Itoa(f.status), "0")
-	return map[string]string{"request_id": f.id, "project": f.Project, "operation": f.operation, "status": status}
+	return map[string]string{"request_id": f.ID, "project": f.Project, "operation": f.operation, "status": status}
+}
+
+// end returns the time of the newest line.
+func (f *Filter) end() time.Time {
+	if f.Until.IsZero() {
+		return time.Now()
+	}
+	return f.Until
 }
 
 // pattern returns the filter in the syntax of CloudWatch (CloudWatch Logs User Guide, Filter pattern syntax).
 func (f *Filter) pattern() string {
+	if f.Term != "" { // a regular expression finds it in a list, too; read applies the other conditions
+		return "%" + f.Term + "%"
+	}
 	terms := []string{`($.request_id = "*")`}
 	for name, value := range f.equal() {
 		if name != "status" && value != "" {
@@ -70,7 +81,8 @@ func (f *Filter) pattern() string {
 // read decodes a log line, and reports whether the filter selects the line. Lines without a request are the platform's.
 func (f *Filter) read(function string, text []byte) (l Line, selected bool) {
 	l = Line{Function: function, Text: bytes.TrimSpace(text)}
-	if json.Unmarshal(l.Text, &l.fields) != nil || l.fields["request_id"] == nil {
+	if !bytes.Contains(l.Text, []byte(f.Term)) || json.Unmarshal(l.Text, &l.fields) != nil ||
+		l.fields["request_id"] == nil {
 		return l, false
 	}
 	delete(l.fields, "_aws")
@@ -122,7 +134,7 @@ func (f *Filter) local(_ context.Context, s *app.Stack) (found []Line, err error
 		}
 		for text := range bytes.Lines(content) {
 			l, selected := f.read(strings.TrimSuffix(filepath.Base(file), ".log"), text)
-			if selected && (l.At.IsZero() || time.Since(l.At) < f.Last) {
+			if selected && (l.At.IsZero() || f.end().Sub(l.At) < f.Last && !l.At.After(f.end())) {
 				found = append(found, l)
 			}
 		}
@@ -155,7 +167,7 @@ func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err err
 	group.SetLimit(4) // of the log groups at the same time
 	for _, name := range names {
 		group.Go(func() (err error) {
-			end, first, number := time.Now(), time.Now().Add(-f.Last), 0
+			end, first, number := f.end(), f.end().Add(-f.Last), 0
 			for span := firstSpan; err == nil && number <= f.Lines && end.After(first); span *= 2 {
 				begin := end.Add(-min(span, end.Sub(first)))
 				var lines []Line

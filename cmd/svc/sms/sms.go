@@ -21,10 +21,10 @@ import (
 
 // Command returns "svc sms".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("sms", "Resolve SMS with an uncertain outcome, test integrations",
+	return app.Group("sms", "Find messages and their state, resolve SMS with an uncertain outcome, test integrations",
 		app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until the vendor or an operator "+
-			"resolves them", list(a), resolve(a)),
-		test(a))
+			"resolves them", list(a), askUncertain(a), resolve(a)),
+		find(a), status(a), test(a))
 }
 
 // Uncertain is an uncertain charge in the format for programs.
@@ -61,7 +61,7 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 				all = append(all, Uncertain{id, e})
 			}
 		}
-		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST", "RESOLUTION"}
+		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST", "RESOLUTION", "REFERENCE"}
 		return app.PrintList(s.App, app.Table{Header: header, Empty: "No SMS is uncertain."}, all,
 			func(v Uncertain) (Uncertain, []string) {
 				resolution := ""
@@ -70,7 +70,7 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 				}
 				return v, []string{
 					v.ProjectID, string(v.Key), s.Time(v.Key.Time()), s.Number(v.Credits), app.Dollars(v.Credits), v.Environment,
-					v.Vendor, v.RequestID, resolution,
+					v.Vendor, v.RequestID, resolution, v.Reference,
 				}
 			})
 	})

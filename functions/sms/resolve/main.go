@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"svcapi/functions/sms/ask"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/books"
 	"svcapi/shared/cache"
@@ -26,18 +27,22 @@ func main() {
 	awsConfig := dynamo.FromEnvironment()
 	db, log := dynamo.NewClient(awsConfig), telemetry.New(os.Stdout, cfg.Log)
 	resolver := &Resolver{
-		Credits: books.NewStore(db, books.Tables{
-			Tables:    wallet.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable},
-			Movements: cfg.MovementsTable, Resolutions: cfg.ResolutionsTable,
-		}),
-		Projects: project.NewStore(db, cfg.ProjectsTable),
-		Client:   upstream.New(cfg.Upstream),
-		// no cache, because runs are far apart
-		Secrets: secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log),
-		Vendors: vendors.NewTable(awsConfig),
-		Ages:    cfg.Ages,
-		Now:     cache.Clock{}.Now,
-		Log:     log,
+		Asker: &ask.Asker{
+			Credits: books.NewStore(db, books.Tables{
+				Tables:    wallet.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable},
+				Movements: cfg.MovementsTable, Resolutions: cfg.ResolutionsTable,
+			}),
+			Projects: project.NewStore(db, cfg.ProjectsTable),
+			Client:   upstream.New(cfg.Upstream),
+			// no cache, because runs are far apart
+			Secrets: secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log),
+			Vendors: vendors.NewTable(awsConfig),
+			Absent:  cfg.Ages.Absent,
+			Now:     cache.Clock{}.Now,
+			Actor:   actor,
+		},
+		Ages: cfg.Ages,
+		Log:  log,
 	}
 	lambda.Start(resolver.Handle)
 }

@@ -1,22 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
-	"svcapi/functions/sms/reference"
-	"svcapi/functions/sms/vendors"
+	"svcapi/functions/sms/ask"
 	"svcapi/shared/books"
-	"svcapi/shared/project"
-	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
-	"svcapi/shared/upstream"
 )
 
 // actor is the author of the resolutions.
@@ -31,19 +24,13 @@ func (a Ages) due(age time.Duration) bool {
 
 // Resolver asks vendors about uncertain sends and resolves those (docs/decisions/extensions.md#resolver).
 type Resolver struct {
-	Credits  *books.Store
-	Projects *project.Store
-	Client   *upstream.Client
-	Secrets  *secret.Cache
-	Vendors  vendors.Table
-	Ages     Ages
-	Now      func() time.Time
-	Log      *telemetry.Logger
+	*ask.Asker
+	Ages Ages
+	Log  *telemetry.Logger
 }
 
-// The results for a send besides the verdicts.
+// The results for a send besides the verdicts and ask.Open.
 const (
-	open   books.Verdict = "open"   // no vendor was certain, or an operator was first
 	failed books.Verdict = "failed" // no vendor responded, or the resolution was not stored
 )
 
@@ -89,7 +76,7 @@ func (r *Resolver) Run(ctx context.Context) (map[books.Verdict]int, error) {
 			results[failed] += len(due) - i
 			break
 		}
-		result, err := r.resolve(ctx, s, failing)
+		result, _, err := r.Resolve(ctx, s.project, s.Entry, failing)
 		if err != nil {
 			r.fail(ctx, s, err)
 			result = failed
@@ -99,82 +86,9 @@ func (r *Resolver) Run(ctx context.Context) (map[books.Verdict]int, error) {
 	return results, err
 }
 
-// errNoProject reports that the send's project does not exist any more.
-var errNoProject = errors.New("the project does not exist")
-
-// resolve asks about one send: the vendor of its reference, or each vendor where the request died before it could name
-// one. A panic of an adapter is an error of this send alone.
-func (r *Resolver) resolve(ctx context.Context, s send, failing map[string]bool) (verdict books.Verdict, err error) {
-	var account upstream.Account
-	defer func() {
-		if p := recover(); p != nil {
-			verdict = open
-			err = fmt.Errorf("panicked: %s\n%s", upstream.Redact(fmt.Sprint(p), account.Redact()), debug.Stack())
-		}
-	}()
-	record, err := r.Projects.Load(ctx, s.project)
-	if err != nil {
-		return open, err
-	}
-	if record == nil {
-		return open, errNoProject
-	}
-	env := project.Environment(s.Environment)
-	sealer := reference.New(&record.Project, env)
-	vendor, past, known := sealer.Open(s.Reference)
-	if !known {
-		past = vendors.PastSend{
-			Key: reference.Key(sealer.Scope+string(s.Key), 0), Ended: s.At,
-			IsTo: func(string, string) bool { return false }, IsBy: func(upstream.Account) bool { return false },
-			IsOf: func(upstream.Account) bool { return true }, // each account is Managed
-		}
-	}
-	for _, in := range record.Integrations {
-		spec := r.Vendors.Spec(in.Vendor)
-		if in.Kind != project.SMS || in.Environment != env || in.Mode != project.Managed || known && in.Vendor != vendor ||
-			spec == nil {
-			continue
-		}
-		var accountErr error
-		account, accountErr = r.Client.Resolve(ctx, s.project, in, spec, r.Secrets)
-		if at := in.Vendor + " " + account.Endpoint; accountErr != nil || failing[at] {
-			err = cmp.Or(err, accountErr, errNotAsked)
-			continue
-		}
-		found, askErr := r.Vendors.CheckStatus(ctx, r.Client, r.Secrets, account, past)
-		failing[in.Vendor+" "+account.Endpoint], err = askErr != nil, cmp.Or(err, askErr)
-		if verdict = r.verdict(s, past, found.State); verdict != open {
-			_, err = r.Credits.Resolve(ctx, s.project, s.Key, books.Resolution{
-				Verdict: verdict, Reason: fmt.Sprintf("%s: %s (%s)", in.Vendor, found.Word, found.State), Actor: actor,
-			})
-			if errors.Is(err, books.ErrResolved) || errors.Is(err, books.ErrNotUncertain) { // by an operator
-				return open, nil
-			}
-			return verdict, err
-		}
-	}
-	return open, err
-}
-
-// verdict returns what the state at the vendor proves.
-func (r *Resolver) verdict(s send, past vendors.PastSend, state vendors.State) books.Verdict {
-	switch state {
-	case vendors.StateAccepted, vendors.StateSent, vendors.StateDelivered, vendors.StateFailed:
-		return books.VerdictConfirmed
-	case vendors.StateNotFound:
-		if past.ID == "" && r.Now().Sub(s.At) >= r.Ages.Absent {
-			return books.VerdictRefunded
-		}
-	}
-	return open
-}
-
-// errNotAsked reports that the vendor has failed in this run before.
-var errNotAsked = errors.New("the vendor was not asked")
-
 // fail logs a send for an operator, unless its vendor was not asked: the log has the send at which the vendor failed.
 func (r *Resolver) fail(ctx context.Context, s send, err error) {
-	if errors.Is(err, errNotAsked) {
+	if errors.Is(err, ask.ErrNotAsked) {
 		return
 	}
 	r.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: "uncertain send not resolved", Attributes: []slog.Attr{

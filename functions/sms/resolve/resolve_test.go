@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
+	"svcapi/functions/sms/ask"
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
@@ -108,7 +109,7 @@ func TestResolve(t *testing.T) {
 			f.must(err)
 			got := "not asked"
 			for result := range results {
-				if got = string(result); result == open && len(f.sandbox.Calls()) == 0 {
+				if got = string(result); result == ask.Open && len(f.sandbox.Calls()) == 0 {
 					got = "not asked"
 				}
 			}
@@ -189,12 +190,12 @@ func newFixture(t *testing.T) *fixture {
 			"local", ""),
 	})
 	log := telemetry.New(io.Discard, telemetry.Config{})
-	f := &fixture{t: t, sandbox: s, Resolver: &Resolver{
+	f := &fixture{t: t, sandbox: s, Resolver: &Resolver{Ages: testAges, Log: log, Asker: &ask.Asker{
 		Credits: books.NewStore(client, tables.Tables), Projects: project.NewStore(client, tables.Projects),
 		Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: secret.New(reader,
 			"test", secret.Config{}, log),
-		Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Ages: testAges, Log: log,
-	}}
+		Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Absent: testAges.Absent, Actor: actor,
+	}}}
 	for _, vendor := range []string{"dialogv2", "twilio", "quicksend"} {
 		change := secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}
 		f.must(secret.NewWriter(reader, "test").Put(t.Context(), project.SMS, secret.Managed, change))

@@ -83,6 +83,16 @@ func (t Table) CheckStatus(ctx context.Context, c *upstream.Client, secrets *sec
 	})
 }
 
+// Reporting returns the names of the vendors that report the state of a send.
+func (t Table) Reporting(c *upstream.Client) (names []string) {
+	for _, v := range t {
+		if _, ok := v.New(c, upstream.Account{}).(StatusChecker); ok {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
 // ForClient returns a vendor's own word as a client gets it: without the account's secrets, and of at most 64 bytes.
 func ForClient(word string, a upstream.Account) string {
 	const longest = 64

@@ -1,0 +1,381 @@
+package sms
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"svcapi/cmd/svc/app"
+	"svcapi/cmd/svc/logs"
+	"svcapi/functions/sms/ask"
+	"svcapi/functions/sms/reference"
+	"svcapi/functions/sms/vendors"
+	"svcapi/shared/books"
+	"svcapi/shared/project"
+	"svcapi/shared/secret"
+	"svcapi/shared/telemetry"
+	"svcapi/shared/wallet"
+)
+
+// Found is a message in the log, in the format for programs.
+type Found struct {
+	Time        time.Time `json:"time"`
+	RequestID   string    `json:"request_id"`
+	Environment string    `json:"environment"`
+	Mode        string    `json:"mode"`
+	Operation   string    `json:"operation"`
+	Credits     int64     `json:"credits"` // of the request
+	State       string    `json:"state"`
+	Vendor      string    `json:"vendor"`
+	VendorID    string    `json:"vendor_id"`
+	Reference   string    `json:"reference"`
+	to          string
+}
+
+// further is the state of a message beyond those whose outcomes a log line has.
+const further = "not_in_log"
+
+// messages returns the messages of a log line.
+func messages(l logs.Line) (found []Found) {
+	base := Found{Time: l.At, RequestID: l.Field("request_id"), Environment: l.Field("environment"),
+		Mode: l.Field("mode"), Operation: l.Field("operation")}
+	var line struct {
+		Credits int64
+		Sends   []struct {
+			To, State, Vendor, Reference string
+			VendorID                     string `json:"vendor_id"`
+		}
+		FurtherTo []string `json:"further_to"`
+	}
+	_ = json.Unmarshal(l.Text, &line) // a line of another form has no sends
+	base.Credits = line.Credits
+	for _, m := range line.Sends {
+		f := base
+		f.to, f.State, f.Vendor, f.VendorID, f.Reference = m.To, m.State, m.Vendor, m.VendorID, m.Reference
+		found = append(found, f)
+	}
+	for _, to := range line.FurtherTo {
+		f := base
+		f.to, f.State, f.Vendor = to, further, l.Field("vendor")
+		found = append(found, f)
+	}
+	return found
+}
+
+// window is the time that the flags of "svc sms find" name.
+type window struct {
+	around, from, to string
+	last             time.Duration
+}
+
+// layouts are the forms of a time: with a zone, or in UTC, or of today.
+var layouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05",
+	"2006-01-02 15:04", time.DateOnly}
+
+func parseTime(flag, text string) (time.Time, error) {
+	for _, layout := range layouts {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	if at, err := time.Parse("15:04", text); err == nil {
+		now := time.Now().UTC()
+		return time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), 0, 0, time.UTC), nil
+	}
+	return time.Time{}, app.Usagef("%s is a time such as 2026-03-31T14:05 or 14:05, in UTC, or 2026-03-31T14:05:00+05:30, "+
+		"not %q", flag, text)
+}
+
+// spread is the time before and after --around.
+const spread = 15 * time.Minute
+
+// set writes the time of the flags to a filter.
+func (w *window) set(f *logs.Filter) error {
+	begin, end := time.Now().Add(-w.last), time.Now()
+	var err error
+	switch {
+	case w.around != "" && w.from+w.to != "":
+		return app.Usagef("give --around, or --from with --to-time")
+	case w.around != "":
+		var at time.Time
+		at, err = parseTime("--around", w.around)
+		begin, end = at.Add(-spread), at.Add(spread)
+	case w.from != "":
+		var toErr error
+		begin, err = parseTime("--from", w.from)
+		if w.to != "" {
+			end, toErr = parseTime("--to-time", w.to)
+		}
+		err = cmp.Or(err, toErr)
+	case w.to != "":
+		err = app.Usagef("--to-time needs --from")
+	}
+	if err == nil && (!begin.Before(end) || begin.After(time.Now())) {
+		err = app.Usagef("the time ends before it begins, or begins in the future")
+	}
+	f.Until, f.Last = end, end.Sub(begin)
+	return err
+}
+
+func find(a *app.App) *cobra.Command {
+	f := &logs.Filter{Time: time.Minute, Lines: 1000}
+	w := &window{}
+	var to string
+	var envs []project.Environment
+	cmd := a.ProjectCommand(&cobra.Command{
+		Use:   "find PROJECT",
+		Short: "Find the messages of a project to a number, with their vendors and references",
+		Long: `Find the messages of a project to a number in the logs, also those of Manual (BYOK)
+integrations. The logs hold a keyed hash of each number, which the command computes: the
+number itself is in no query. Messages with privacy mode, and those of a stage with
+LogPayloads off, have no hash, and requests that died have no line: "svc sms uncertain
+list" has these. Beyond the first 20 messages of a request the log has no outcome.`,
+		Example: `  svc sms find acme --to 0771234567 --last 72h
+  svc sms find acme --to 0771234567 --around 14:05`,
+	}, func([]string) error {
+		number, ok := project.NormalNumber(to)
+		if !ok {
+			return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", to)
+		}
+		to = number
+		return w.set(f)
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		f.Project, f.Term = rec.ID, rec.LoggedNumber(to)
+		lines, missing, err := f.Search(ctx, s)
+		if err != nil {
+			return err
+		}
+		if missing != "" {
+			s.Note("%s", missing)
+		}
+		var all []Found
+		for _, l := range lines {
+			all = append(all, messages(l)...)
+		}
+		all = slices.DeleteFunc(all, func(m Found) bool {
+			return m.to != f.Term || !slices.Contains(envs, project.Environment(m.Environment))
+		})
+		header := []string{"TIME", "REQUEST", "STATE", "VENDOR", "VENDOR ID", "OPERATION", "ENVIRONMENT", "MODE", "CREDITS",
+			"REFERENCE"}
+		empty := "No message to that number in the logs. Requests with an uncertain outcome: " +
+			s.Line("sms uncertain list %s", rec.ID)
+		return app.PrintList(s.App, app.Table{Header: header, Empty: empty}, all, func(m Found) (Found, []string) {
+			return m, []string{s.Time(m.Time), m.RequestID, m.State, m.Vendor, m.VendorID, m.Operation, m.Environment,
+				m.Mode, s.Number(m.Credits), m.Reference}
+		})
+	})
+	app.EnvironmentFlag(cmd, &envs, "both", true)
+	flags := cmd.Flags()
+	flags.StringVar(&to, "to", "", "number of the recipient, 07XXXXXXXX or +947XXXXXXXX")
+	flags.StringVar(&w.around, "around", "", "time of the message: a quarter of an hour before and after it")
+	flags.StringVar(&w.from, "from", "", "first time")
+	flags.StringVar(&w.to, "to-time", "", "last time (default now)")
+	flags.DurationVar(&w.last, "last", 24*time.Hour, "age of the oldest message")
+	return cmd
+}
+
+// Status is what a vendor says of an earlier send, in the format for programs.
+type Status struct {
+	ProjectID   string        `json:"project_id"`
+	Environment string        `json:"environment"`
+	Reference   string        `json:"reference"`
+	Vendor      string        `json:"vendor"`
+	State       vendors.State `json:"status"`
+	Word        string        `json:"vendor_status"`
+	Reason      string        `json:"reason"` // of the status unknown
+}
+
+// past is a send to ask about.
+type past struct {
+	record      *project.Record
+	environment project.Environment
+	reference   string
+	vendor      string
+	send        vendors.PastSend
+}
+
+func status(a *app.App) *cobra.Command {
+	var given, only string
+	var last time.Duration
+	cmd := a.Command(&cobra.Command{
+		Use:   "status REQUEST_ID|REFERENCE",
+		Short: "Ask the vendor now what became of a message",
+		Long: `Ask the vendor now what became of a message, by the request_id of the response or by a
+reference. Of a request the command reads the references from the log. dialogv2, twilio,
+textlk and ultimatesms report a state; the others have none.`,
+		Example: `  svc sms status 9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11
+  svc sms status REFERENCE --project acme`,
+	}, func(args []string) error {
+		given = args[0]
+		if last <= 0 {
+			return app.Usagef("--last is a time above 0, such as 72h")
+		}
+		return nil
+	}, func(ctx context.Context, s *app.Stack) error {
+		sends, err := sendsOf(ctx, s, given, only, last)
+		if err != nil {
+			return err
+		}
+		var all []Status
+		for _, p := range sends {
+			found, err := p.ask(ctx, s)
+			if err != nil {
+				return err
+			}
+			all = append(all, Status{p.record.ID, string(p.environment), p.reference, p.vendor, found.State, found.Word,
+				found.Reason})
+			if found.Reason == vendors.ReasonNoStatus {
+				s.Note("%s reports no state. These vendors do: %s.", p.vendor,
+					strings.Join(vendors.NewTable(s.AWS).Reporting(s.Vendors), ", "))
+			}
+		}
+		header := []string{"PROJECT", "ENVIRONMENT", "VENDOR", "STATUS", "VENDOR'S WORD", "REASON", "REFERENCE"}
+		return app.PrintList(s.App, app.Table{Header: header}, all, func(v Status) (Status, []string) {
+			return v, []string{v.ProjectID, v.Environment, v.Vendor, string(v.State), v.Word, v.Reason, v.Reference}
+		})
+	})
+	cmd.Flags().StringVar(&only, "project", "", "the project of the message")
+	cmd.Flags().DurationVar(&last, "last", 7*24*time.Hour, "age of the oldest log line of a REQUEST_ID")
+	return cmd
+}
+
+// sendsOf returns the sends of a request ID or of a reference.
+func sendsOf(ctx context.Context, s *app.Stack, given, only string, last time.Duration) ([]past, error) {
+	ids, err := s.ProjectIDs(ctx, only)
+	if err != nil {
+		return nil, err
+	}
+	if id, err := uuid.Parse(given); err == nil {
+		return sendsOfRequest(ctx, s, id.String(), only, last)
+	}
+	for _, id := range ids {
+		rec, err := s.Load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if p, ok := open(rec, given); ok {
+			return []past{p}, nil
+		}
+	}
+	return nil, app.Failf(app.ExitNotFound, `"svc sms find" shows the references of messages.`,
+		"no project has this reference")
+}
+
+// open opens a reference of a project.
+func open(rec *project.Record, text string) (past, bool) {
+	for _, env := range project.Environments() {
+		if vendor, send, ok := reference.New(&rec.Project, env).Open(text); ok {
+			return past{rec, env, text, vendor, send}, true
+		}
+	}
+	return past{}, false
+}
+
+// sendsOfRequest returns the sends of a request: from its log line, else from an uncertain charge.
+func sendsOfRequest(ctx context.Context, s *app.Stack, id, only string, last time.Duration) (sends []past, err error) {
+	f := logs.Filter{ID: id, Project: only, Last: last, Lines: 10, Time: time.Minute}
+	lines, _, err := f.Search(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, l := range lines {
+		for _, m := range messages(l) {
+			if m.Reference == "" || known[m.Reference] {
+				continue
+			}
+			known[m.Reference] = true
+			rec, err := s.Load(ctx, l.Field("project"))
+			if err != nil {
+				return nil, err
+			}
+			if p, ok := open(rec, m.Reference); ok {
+				sends = append(sends, p)
+			}
+		}
+	}
+	if len(sends) > 0 {
+		return sends, nil
+	}
+	hint := fmt.Sprintf(`The log has no message of it that a vendor may have accepted: %s shows its lines.`,
+		s.Line("logs %s", id))
+	err = s.Credits.VisitUncertain(ctx, func(projectID string, e books.Entry, err error) {
+		if err == nil && e.RequestID == id {
+			hint = "Its outcome is uncertain: " + s.Line("sms uncertain ask %s %s", projectID, e.Key)
+		}
+	})
+	return nil, cmp.Or(err, app.Failf(app.ExitNotFound, hint, "no reference of request %s", id))
+}
+
+// ask asks the vendor of the send through the integration of the project, active or not.
+func (p past) ask(ctx context.Context, s *app.Stack) (vendors.Status, error) {
+	i := p.record.Integration(p.environment, project.SMS, p.vendor)
+	if i == nil {
+		return vendors.Status{}, fmt.Errorf("integration %s, the one of the send: %w",
+			project.IntegrationID(p.environment, project.SMS, p.vendor), project.ErrNotFound)
+	}
+	table, cache := vendors.NewTable(s.AWS), secrets(s)
+	account, err := s.Vendors.Resolve(ctx, p.record.ID, *i, table.Spec(p.vendor), cache)
+	if err != nil {
+		return vendors.Status{}, err
+	}
+	return table.CheckStatus(ctx, s.Vendors, cache, account, p.send)
+}
+
+// secrets returns the reader of the accounts, without a cache.
+func secrets(s *app.Stack) *secret.Cache {
+	return secret.New(s.Vault, s.Stage, secret.Config{}, telemetry.New(io.Discard, telemetry.Config{}))
+}
+
+func askUncertain(a *app.App) *cobra.Command {
+	var key wallet.Key
+	return a.ProjectCommand(&cobra.Command{
+		Use:   "ask PROJECT ID",
+		Short: "Ask the vendor now about an uncertain SMS, and resolve what the vendor knows for certain",
+		Long: `Ask the vendor now about an uncertain SMS, as the service does after 2, 10 and 60
+minutes and then hourly for a day. A send that the vendor knows is confirmed. A send that
+the vendor does not know is refunded, where that proves that nothing was sent.`,
+		Example: `  svc sms uncertain ask acme 1767225600000000-abcdef0`,
+	}, func(args []string) (err error) {
+		if key, err = wallet.ParseKey(args[0]); err != nil {
+			return app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[0])
+		}
+		return nil
+	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		entries, err := s.Credits.Uncertain(ctx, rec.ID)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(entries, func(e books.Entry) bool { return e.Key == key })
+		if i < 0 {
+			return fmt.Errorf("%s: %w", key, books.ErrNotUncertain)
+		}
+		actor, err := s.Actor(ctx)
+		if err != nil {
+			return err
+		}
+		asker := &ask.Asker{Credits: s.Credits, Projects: s.Projects, Client: s.Vendors, Secrets: secrets(s),
+			Vendors: vendors.NewTable(s.AWS), Absent: ask.Absent, Now: time.Now, Actor: actor}
+		verdict, reply, err := asker.Resolve(ctx, rec.ID, entries[i], map[string]bool{})
+		if err != nil {
+			return err
+		}
+		if reply.Vendor == "" || reply.Reason == vendors.ReasonNoStatus {
+			s.Note("No vendor of the send reports a state. These vendors do: %s.",
+				strings.Join(asker.Vendors.Reporting(s.Vendors), ", "))
+		}
+		return s.PrintRows(map[string]any{
+			"project_id": rec.ID, "id": key, "vendor": reply.Vendor, "status": reply.State, "vendor_status": reply.Word,
+			"reason": reply.Reason, "result": verdict,
+		}, "Project", rec.ID, "SMS", string(key), "Vendor", reply.Vendor, "Status", string(reply.State),
+			"Vendor's word", reply.Word, "Reason", reply.Reason, "Result", string(verdict))
+	})
+}
