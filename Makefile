@@ -177,7 +177,7 @@ fuzz: ## every decoder with INPUTS=10000000 in all, the same for each, then REQU
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format lint lint-changed template openapi sam-build policy pages checkov vulnerabilities browser-age emulator
+.PHONY: check format lint lint-changed template openapi sam-build policy pages checkov vulnerabilities go-age browser-age emulator
 
 check: format policy template openapi ## formatting, template, OpenAPI document, policies; make lint sam-build checkov are jobs of their own
 
@@ -223,6 +223,13 @@ checkov: .local/checkov/.ready $(VENV)/.ready ## known weaknesses of the templat
 
 vulnerabilities: ## known vulnerabilities of Go and of the modules, in functions that the product calls; asks Go's vulnerability database
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+go-age: ## fails while a newer patch of Go is released than go.mod names, or no proxy answers; asks Go's module proxy
+	@used=$$(awk '$$1 == "toolchain" { print $$2 }' go.mod); \
+		newest=$$(go list -m -versions golang.org/toolchain | grep -oE "$${used%.*}\.[0-9]+\.linux-amd64" | sort -V | tail -1); \
+		[ -n "$$newest" ] || { echo "no module proxy answered: the age of $$used is not known" >&2; exit 1; }; \
+		[ "$$used" = "$${newest%.linux-amd64}" ] || \
+			{ echo "releases are built with $$used, $${newest%.linux-amd64} is released: go mod edit -toolchain=$${newest%.linux-amd64}" >&2; exit 1; }
 
 browser-age: ## fails while a newer browser for PDFs is released, or the one in use has known vulnerabilities; asks npm's registry
 	@used=$$(node -p 'require("./layers/chromium/package.json").dependencies["@sparticuz/chromium"]') && \
@@ -276,6 +283,8 @@ redeploy: ## a stage again, around the tables that a deleted stack left: STAGE=p
 smoke-aws: ## the life of a stage "smoke" in your AWS account, an hour, under 1 USD; writes a dated report: REGION=eu-west-1
 	go run ./tools/deploy smoke $(REGION)
 
+# The Go of go.mod. A GOTOOLCHAIN of the environment stands, and tools/release refuses another Go.
+package: export GOTOOLCHAIN := $(or $(GOTOOLCHAIN),$(shell awk '$$1 == "toolchain" { print $$2 }' go.mod))
 package: ## zips, template, svc, clients, bill of materials and checksums in dist/; the same source gives the same bytes
 	go run ./tools/release $(VERSION) dist
 

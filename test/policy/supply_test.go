@@ -117,7 +117,7 @@ func TestWorkflows(t *testing.T) {
 		"ci.yml": {"make package", "uses: actions/attest@", "gh release create"},
 		"deploy.yml": {"gh release download", "sha256sum --check --strict SHA256SUMS", "gh attestation verify",
 			"configure-aws-credentials@", "sam deploy"},
-		"vulnerabilities.yml": {"make vulnerabilities", "make browser-age"},
+		"vulnerabilities.yml": {"make vulnerabilities", "make go-age", "make browser-age"},
 	} {
 		rest := read(".github", "workflows", file)
 		for _, step := range steps {

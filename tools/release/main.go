@@ -22,6 +22,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,10 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := pack(ctx, ".", os.Args[1], os.Args[2])
+	err := sameGo(".", runtime.Version())
+	if err == nil {
+		err = pack(ctx, ".", os.Args[1], os.Args[2])
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -61,6 +65,26 @@ var (
 	content  = regexp.MustCompile(`(?m)^      (CodeUri|ContentUri): (.*)\n`)
 	global   = regexp.MustCompile(`(?m)^    CodeUri: \.\n`)
 )
+
+var toolchain = regexp.MustCompile(`(?m)^toolchain (\S+)$`)
+
+// sameGo returns an error for another Go than the toolchain of the go.mod in root: another Go gives other bytes, and an
+// older one has known weaknesses (docs/decisions/operating.md#builds).
+func sameGo(root, running string) error {
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return err
+	}
+	match := toolchain.FindSubmatch(text)
+	if match == nil {
+		return errors.New("go.mod has no toolchain line")
+	}
+	if want := string(match[1]); running != want {
+		return fmt.Errorf("this is %s, and a release is built with %s of go.mod: install it, or set GOTOOLCHAIN=%[2]s",
+			running, want)
+	}
+	return nil
+}
 
 // pack writes the packages of the module in root into an emptied folder.
 func pack(ctx context.Context, root, version, folder string) error {

@@ -91,6 +91,27 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
+// TestSameGo: a release is built with the Go that go.mod names, and with no older or newer one
+// (docs/decisions/operating.md#builds).
+func TestSameGo(t *testing.T) {
+	folder := t.TempDir()
+	for _, c := range []struct{ mod, running, want string }{
+		{"module m\n\ngo 1.26.0\n\ntoolchain go1.26.11\n", "go1.26.11", ""},
+		{"module m\n\ngo 1.26.0\n\ntoolchain go1.26.11\n", "go1.26.8",
+			"this is go1.26.8, and a release is built with go1.26.11 of go.mod: install it, or set GOTOOLCHAIN=go1.26.11"},
+		{"module m\n\ngo 1.26.0\n\ntoolchain go1.26.11\n", "go1.27.0", "this is go1.27.0, and"},
+		{"module m\n\ngo 1.26.0\n", "go1.26.11", "go.mod has no toolchain line"},
+	} {
+		if err := os.WriteFile(filepath.Join(folder, "go.mod"), []byte(c.mod), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := sameGo(folder, c.running)
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s with %q: %v, want %q", c.running, c.mod, err, c.want)
+		}
+	}
+}
+
 // TestMaterials: a binary's modules are listed with their checksums, the same each time.
 func TestMaterials(t *testing.T) {
 	self, err := os.Executable()
