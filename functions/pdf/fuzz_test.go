@@ -19,6 +19,7 @@ func FuzzBody(f *testing.F) {
 			`"bottom":99.9999999999999999999999,"left":-0},"response_type":"base64"}`,
 		`{"html":"PHA+YTwvcD4","is_base64":true}`, `{"html":"PHA+\nYTwvcD4=","is_base64":true}`,
 		`{"html":"/w==","is_base64":true}`, `{"html":"=","is_base64":true}`,
+		`{"html":"a","files":{"a/./b.css":"YQ==","é.svg":"PHN2Zy8+","../c.png":"iVBORw0KGgo=","a\\u0000.png":""}}`,
 		`{"html":"a","margins":[1]}`, `{"html":"a","margins":{"top":100.0000000000000000000001}}`,
 		`{"html":null,"is_base64":"true"}`, `{"html":"\u0000","page_size":"a4"}`,
 	} {

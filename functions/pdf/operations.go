@@ -65,6 +65,7 @@ func decode(in *request.Input) (document, error) {
 		HTML: html(in, "html", true, isBase64), Header: html(in, "header_html", false, isBase64), Footer: html(in,
 			"footer_html", false, isBase64),
 	}}
+	d.event.Files = files(in)
 	d.event.PageSize = in.Text("page_size", request.Text{OneOf: event.PageSizes, Default: "A4"})
 	d.event.Landscape = in.Text("orientation",
 		request.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
@@ -140,6 +141,45 @@ func html(in *request.Input, name string, required, isBase64 bool) []byte {
 		in.Problem(name, fmt.Sprintf("must be at most %d bytes", event.MaxHTML))
 	}
 	return []byte(text)
+}
+
+// files reads the files of a document by their normal names.
+func files(in *request.Input) map[string][]byte {
+	sent := in.Object.Object("files")
+	names := sent.Names()
+	if len(names) > event.MaxFiles {
+		in.Problem("files", fmt.Sprintf("must have at most %d files", event.MaxFiles))
+		return nil
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	files := map[string][]byte{}
+	for _, name := range names {
+		if len(name) > event.MaxFileName {
+			in.Problem("files", fmt.Sprintf("must have names of at most %d bytes", event.MaxFileName))
+			continue
+		}
+		text := sent.Text(name, request.Text{Required: true, Min: 1})
+		body, err := decodeBase64(text)
+		normal, ok := event.FileName(name)
+		mediaType := event.MediaType(normal)
+		switch {
+		case !ok:
+			sent.Problem(name, `must be named by a relative path without "..", backslash, query or fragment`)
+		case mediaType == "":
+			sent.Problem(name, "must be named *.png, jpg, jpeg, gif, webp, svg, css, ttf, otf, woff or woff2")
+		case files[normal] != nil:
+			sent.Problem(name, "is another name of the file "+normal)
+		case text == "":
+		case err != nil:
+			sent.Problem(name, "must be Base64")
+		case !event.Matches(mediaType, body):
+			sent.Problem(name, "must be "+mediaType+", as its name says")
+		}
+		files[normal] = body
+	}
+	return files
 }
 
 var removeSpace = strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "", "\f", "", "\v", "")

@@ -25,6 +25,8 @@ import (
 const (
 	maxBody  = 10 * 1024 * 1024 // API Gateway's
 	maxEvent = 6 * 1024 * 1024  // Lambda's, for an event
+	// discardTime is how long the rest of a larger body is read before the connection ends.
+	discardTime = 10 * time.Second
 )
 
 // Handler serves the template's API.
@@ -78,12 +80,20 @@ type requestState struct {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	state := h.newState(r)
-	out := h.respond(state, w)
+	out := h.respond(state)
+	control := http.NewResponseController(w)
+	_ = control.EnableFullDuplex() // a response may begin before the whole body has come
 	err := out.write(w, state)
 	if err != nil {
 		state.failure = "the stream broke off: " + err.Error()
 	}
 	h.log(state, out)
+	if out.status == http.StatusRequestEntityTooLarge {
+		// A connection that ends before the rest is read would be reset, and the client would not read the response.
+		_ = control.Flush()
+		_ = control.SetReadDeadline(time.Now().Add(discardTime))
+		_, _ = io.Copy(io.Discard, state.request.Body)
+	}
 	if err != nil {
 		panic(http.ErrAbortHandler) // the client sees a response without an end
 	}
@@ -97,7 +107,7 @@ func (h *Handler) newState(r *http.Request) *requestState {
 }
 
 // respond sends a request through its function and returns the response to the client.
-func (h *Handler) respond(state *requestState, w http.ResponseWriter) *response {
+func (h *Handler) respond(state *requestState) *response {
 	if !h.match(state) {
 		kind := "MISSING_AUTHENTICATION_TOKEN"
 		if state.request.Header.Get("Authorization") != "" { // the gateway takes any such header for a signature
@@ -108,8 +118,8 @@ func (h *Handler) respond(state *requestState, w http.ResponseWriter) *response 
 	if state.request.ContentLength > maxBody { // there is no need to wait for it
 		return h.gatewayResponse(state, "REQUEST_TOO_LARGE", "body over 10 MB")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, state.request.Body, maxBody))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+	body, err := io.ReadAll(io.LimitReader(state.request.Body, maxBody+1))
+	if len(body) > maxBody {
 		return h.gatewayResponse(state, "REQUEST_TOO_LARGE", "body over 10 MB")
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,6 +101,9 @@ func (o Object) present(name string) bool {
 	v, ok := o.members[name]
 	return ok && v.Kind() != 'n'
 }
+
+// Names returns the names of an object whose names are the client's own, in ascending order.
+func (o Object) Names() []string { return slices.Sorted(maps.Keys(o.members)) }
 
 // Problem notes a message on a field.
 func (o Object) Problem(name, message string) { o.problems.Add(o.path+name, message) }

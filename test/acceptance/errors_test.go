@@ -162,6 +162,7 @@ func TestErrors(t *testing.T) {
 			"404 http_error route_not_found", "Currency operations are under /api/v1/utility/currency"},
 		{"no such method", request{method: "GET", path: send}, "405 http_error method_not_allowed", ""},
 		{"large body", request{path: send, body: large}, "413 http_error body_too_large", ""},
+		{"18 MB", request{path: pdfs, body: strings.Repeat(" ", 18<<20)}, "413 http_error body_too_large", ""},
 		{"not confirmed", request{path: send, body: single(number(), "m"), as: p.dev, header: origin},
 			"428 send_confirmation_required", ""},
 		{"check_cost of a single send",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"time"
 
@@ -108,10 +109,12 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 // render returns the PDF of a document with its warnings. The document causes every error that wraps an
 // *event.RejectionError.
 func (r *renderer) render(ctx context.Context, d browser.Document) (pdf []byte, warnings string, err error) {
-	if err := documentLimits.Check(string(d.HTML), string(d.Header), string(d.Footer)); err != nil {
+	if err := documentLimits.Check(d.Files, string(d.HTML), string(d.Header), string(d.Footer)); err != nil {
 		return nil, "", err
 	}
-	d.HTML = []byte(limits.Block(string(d.HTML), r.images.Permitted))
+	d.HTML = []byte(limits.Block(string(d.HTML), func(address *url.URL, image bool) bool {
+		return d.File(address) != "" || image && r.images.Permitted(address)
+	}))
 	// The browser gets its next page beside the response. A freeze before that page is ready would delay the next event.
 	defer r.after(ctx, afterresponse.Work{Name: "renew page", RequestID: d.RequestID, Run: r.browser.Ready})
 	d.Images = r.images.Document()

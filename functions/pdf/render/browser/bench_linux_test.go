@@ -96,7 +96,7 @@ func BenchmarkRender(b *testing.B) {
 			document := a4(html)
 			product := func() time.Duration {
 				began := time.Now()
-				if err := pass.Check(html); err != nil {
+				if err := pass.Check(nil, html); err != nil {
 					b.Fatal(err)
 				}
 				if _, _, err := r.Render(b.Context(), document); err != nil {

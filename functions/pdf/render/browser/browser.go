@@ -163,7 +163,7 @@ func (r *Renderer) render(ctx context.Context, p prepared, d Document) (pdf []by
 	defer fail(nil)
 
 	page := p.page
-	page.ctx, page.fail, page.images = ctx, fail, d.Images
+	page.ctx, page.fail, page.document = ctx, fail, d
 	p.session.page.Store(page)
 	defer p.session.page.Store(nil)
 	go r.watch(ctx, p.session, fail)

@@ -173,7 +173,7 @@ func linger(t *testing.T, r *Renderer, d Document, open time.Duration) ([]byte, 
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	p.page.ctx, p.page.fail, p.page.images = ctx, fail, d.Images
+	p.page.ctx, p.page.fail, p.page.document = ctx, fail, d
 	p.session.page.Store(p.page)
 	err := p.page.load(string(d.HTML))
 	time.Sleep(open)
@@ -218,6 +218,24 @@ func (c *canary) batches(first int, containing string) (documents []string, name
 		documents = append(documents, "<!DOCTYPE html><body>"+strings.Join(batch, "\n"))
 	}
 	return documents, names
+}
+
+// files returns files that try to reach the canary, and the part of a document that loads them.
+func (c *canary) files(id string) (map[string][]byte, string) {
+	style := c.aim(`@import "HTTP"; @import url(HTTP?2) print; @import "file:///etc/passwd"; @font-face{font-family:canary;`+
+		`src:url(HTTP?3),url(//NAME/f),url(file:///etc/passwd)} *{font-family:canary;background:url(HTTP?4);cursor:url(HTTP?5),`+
+		`auto;mask:url(//HOST/ID)} p::before{content:url("\68ttp://HOST/ID")}`, id)
+	svg := c.aim(`<?xml-stylesheet href="HTTP"?><svg xmlns="http://www.w3.org/2000/svg" xmlns:x="http://www.w3.org/1999/xlink" `+
+		`width="99" height="99" onload="fetch('HTTP')"><style>@import "HTTP";*{fill:url(HTTP#a)}</style><image href="HTTP" width="9" `+
+		`height="9"/><image x:href="file:///etc/passwd" width="9" height="9"/><use href="HTTP#a"/><filter id="f"><feImage `+
+		`href="HTTP"/></filter><rect width="9" height="9" filter="url(#f)"/><script>fetch("HTTP")</script><script href="HTTP"/>`+
+		`<foreignObject width="99" height="99"><body xmlns="http://www.w3.org/1999/xhtml"><img src="HTTP"/><iframe src="HTTP"/>`+
+		`<link rel="stylesheet" href="HTTP"/></body></foreignObject></svg>`, id)
+	entity := c.aim(`<!DOCTYPE svg [<!ENTITY a SYSTEM "HTTP"><!ENTITY b SYSTEM "file:///etc/passwd">]>`+
+		`<svg xmlns="http://www.w3.org/2000/svg"><text y="20">&a;&b;</text></svg>`, id)
+	return map[string][]byte{"a.css": []byte(style), "a.svg": []byte(svg), "b.svg": []byte(entity)},
+		`<link rel=stylesheet href=a.css><p>x<img src=a.svg><img src=b.svg><svg><use href=a.svg#f /></svg><object data=a.svg>` +
+			`</object><iframe src=a.svg></iframe><embed src=b.svg>`
 }
 
 // secrets are parts of the data that no PDF shows: of files, the environment, the metadata address, the Runtime API,
@@ -274,8 +292,9 @@ func (c *canary) render(t *testing.T, browser func(*canary) string, containing s
 					defer r.Close()
 					images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
 					for i := share; i < len(documents); i += browsers {
-						d := a4(documents[i])
-						d.Images = images.Document()
+						files, loads := c.files("v999")
+						d := a4(documents[i] + loads)
+						d.Images, d.Files = images.Document(), files
 						pdf, err := linger(t, r, d, open)
 						if err != nil && !scripts { // a document whose script leaves it has no PDF
 							t.Errorf("%s: %v", documents[i], err)
@@ -288,7 +307,8 @@ func (c *canary) render(t *testing.T, browser func(*canary) string, containing s
 						}
 						if !scripts { // not each is printed, as Chromium refuses some headers
 							d := a4("<p>x")
-							d.Header, d.Footer, d.Images = []byte(documents[i]), []byte(documents[i]), images.Document()
+							d.Header, d.Footer, d.Images = []byte(documents[i]+loads), []byte(documents[i]), images.Document()
+							d.Files = files
 							_, _ = linger(t, r, d, 0)
 						}
 					}

@@ -40,14 +40,15 @@ type page struct {
 	loaded  signal
 	crashed signal // the renderer process of the page has ended
 
-	ctx    context.Context // of the render; set before the page is that of the session
-	fail   context.CancelCauseFunc
-	images *fetch.Images
+	ctx      context.Context // of the render; set before the page is that of the session
+	fail     context.CancelCauseFunc
+	document Document
 
 	mu      sync.Mutex
 	fetched []string            // addresses of the images that the page received from this process
 	blocked map[string]struct{} // addresses that the page did not load
-	cleaned bool                // a header or footer lost something, which the program looks for
+	used    map[string]struct{} // names of the files that the page received
+	scripts bool                // a header or footer lost a script
 }
 
 // newPage opens a page and warms it up. Scripts run there only if scripts is true.
@@ -68,7 +69,7 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	p := &page{
 		s: s, context: created.BrowserContextID, target: target.TargetID, id: attached.SessionID, loaded: newSignal(),
 		crashed: newSignal(),
-		blocked: map[string]struct{}{},
+		blocked: map[string]struct{}{}, used: map[string]struct{}{},
 	}
 	s.mu.Lock()
 	s.pages[string(p.id)] = p
@@ -77,6 +78,10 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	defer cancel(nil)
 	defer context.AfterFunc(p.crashed, func() { cancel(errEnded) })()
 	own := s.in(ctx, p.id)
+	// The empty document at this address is that of every document: the browser resolves relative addresses against it.
+	if _, err := (proto.PageNavigate{URL: event.Base}).Call(own); err != nil {
+		return nil, err
+	}
 	program := hideOnScreen
 	if !scripts { // the tests with scripts try the interception alone
 		program += insertPolicy
@@ -199,7 +204,7 @@ func (p *page) load(html string) error {
 	}
 	select {
 	case <-p.loaded.Done():
-		return nil
+		return p.waitForFonts()
 	case <-p.ctx.Done():
 		return context.Cause(p.ctx)
 	case <-p.s.ended.Done():
@@ -228,7 +233,7 @@ func (p *page) checkImages() error {
 	broken, err := p.evaluate("images",
 		proto.RuntimeEvaluate{Expression: program, AwaitPromise: true, ReturnByValue: true})
 	if err == nil && broken != "" {
-		err = fetch.Broken(broken)
+		err = fetch.Broken(strings.TrimPrefix(broken, event.Base))
 	}
 	return err
 }
@@ -262,7 +267,8 @@ const firstBroken = `(async () => {
 		return image;
 	};
 	const whole = async (address) => {
-		(await createImageBitmap(await load(address, false))).close();
+		const image = await load(address, false);
+		if (!/\.svg($|[?#])/i.test(address)) (await createImageBitmap(image)).close(); // SVG has no rows, and may have no size
 		return true;
 	};
 	const partial = async (address) => {

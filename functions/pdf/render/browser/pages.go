@@ -7,6 +7,8 @@ import (
 	"iter"
 	"regexp"
 	"strconv"
+
+	"svcapi/functions/pdf/render/event"
 )
 
 var errPDF = errors.New("browser: the output is no PDF of the expected structure")
@@ -121,7 +123,7 @@ func (o objects) removeLinks() error {
 		if !isAction || flags < 0 || end >= len(address) || !bytes.HasPrefix(address[end:], []byte(")>>")) {
 			return errPDF
 		}
-		if !openable.Match(address[:end]) {
+		if !openable.Match(address[:end]) || bytes.HasPrefix(address, []byte(event.Base)) {
 			link[flags+len("/F ")] = '2'
 			size := len(action) + end + len(")>>")
 			copy(link[start:], fmt.Sprintf("%-*s", size, "/Dest /removed"))

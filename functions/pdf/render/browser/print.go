@@ -101,11 +101,12 @@ func (p *page) clean(node *html.Node) error {
 		switch {
 		case child.Type == html.TextNode:
 			if node.Data == "style" {
-				child.Data = p.sheet(child.Data)
+				child.Data = p.sheet(child.Data, "", 0)
 			}
+		case p.linked(child):
 		case child.Type != html.ElementNode || child.Namespace != "" || !slices.Contains(templateElements, child.Data):
 			node.RemoveChild(child)
-			p.cleaned = true
+			p.lost(child)
 		default:
 			all := child.Attr
 			child.Attr = nil
@@ -114,7 +115,7 @@ func (p *page) clean(node *html.Node) error {
 				case a.Namespace != "":
 				case slices.Contains(templateAttributes, a.Key):
 					if a.Key == "style" {
-						a.Val = p.sheet(a.Val)
+						a.Val = p.sheet(a.Val, "", 0)
 					}
 					child.Attr = append(child.Attr, a)
 				case child.Data == "img" && a.Key == "src" && a.Val != "":
@@ -136,17 +137,76 @@ func (p *page) clean(node *html.Node) error {
 // loaded matches the start of what loads an address in a style sheet, and the address.
 var loaded = regexp.MustCompile(`(?i)((?:url\(|@import)\s*["']?)([^"'()\s;#]+)`)
 
-// sheet returns a style sheet of a template without addresses but data URLs: Chromium prints no page whose header waits
-// for a style sheet.
-func (p *page) sheet(text string) string {
+// sheet returns a style sheet of a template, which is the named file or in the template itself, without addresses but
+// data URLs: Chromium prints no page whose header waits for a style sheet.
+func (p *page) sheet(text, file string, imports int) string {
 	return loaded.ReplaceAllStringFunc(text, func(match string) string {
 		parts := loaded.FindStringSubmatch(match)
 		if address := strings.ToLower(parts[2]); address == "url" || strings.HasPrefix(address, "data:") {
 			return match
 		}
-		p.cleaned = true
+		if data, ok := p.inline(parts[2], file, imports); ok {
+			return parts[1] + data
+		}
+		p.block(parts[2])
 		return parts[1] + "data:,"
 	})
+}
+
+// attribute returns the value of an attribute of an element, and whether the element has it.
+func attribute(e *html.Node, name string) (string, bool) {
+	for _, a := range e.Attr {
+		if a.Namespace == "" && a.Key == name {
+			return a.Val, true
+		}
+	}
+	return "", false
+}
+
+var (
+	isStyle = regexp.MustCompile(`(?i)(?:^|\s)stylesheet(?:\s|$)`)
+	// executable are the types of scripts that are no data (HTML, 4.12.1).
+	executable = regexp.MustCompile(`(?i)^\s*(?:module|(?:(?:text|application)/(?:x-)?(?:java|ecma|j|live)script[\d.]*)?)\s*$`)
+	// unseen are elements that a template loses without a difference.
+	unseen = strings.Fields("area base datalist head map meta param source template title track")
+)
+
+// linked turns a link to a style sheet among the files into a style element.
+func (p *page) linked(e *html.Node) bool {
+	rel, _ := attribute(e, "rel")
+	address, _ := attribute(e, "href")
+	name := p.file(event.Base + address)
+	if e.Data != "link" || !isStyle.MatchString(rel) || event.MediaType(name) != event.CSS {
+		return false
+	}
+	media, _ := attribute(e, "media")
+	text := p.sheet(string(p.document.Files[p.use(event.Base+address)]), name, 0)
+	e.Data, e.DataAtom, e.Attr = "style", atom.Style, []html.Attribute{{Key: "media", Val: media}}
+	e.AppendChild(&html.Node{Type: html.TextNode, Data: strings.ReplaceAll(text, "</", `<\/`)})
+	return true
+}
+
+// lost notes what a template loses with an element: a script, or a resource by its address or else its name.
+func (p *page) lost(e *html.Node) {
+	rel, _ := attribute(e, "rel")
+	kind, _ := attribute(e, "type")
+	if e.Type != html.ElementNode || slices.Contains(unseen, e.Data) || e.Data == "link" && !isStyle.MatchString(rel) ||
+		e.Data == "script" && !executable.MatchString(kind) {
+		return
+	}
+	what := e.Data
+	for _, name := range []string{"poster", "data", "href", "src"} {
+		if address, _ := attribute(e, name); address != "" {
+			what = address
+		}
+	}
+	text := e.FirstChild != nil && strings.TrimSpace(e.FirstChild.Data) != ""
+	if e.Data == "canvas" || e.Data == "script" && (what != e.Data || text) {
+		p.scripts = true
+	}
+	if what != e.Data || e.Data != "canvas" && e.Data != "script" {
+		p.block(what)
+	}
 }
 
 // source returns the source of an image of a template: a data URL, also of a permitted address; "data:," otherwise,
@@ -156,11 +216,14 @@ func (p *page) source(address string) (string, error) {
 	if len(address) > 5 && strings.EqualFold(address[:5], "data:") {
 		return address, nil
 	}
-	if p.images == nil {
+	if data, ok := p.inline(address, "", 0); ok {
+		return data, nil
+	}
+	if p.document.Images == nil {
 		p.block(address)
 		return "data:,", nil
 	}
-	mediaType, body, err := p.images.Get(p.ctx, address)
+	mediaType, body, err := p.document.Images.Get(p.ctx, address)
 	if errors.Is(err, fetch.ErrNotPermitted) {
 		p.block(address)
 		return "data:,", nil

@@ -14,6 +14,7 @@ import (
 	"github.com/go-rod/rod/lib/cdp"
 	"github.com/go-rod/rod/lib/proto"
 
+	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
 )
 
@@ -112,7 +113,12 @@ var counted = []proto.NetworkResourceType{
 	proto.NetworkResourceTypeMedia, proto.NetworkResourceTypeDocument,
 }
 
-// respond decides about one request of the browser. A permitted image is fulfilled from this process, a data URL is
+// ofFiles are the kinds of resources that files may be.
+var ofFiles = []proto.NetworkResourceType{
+	proto.NetworkResourceTypeImage, proto.NetworkResourceTypeStylesheet, proto.NetworkResourceTypeFont,
+}
+
+// respond decides about one request of the browser. A file of the document and a permitted image are fulfilled from this process, a data URL is
 // continued, and every other request fails.
 func (s *session) respond(r *proto.FetchRequestPaused) {
 	p, ctx := s.page.Load(), context.Background()
@@ -126,13 +132,29 @@ func (s *session) respond(r *proto.FetchRequestPaused) {
 		}
 		_ = proto.FetchFailRequest{RequestID: r.RequestID, ErrorReason: reason}.Call(browser)
 	}
+	fulfil := func(mediaType string, body []byte) {
+		_ = proto.FetchFulfillRequest{RequestID: r.RequestID, ResponseCode: 200, Body: body,
+			ResponseHeaders: []*proto.FetchHeaderEntry{
+				{Name: "Content-Type", Value: mediaType},
+				{Name: "X-Content-Type-Options", Value: "nosniff"},
+				{Name: "Access-Control-Allow-Origin", Value: "*"}, // for crossorigin="anonymous"
+			}}.Call(browser)
+	}
 	image := r.ResourceType == proto.NetworkResourceTypeImage && r.Request.Method == http.MethodGet
 	switch {
+	case p == nil && r.Request.URL == event.Base: // of a new page
+		fulfil("text/html", []byte("<html>"))
 	case strings.HasPrefix(r.Request.URL,
 		"data:"): // the browser writes schemes in lower case; a data URL reaches no network
 		_ = proto.FetchContinueRequest{RequestID: r.RequestID}.Call(browser)
-	case image && p != nil && p.images != nil && p.owns(r.FrameID):
-		mediaType, body, err := p.images.Get(ctx, r.Request.URL)
+	case p != nil && slices.Contains(ofFiles, r.ResourceType) && p.file(r.Request.URL) != "" && p.owns(r.FrameID):
+		name := p.use(r.Request.URL)
+		if image {
+			p.received(r.Request.URL)
+		}
+		fulfil(event.MediaType(name), p.document.Files[name])
+	case image && p != nil && p.document.Images != nil && p.owns(r.FrameID):
+		mediaType, body, err := p.document.Images.Get(ctx, r.Request.URL)
 		switch {
 		case errors.Is(err, fetch.ErrNotPermitted):
 			fail(proto.NetworkErrorReasonBlockedByClient)
@@ -140,12 +162,7 @@ func (s *session) respond(r *proto.FetchRequestPaused) {
 			p.fail(err)
 		default:
 			p.received(r.Request.URL)
-			_ = proto.FetchFulfillRequest{RequestID: r.RequestID, ResponseCode: 200, Body: body,
-				ResponseHeaders: []*proto.FetchHeaderEntry{
-					{Name: "Content-Type", Value: mediaType},
-					{Name: "X-Content-Type-Options", Value: "nosniff"},
-					{Name: "Access-Control-Allow-Origin", Value: "*"}, // for crossorigin="anonymous"
-				}}.Call(browser)
+			fulfil(mediaType, body)
 		}
 	case r.ResourceType == proto.NetworkResourceTypeDocument:
 		fail(proto.NetworkErrorReasonAborted) // leaves a frame as it is; another reason would show an error page in the frame

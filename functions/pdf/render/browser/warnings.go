@@ -25,8 +25,8 @@ import (
 const insertPolicy = `(() => {
 	const policy = document.createElement("meta");
 	policy.httpEquiv = "Content-Security-Policy";
-	policy.content = "default-src 'none'; style-src 'unsafe-inline' data:; img-src data: https:; font-src data:; " +
-		"media-src data:; " +
+	policy.content = "default-src 'none'; style-src 'unsafe-inline' data: ` + event.Base + `; " +
+		"img-src data: https: ` + event.Base + `; font-src data: ` + event.Base + `; media-src data:; " +
 		"object-src data:; frame-src *";
 	document.head.append(policy);
 })()`
@@ -40,10 +40,12 @@ var measure string
 const (
 	missingGlyphsWarning = "missing-glyphs"
 	blockedWarning       = "resources-blocked"
+	scriptsWarning       = "scripts-ignored"
+	unusedWarning        = "unused-files"
 )
 
-var warningNames = []string{missingGlyphsWarning, blockedWarning, "scripts-ignored",
-	"content-clipped", "content-shrunk"}
+var warningNames = []string{missingGlyphsWarning, blockedWarning, scriptsWarning,
+	"content-clipped", "content-shrunk", unusedWarning}
 
 const fontFace = "@font-face"
 
@@ -117,7 +119,7 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, o.missGlyphs()
 	m := measured{Blocked: len(blocked)}
 	named := func(text string) bool { return strings.Contains(document, text) }
-	if shrunk || styles || private || p.cleaned || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
+	if shrunk || styles || private || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
 		p.s.page.Store(nil) // the measuring loads nothing
 		sheet := proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)),
 			Height: max(1, int(height/scale)), DeviceScaleFactor: 1}
@@ -126,8 +128,7 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 		}
 		options := map[string]any{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
-			"images": named("image-set("), "templates": []string{string(d.Header),
-				string(d.Footer)}, "permitted": templateElements,
+			"images":  named("image-set("),
 			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
@@ -140,12 +141,13 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 		}
 	}
 	var header []string
+	numbers := map[string]int{blockedWarning: m.Blocked, unusedWarning: p.unused()}
 	for _, name := range warningNames {
 		_, found := m.Instances[name]
-		switch {
-		case name == blockedWarning && m.Blocked > 0:
-			header = append(header, fmt.Sprintf("%s;n=%d", name, m.Blocked))
-		case found && name != blockedWarning, name == missingGlyphsWarning && missing:
+		switch n, counted := numbers[name]; {
+		case n > 0:
+			header = append(header, fmt.Sprintf("%s;n=%d", name, n))
+		case found && !counted, name == missingGlyphsWarning && missing, name == scriptsWarning && p.scripts:
 			header = append(header, name)
 		}
 	}

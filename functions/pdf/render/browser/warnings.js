@@ -1,12 +1,12 @@
 // Finds what the page does not show, after it was printed. The browser now has the media type print and the width of the
 // printed page. boxes: some may scroll; glyphs: private-use characters may be shown; images: style sheets may
-// have blocked images; permitted: the elements of templates; refused: addresses that the page did not load; shrunk: the
-// browser printed the text smaller; styles: a style sheet names what was not loaded; templates: header and footer; strict: up to three elements of each warning get a selector, and an ID that a link of
-// the document refers to, so that the next PDF names their pages.
+// have blocked images; refused: addresses that the page did not load; shrunk: the browser printed the text smaller;
+// styles: a style sheet names what was not loaded; strict: up to three elements of each warning get a selector, and an ID
+// that a link of the document refers to, so that the next PDF names their pages.
 //
 // A document can name its elements and the controls of its forms after each property, so getters and methods are called
 // through their prototypes.
-(({ boxes, glyphs, images, permitted, refused, shrunk, styles, strict, templates }) => {
+(({ boxes, glyphs, images, refused, shrunk, styles, strict }) => {
 	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
 	const attribute = (e, name) => Element.prototype.getAttribute.call(e, name) ?? "";
 	const has = (e, name) => Element.prototype.hasAttribute.call(e, name);
@@ -63,25 +63,6 @@
 			for (const pseudo of ["", ...pseudos.map((name) => "::" + name)]) {
 				for (const [, address] of imagesOf(e, pseudo).matchAll(/url\("([^"]+)"\) \S+ type\("svc-blocked"\)/g)) block(e, address);
 			}
-		}
-	}
-	// What headers and footers lose. Their style sheets are not applied here, so each address of them counts.
-	const unseen = ["area", "base", "datalist", "head", "map", "meta", "param", "source", "template", "title", "track"], lost = new Set();
-	for (const html of templates) {
-		const parsed = new DOMParser().parseFromString("<body><div>" + html, "text/html");
-		for (const e of Document.prototype.querySelectorAll.call(parsed, "div *")) {
-			const name = localName.call(e), text = get(e, Node, "textContent"), within = lost.has(get(e, Node, "parentElement"));
-			if (!within && permitted.includes(name)) {
-				const sheet = name === "style" ? text : attribute(e, "style");
-				for (const [, address] of sheet.matchAll(/(?:url\(|@import)\s*["']?(?!url\(|data:)([^"'()\s;#]+)/gi)) blocked.add(address);
-				continue;
-			}
-			lost.add(e);
-			if (within || unseen.includes(name) || name === "link" && !isStyle(attribute(e, "rel")) || name === "script" && !isProgram(attribute(e, "type"))) continue;
-			const address = ["src", "href", "data", "poster"].map((name) => attribute(e, name)).find((value) => value !== "");
-			const drawn = name === "canvas" || name === "script";
-			if (name === "canvas" || name === "script" && /\S/.test(address ?? text)) found["scripts-ignored"] ??= [];
-			if (address !== undefined || !drawn) blocked.add(address ?? name);
 		}
 	}
 	// Fonts that some text needs: the policy refuses the others, too.

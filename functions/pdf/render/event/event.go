@@ -85,6 +85,8 @@ type Event struct {
 	Outline    bool     `json:"outline,omitzero"` // bookmarks of the headings
 	Strict     bool     `json:"strict,omitzero"`  // a warning is a rejection
 	Password   Password `json:"password,omitzero"`
+	// Files are what relative addresses of the document load, by their normal names (FileName).
+	Files map[string][]byte `json:"files,omitzero"`
 }
 
 // Encode returns the event as JSON, in the present version.
@@ -127,6 +129,7 @@ func (e Event) validate() error {
 		{"max_bytes", e.MaxBytes > 0 && e.MaxBytes <= MaxPDF},
 		{"page_size", slices.Contains(PageSizes, e.PageSize) || e.PageSize == "" && side(e.PageWidth) && side(e.PageHeight)},
 		{"password", e.Password == "" || len(e.Password) >= MinPassword && len(e.Password) <= MaxPassword},
+		{"files", validFiles(e.Files)},
 		{"margins", min(sides.Top, sides.Right, sides.Bottom, sides.Left) >= 0 &&
 			max(sides.Top, sides.Right, sides.Bottom, sides.Left) <= MaxMargin},
 	} {

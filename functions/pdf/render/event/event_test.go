@@ -13,7 +13,7 @@ import (
 
 func valid() Event {
 	return Event{RequestID: "r", MaxBytes: 9, HTML: []byte("<p>\x00é"), PageSize: "Legal", Landscape: true,
-		Margins: Margins{0, 1.5, 100, 15}}
+		Margins: Margins{0, 1.5, 100, 15}, Files: map[string][]byte{"a/b.css": []byte("a{}")}}
 }
 
 // An event arrives as it was sent, and an event that the operation never sends is rejected.
@@ -37,6 +37,8 @@ func TestParse(t *testing.T) {
 		`"Legal"`:                 `"A5"`,
 		`"right":1.5`:             `"right":100.1`,
 		`"top":0`:                 `"top":-1`,
+		`"a/b.css"`:               `"a/../b.css"`,
+		`b.css"`:                  `b.png"`,
 		`"landscape":true`:        `"landscape":1`,
 		`{"version":1`:            `{"table":"wallets","version":1`,
 		`"html":"PHA+AMOp"`:       `"html":"/w=="`,
@@ -51,6 +53,13 @@ func TestParse(t *testing.T) {
 		broken := strings.Replace(string(text), old, with, 1)
 		if _, err := Parse([]byte(broken)); broken == string(text) || err == nil {
 			t.Errorf("%s for %s in %s: %v", with, old, text, err)
+		}
+	}
+	for name, want := range map[string]string{"a.png": "a.png", "./a//b.png": "a/b.png", "e\u0301.png": "é.png", "..a": "..a",
+		"": "", "/a": "", "a/../b": "", "..": "", ".": "", "a/": "", `a\b`: "", "a?b": "", "a#b": "", "c:d": "", " a": "",
+		"a\n": "", "\xff": "", strings.Repeat("a", 256): ""} {
+		if got, ok := FileName(name); got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", name, got, ok, want)
 		}
 	}
 	large := valid()

@@ -1,50 +1,31 @@
 package fetch
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
-	"slices"
+
+	"svcapi/functions/pdf/render/event"
 )
 
-// format is a permitted image format. The first bytes decide, and never the name or the declared type.
-type format struct {
-	mediaType string
-	matches   func(body []byte) bool
-	size      func(body []byte) (width, height int64)
-}
-
-// formats are all permitted formats. SVG is not permitted, because an SVG is a document.
-var formats = []format{
-	{"image/png", starts("\x89PNG\r\n\x1a\n"), sizeOfPNG},
-	{"image/jpeg", starts("\xff\xd8\xff"), sizeOfJPEG},
-	{"image/gif", starts("GIF87a", "GIF89a"), sizeOfGIF},
-	{"image/webp", isWebP, sizeOfWebP},
-}
-
-func starts(prefixes ...string) func([]byte) bool {
-	return func(body []byte) bool {
-		return slices.ContainsFunc(prefixes, func(prefix string) bool { return bytes.HasPrefix(body, []byte(prefix)) })
-	}
-}
-
-func isWebP(body []byte) bool {
-	return len(body) >= 16 && string(body[:4]) == "RIFF" && string(body[8:12]) == "WEBP"
+// sizes are the permitted formats, each with the function that reads the size of an image. The first bytes decide, and
+// never the name or the declared type. SVG is not permitted, because an SVG is a document.
+var sizes = map[string]func(body []byte) (width, height int64){
+	"image/png": sizeOfPNG, "image/jpeg": sizeOfJPEG, "image/gif": sizeOfGIF, "image/webp": sizeOfWebP,
 }
 
 // Measure returns the media type and the pixels of an image, and an error for an image of no permitted format or
 // without a size. Measure reads the size alone, because only the browser knows which images it can draw.
 func Measure(body []byte) (mediaType string, pixels int64, err error) {
-	for _, f := range formats {
-		if f.matches(body) {
-			width, height := f.size(body)
-			if width <= 0 || height <= 0 || width > math.MaxInt32 || height > math.MaxInt32 {
-				return f.mediaType, 0, errBroken
-			}
-			return f.mediaType, width * height, nil
-		}
+	mediaType = event.Sniff(body)
+	size := sizes[mediaType]
+	if size == nil {
+		return "", 0, errNoImage
 	}
-	return "", 0, errNoImage
+	width, height := size(body)
+	if width <= 0 || height <= 0 || width > math.MaxInt32 || height > math.MaxInt32 {
+		return mediaType, 0, errBroken
+	}
+	return mediaType, width * height, nil
 }
 
 // Each of the following functions returns the size of the canvas that a decoder allocates, or zeros where the body ends

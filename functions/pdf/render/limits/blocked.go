@@ -57,14 +57,14 @@ func names(lower string) bool {
 
 // blocker blocks what a document would load.
 type blocker struct {
-	based     bool // a relative address has a meaning
-	permitted func(address *url.URL) bool
+	based     bool // the document gives relative addresses a meaning of its own
+	permitted func(address *url.URL, image bool) bool
 }
 
 // Block moves what names an address that the browser would not load to where the browser does not try: a try costs a
-// message to this process and the drawing of a broken image. Where permitted returns true, an image is loaded. A
+// message to this process and the drawing of a broken image. Where permitted returns true, the address is loaded. A
 // document that the browser reads in another way still meets the interception of its requests.
-func Block(document string, permitted func(address *url.URL) bool) string {
+func Block(document string, permitted func(address *url.URL, image bool) bool) string {
 	lower := strings.ToLower(document)
 	if !mayLoad(lower) {
 		return document
@@ -141,7 +141,7 @@ func (b blocker) blocks(address string, image bool) bool {
 		return false
 	}
 	parsed, err := url.Parse(address)
-	return !image || err != nil || !b.permitted(parsed)
+	return err != nil || !b.permitted(parsed, image)
 }
 
 // images are the properties of elements whose images Block blocks in style sheets. The property list-style-image is not
@@ -203,4 +203,18 @@ func (b blocker) style(sheet string, named func(address string) string) string {
 		}
 		out.WriteString(text)
 	}
+}
+
+// ofSVG matches what an SVG file would load, with the address.
+var ofSVG = regexp.MustCompile(`(?is)(?:url\(|@import\s+(?:url\()?|(?:<(?:\w+:)?(?:image|use|feimage|script|iframe|img)\b|<\?xml-stylesheet\b)[^>]*?` +
+	`\s(?:href|xlink:href|src)\s*=)\s*(?:&quot;|["'])?([^"'()\s;#>&][^"'()\s;>]*)`)
+
+// References returns the addresses that an SVG file names: an image loads none of them.
+func References(svg string) (addresses []string) {
+	for _, match := range ofSVG.FindAllStringSubmatch(svg, -1) {
+		if !strings.HasPrefix(strings.ToLower(match[1]), "data:") {
+			addresses = append(addresses, match[1])
+		}
+	}
+	return addresses
 }

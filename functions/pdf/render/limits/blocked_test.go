@@ -39,7 +39,7 @@ func TestBlock(t *testing.T) {
 		if want == "" {
 			want = document
 		}
-		if got := Block(document, func(u *url.URL) bool { return u.Scheme == "https" }); got != want {
+		if got := Block(document, func(u *url.URL, image bool) bool { return image && u.Scheme == "https" }); got != want {
 			t.Errorf("%s\nis  %s\nnot %s", document, got, want)
 		}
 	}

@@ -20,13 +20,27 @@ type Limits struct {
 	Elements int   // start tags, also those in frames
 	Depth    int   // elements within elements
 	Tables   int   // tables within tables
-	Pixels   int64 // of all images in data URLs
+	Pixels   int64 // of all images in data URLs and files
 }
 
-// Check returns an *event.RejectionError for the first limit that the texts of a document, such as its body and its
-// header, exceed.
-func (l Limits) Check(texts ...string) error {
+// Check returns an *event.RejectionError for the first limit that the files and the texts of a document, such as its
+// body and its header, exceed.
+func (l Limits) Check(files map[string][]byte, texts ...string) error {
 	c := counter{Limits: l}
+	for name, body := range files {
+		var err error
+		switch event.MediaType(name) {
+		case event.SVG:
+			texts = append(texts, string(body))
+		case event.CSS:
+			err = c.images(string(body))
+		default:
+			err = c.image(body)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	for _, text := range texts {
 		if err := c.document(text, 0); err != nil {
 			return err
@@ -118,13 +132,21 @@ func (c *counter) images(text string) error {
 		if end < 0 {
 			end = len(rest)
 		}
-		if _, pixels, err := fetch.Measure(dataBody(rest[:end], isBase64)); err == nil {
-			if c.pixels += pixels; c.pixels > c.Pixels {
-				return event.Exceeded("pixels", "the images written into the document have more than %d pixels", c.Pixels)
-			}
+		if err := c.image(dataBody(rest[:end], isBase64)); err != nil {
+			return err
 		}
 		text = rest[end:]
 	}
+}
+
+// image adds the pixels of an image.
+func (c *counter) image(body []byte) error {
+	if _, pixels, err := fetch.Measure(body); err == nil {
+		if c.pixels += pixels; c.pixels > c.Pixels {
+			return event.Exceeded("pixels", "the images written into the document have more than %d pixels", c.Pixels)
+		}
+	}
+	return nil
 }
 
 // maxHead bounds the characters between the scheme and the comma of a data URL.

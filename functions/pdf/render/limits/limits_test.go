@@ -69,7 +69,7 @@ func TestCheck(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			err := limits.Check(test.html)
+			err := limits.Check(nil, test.html)
 			var refused *event.RejectionError
 			switch {
 			case errors.As(err, &refused):
@@ -98,7 +98,7 @@ func TestCheckIsLinear(t *testing.T) {
 			took := func(bytes int) time.Duration {
 				document := fmt.Sprintf(wrap, strings.Repeat(unit, bytes/len(unit)))
 				began := time.Now()
-				_ = unlimited.Check(document)
+				_ = unlimited.Check(nil, document)
 				return time.Since(began)
 			}
 			least := func(bytes int) time.Duration { return min(took(bytes), took(bytes), took(bytes)) }
@@ -118,5 +118,5 @@ func TestCheckIsLinear(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	f.Add("<table><tr><td>x<svg><title>y</svg><iframe srcdoc='<p>'>")
 	f.Add("<style>a{b:url(data:image/png;base64,AAAA)}")
-	f.Fuzz(func(t *testing.T, document string) { _ = limits.Check(document) })
+	f.Fuzz(func(t *testing.T, document string) { _ = limits.Check(nil, document) })
 }

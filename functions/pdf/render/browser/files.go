@@ -1,0 +1,106 @@
+package browser
+
+import (
+	"encoding/base64"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-rod/rod/lib/proto"
+
+	"svcapi/functions/pdf/render/event"
+	"svcapi/functions/pdf/render/limits"
+)
+
+// file returns the name of the file at an address, empty for none.
+func (p *page) file(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return p.document.File(parsed)
+}
+
+// use notes that the page receives the file at an address, and returns its name.
+func (p *page) use(address string) string {
+	name := p.file(address)
+	if event.MediaType(name) == event.SVG {
+		for _, address := range limits.References(string(p.document.Files[name])) {
+			p.block(address)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used[name] = struct{}{}
+	return name
+}
+
+// unused returns the number of files that the page did not receive and that no text of the document names. A font that
+// no character needs is named.
+func (p *page) unused() int {
+	d, n := p.document, 0
+	texts := []string{string(d.HTML), string(d.Header), string(d.Footer)}
+	for name, body := range d.Files {
+		if event.MediaType(name) == event.CSS {
+			texts = append(texts, string(body))
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name := range d.Files {
+		_, used := p.used[name]
+		own := path.Base(name)
+		named := func(text string) bool {
+			return strings.Contains(text, own) || strings.Contains(text, url.PathEscape(own))
+		}
+		if !used && !slices.ContainsFunc(texts, named) {
+			n++
+		}
+	}
+	return n
+}
+
+// fontsReady is the program that lays the document out and waits for the fonts that its text needs.
+const fontsReady = `(async () => {
+	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
+	get(get(document, Document, "documentElement"), Element, "clientWidth");
+	await get(document, Document, "fonts").ready;
+	return "";
+})()`
+
+// waitForFonts waits for the fonts among the files, which the end of the document's load does not wait for.
+func (p *page) waitForFonts() error {
+	for name := range p.document.Files {
+		if strings.HasPrefix(event.MediaType(name), "font/") {
+			_, err := p.evaluate("fonts", proto.RuntimeEvaluate{Expression: fontsReady, AwaitPromise: true, ReturnByValue: true})
+			return err
+		}
+	}
+	return nil
+}
+
+// maxImports bounds the style sheets of a template that load one another.
+const maxImports = 8
+
+// inline returns the file at an address, below another one, as a data URL; false for no file.
+func (p *page) inline(address, from string, imports int) (string, bool) {
+	below, err := url.Parse(event.Base + from)
+	if err != nil {
+		return "", false
+	}
+	to, err := below.Parse(address)
+	if err != nil || imports == maxImports {
+		return "", false
+	}
+	name := p.file(to.String())
+	if name == "" || strings.HasPrefix(event.MediaType(name), "font/") { // a template does not wait for its fonts
+		return "", false
+	}
+	p.use(to.String())
+	body := p.document.Files[name]
+	if event.MediaType(name) == event.CSS {
+		body = []byte(p.sheet(string(body), name, imports+1))
+	}
+	return "data:" + event.MediaType(name) + ";base64," + base64.StdEncoding.EncodeToString(body), true
+}
