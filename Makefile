@@ -102,7 +102,7 @@ test-full: export LEASES       := $(or $(LEASES),300)
 test-full: export REQUESTS     := $(or $(REQUESTS),2000)
 test-full: export API_EXAMPLES := $(or $(API_EXAMPLES),20)
 test-full: helpers ## what make test leaves out, in about 40 minutes: race detector, clients, emulator, schedules, hostile input
-	@for share in $(FULL); do \
+	@failed=; for share in $(FULL); do \
 		echo "make $$share"; $(TIMES) $$share $(MAKE) --no-print-directory $$share || failed="$$failed $$share"; \
 	done; \
 	[ -z "$$failed" ] || { echo "make test-full failed in these shares:$$failed" >&2; exit 1; }
@@ -151,7 +151,7 @@ test-api: ## the OpenAPI document against the local stack with Schemathesis; API
 		go test -vet=off -count=1 -timeout 4h -v -run '^TestSchemathesis$$' ./test/acceptance
 
 test-clients: .local/clients/.ready $(NPM) ## the client packages of a release: built, calling every operation, and repeating no SMS without a key
-	@php -r 'require "GuzzleHttp/autoload.php";' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends \
+	@php -r 'require "GuzzleHttp/autoload.php";' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq --no-install-recommends \
 		php-cli php-curl php-mbstring php-guzzlehttp-guzzle; } || { echo "Please install PHP with php-curl, php-mbstring and php-guzzlehttp-guzzle."; exit 1; }
 	go test -vet=off -count=1 -tags clients -timeout 4h ./test/clients
 
@@ -179,7 +179,7 @@ export SAM_CLI_TELEMETRY  := 0
 
 .PHONY: check format lint lint-changed template openapi sam-build policy pages checkov vulnerabilities go-age browser-age emulator
 
-check: format policy template openapi ## formatting, template, OpenAPI document, policies; make lint sam-build checkov are jobs of their own
+check: format policy template openapi ## formatting, template, OpenAPI document, policies; make test-full has lint, sam-build and checkov
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }
