@@ -100,7 +100,7 @@ func TestUsage(t *testing.T) {
 	f.must(err)
 	f.run(call{args: "usage --day yesterday", exit: app.ExitFailed, reports: true, typed: []string{},
 		out: []string{`\nacme +\S+ +sms +1 +6 +60,000 +0 +0.06\nglobex .*\ntotal +- +- +2 +7 +60,100 +0 +0.0601\n$`},
-		errs: []string{`acme: credit: ledger entry ` + string(broken) +
+		errs: []string{`acme: wallet: ledger entry ` + string(broken) +
 			`: .*: the sums lack this entry\n(.*\n)*svc: 1 problem\n$`}})
 }
 

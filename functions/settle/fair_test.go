@@ -36,9 +36,10 @@ func TestThrottledWallet(t *testing.T) {
 			Price: wallet.Barcode, RequestID: "r"}
 		must.Succeed(t, direct.Reserve(t.Context(), r))
 	}
-	store := proxied.WithLimits(wallet.Limits{Write: time.Minute, Remove: time.Second,
+	each := time.Since(now) / 30 // four writes of this machine
+	store := proxied.WithLimits(wallet.Limits{Write: time.Hour, Remove: max(time.Second, 10*each),
 		Leasing: wallet.DefaultLimits.Leasing})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a run without end
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // for a run without end
 	defer cancel()
 	report, err := newSettler(store, now, io.Discard).Run(ctx)
 	if err != nil || report.Settled.Released != 30 || report.Failed != 1 {
@@ -95,6 +96,9 @@ func TestSettlingCosts(t *testing.T) {
 	}
 }
 
+// unhurried limits no write by time, so that the machine's speed decides nothing.
+var unhurried = wallet.Limits{Write: time.Hour, Remove: time.Hour, Leasing: wallet.DefaultLimits.Leasing}
+
 // calls counts what passes a proxy.
 type calls struct {
 	mu            sync.Mutex
@@ -120,6 +124,6 @@ func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (
 		c.mu.Unlock()
 		return decide(r)
 	})
-	return books.NewStore(client, tables.Tables), books.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables),
-		c
+	direct = books.NewStore(client, tables.Tables).WithLimits(unhurried)
+	return direct, books.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables).WithLimits(unhurried), c
 }

@@ -25,7 +25,7 @@ import (
 // TestAges checks that a lease is settled when none of its requests can be alive, and that younger ones stay.
 func TestAges(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := books.NewStore(client, tables.Tables)
+	store := books.NewStore(client, tables.Tables).WithLimits(unhurried)
 	now := time.Now().Truncate(time.Microsecond) // as keys hold it: the ages are exact
 	for i, test := range []struct {
 		name    string
@@ -106,7 +106,7 @@ func newSettler(store *books.Store, now time.Time, log io.Writer) *Settler {
 // cannot be read is named and does not keep the others from being settled.
 func TestHandle(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := books.NewStore(client, tables.Tables)
+	store := books.NewStore(client, tables.Tables).WithLimits(unhurried)
 	now := time.Now()
 	for i := range 40 {
 		prepare(t, store, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
@@ -146,7 +146,7 @@ func TestHandle(t *testing.T) {
 // the others from being settled.
 func TestNotSettled(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := books.NewStore(client, tables.Tables)
+	store := books.NewStore(client, tables.Tables).WithLimits(unhurried)
 	now := time.Now()
 	for _, project := range []string{"a", "b", "c"} {
 		prepare(t, store, project, now.Add(-time.Hour), "reserve")
@@ -178,7 +178,7 @@ func TestNotSettled(t *testing.T) {
 func TestOutOfTime(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	var log bytes.Buffer
-	store := books.NewStore(client, tables.Tables)
+	store := books.NewStore(client, tables.Tables).WithLimits(unhurried)
 	settler := newSettler(store, time.Now(), &log)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // what a run keeps back for its log line
 	defer cancel()

@@ -164,7 +164,7 @@ func TestSpending(t *testing.T) {
 // that operators moved nor by those that a request returned.
 func TestSpendingOfWallets(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := books.NewStore(client, tables.Tables)
+	store := books.NewStore(client, tables.Tables).WithLimits(unhurried)
 	now := time.Now()
 	var log bytes.Buffer
 	settler := &Settler{
