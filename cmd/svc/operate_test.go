@@ -259,7 +259,7 @@ func TestRefusals(t *testing.T) {
 	})
 	call{args: strings.Replace(set, "--secrets - ", "--local", 1), typed: []string{"a", "k"},
 		exit: app.ExitRefused, beside: func() {
-			f.run(call{args: "integration set acme sms textlk --mode managed --incomplete"}) // of another operator
+			f.run(call{args: "integration set acme sms textlk --env dev --mode managed --incomplete"}) // of another operator
 		}}.run(t)
 	f.run(call{args: "integration set acme sms smslenz --mode byok --setting sender~id=A --incomplete --inactive"})
 	call{args: "integration set acme sms smslenz --local", typed: []string{"1", "k"}, exit: app.ExitRefused,

@@ -488,9 +488,9 @@ func TestIntegrations(t *testing.T) {
 		{args: "integration set acme sms textlk --env both --ask", typed: []string{""},
 			errs: []string{"api_token .*Enter: as stored"}},
 		// Another operator changes the integration while this one types.
-		{args: "integration set acme sms textlk --ask --priority 7", typed: []string{""}, beside: func() {
-			f.run(call{args: "integration set acme sms textlk --setting unit~price=0.9"})
-			f.run(call{args: "integration enable acme sms textlk"})
+		{args: "integration set acme sms textlk --env dev --ask --priority 7", typed: []string{""}, beside: func() {
+			f.run(call{args: "integration set acme sms textlk --env dev --setting unit~price=0.9"})
+			f.run(call{args: "integration enable acme sms textlk --env dev"})
 		}, out: []string{`byok +active +7 +.*unit_price=0.9`}},
 		{args: "integration disable acme sms textlk --env both",
 			out: []string{`development .*inactive(.|\n)*production .*inactive`}},
@@ -511,7 +511,7 @@ func TestIntegrations(t *testing.T) {
 			out: []string{`development +sms +quicksend +byok +inactive`,
 				`development +sms +textlk +managed +active`, `production +sms +quicksend +managed +inactive`,
 				`production +sms +textlk +managed +active`}},
-		{args: "integration set acme sms quicksend --mode manual --replace",
+		{args: "integration set acme sms quicksend --env dev --mode manual --replace",
 			out: []string{`quicksend +byok +active`, `textlk +managed +inactive`}},
 	})
 	// The local stack calls no real vendor by default.
@@ -529,6 +529,69 @@ func TestIntegrations(t *testing.T) {
 	if strings.Contains(f.printed.String(), "topsecret") {
 		t.Errorf("a vendor's secret was printed:\n%s", f.printed.String())
 	}
+}
+
+// TestOutage: a vendor that is out is set aside for all projects that have another one, and --end makes exactly those
+// active again, also after an interruption (docs/decisions/operating.md#vendor-outage).
+func TestOutage(t *testing.T) {
+	f := newFixture(t)
+	set := func(project, vendor, rest string) call {
+		return call{args: "integration set " + project + " sms " + vendor + " --env prod --mode managed --setting " +
+			"sender~id=A " + rest}
+	}
+	f.runAll([]call{
+		{args: "vendor account sms quicksend --env both --secrets -", stdin: `{"email":"` + sandbox.QuickSendEmail +
+			`","api_key":"` + sandbox.QuickSendAPIKey + `"}`},
+		{args: "vendor account sms twilio --env prod --secrets -", stdin: `{"account_sid":"` + sandbox.TwilioAccountSID +
+			`","auth_token":"` + sandbox.TwilioAuthToken + `"}`},
+		{args: "project create A --id chain"}, set("chain", "quicksend", ""), set("chain", "twilio", "--priority 2"),
+		{args: "integration set chain sms quicksend --env dev --mode managed --setting sender~id=A"},
+		{args: "project create A --id last"}, set("last", "quicksend", ""), set("last", "textlk", "--incomplete"),
+		{args: "project create A --id off"}, set("off", "quicksend", "--inactive"),
+		{args: "project create A --id second"}, set("second", "quicksend", "--priority 1"), set("second", "twilio", ""),
+	})
+	const out, end = "vendor outage sms quicksend --env production", "vendor outage sms quicksend --env prod --end"
+	f.runAll([]call{
+		{args: "integration disable chain sms quicksend", exit: app.ExitUsage,
+			errs: []string{"both environments of chain have sms quicksend: give --env development, production or both"}},
+		{args: "integration set chain sms quicksend --priority 3", exit: app.ExitUsage, errs: []string{"give --env"}},
+		{args: "integration list", out: []string{`sms +quicksend +development +managed +active +0 +chain\n`,
+			`sms +quicksend +production +managed +active +0 +chain last\n`, `quicksend +production +managed +inactive +0 +off`,
+			`quicksend +production +managed +active +1 +second\n`, `twilio +production +managed +active +2 +chain`}},
+		{args: "integration list --env dev", out: []string{"quicksend"}, absent: "production"},
+		{args: "vendor outage sms quicksend", exit: app.ExitUsage, errs: []string{"give --env"}},
+		{args: "vendor outage sms nobody --env prod", exit: app.ExitUsage},
+		{args: out + " --apply --end", exit: app.ExitUsage, errs: []string{"give --apply"}},
+		{args: out + " --also-last", exit: app.ExitUsage, errs: []string{"give --apply"}},
+		{args: "vendor outage sms hutch --env prod", out: []string{"No project uses sms hutch in production."}},
+		{args: out, out: []string{`chain +active +twilio +-\n`, `last +active +- +no other vendor\n`,
+			`second +active +twilio`}, absent: "off", errs: []string{"svc vendor outage .* --apply"}},
+		{args: out + " --apply --dry-run", out: []string{"."}},
+	})
+	// interrupted after the first project
+	f.must(f.stack().Projects.EditIntegrations(t.Context(), "chain",
+		func(rec *project.Record) ([]project.Integration, error) {
+			i := rec.Integration(project.Production, project.SMS, "quicksend")
+			i.Active, i.SetAside = false, true
+			return []project.Integration{*i}, nil
+		}))
+	f.runAll([]call{
+		{args: out + " --apply", exit: app.ExitFailed, reports: true,
+			out:  []string{`chain +set_aside +twilio`, `last +left +- +no other vendor`, `second +set_aside +twilio`},
+			errs: []string{"1 project left as they are", "--also-last"}},
+		{args: "integration list chain", out: []string{`production +sms +quicksend +managed +set aside`,
+			`development +sms +quicksend +managed +active`}},
+		{args: "integration enable second sms quicksend --env prod", out: []string{"active +1"}}, // the operator's own choice
+		{args: "integration disable second sms quicksend --env prod", out: []string{"inactive +1"}},
+		{args: out + " --apply --also-last", out: []string{`last +set_aside`}},
+		{args: "integration list last", out: []string{`quicksend +managed +set aside`}},
+		{args: "integration disable chain sms twilio", out: []string{"twilio +managed +inactive"}},
+		{args: "vendor account sms textlk --env prod --project chain --secrets -", stdin: "{}", exit: app.ExitNotFound},
+		{args: end, out: []string{`chain +restored`, `last +restored`}, absent: "off|second"},
+		{args: end, out: []string{"No project uses"}},
+		{args: "integration list --env prod", out: []string{`quicksend +production +managed +active +0 +chain last\n`,
+			`quicksend +production +managed +inactive +0 +off\n`, `quicksend +production +managed +inactive +1 +second\n`}},
+	})
 }
 
 // TestCredits: a grant counts once by its ID and names its actor; the ledger shows it.

@@ -168,7 +168,7 @@ func TestCloseProject(t *testing.T) {
 	for _, args := range []string{
 		"project pause acme", "project limits acme --requests 5", "project trial acme off", "credential issue acme",
 		"credential rotate " + clientID, "credential revoke " + clientID +
-			" --yes", "integration set acme pdf --mode managed", "integration enable acme barcode builtin",
+			" --yes", "integration set acme pdf --mode managed", "integration enable acme barcode builtin --env dev",
 		"credit grant acme 5 --reason x", "credit adjust acme --by 5 --reason x", "credit alert acme 5",
 		"credit refund acme " + string(r.Key) +
 			" --reason x", "burner add acme a.example", "burner deny fine.example --project acme",

@@ -35,7 +35,7 @@ func FuzzItems(f *testing.F) {
 			Credentials: []Credential{{ClientID: name, Environment: Production, Active: yes,
 				Secrets: []SecretDigest{{DigestSecret(name), at}, {DigestSecret(id), at}}}},
 			Integrations: []Integration{{ID: IntegrationID(Development, SMS, destination), Kind: SMS, Environment: Development,
-				Vendor: destination, Mode: BYOK, Active: yes,
+				Vendor: destination, Mode: BYOK, Active: yes, SetAside: !yes,
 				Priority: int(seconds), Settings: map[string]string{name: id}, Updated: at}},
 		}
 		got, err := decode([]item{projectItem(&want.Project), credentialItem(id, &want.Credentials[0]),

@@ -48,7 +48,8 @@ func (c *Credential) fields() fields {
 func (i *Integration) fields() fields {
 	return fields{
 		"environment": &i.Environment, "kind": &i.Kind, "vendor": &i.Vendor, "mode": &i.Mode,
-		"active": &i.Active, "priority": &i.Priority, "settings": &i.Settings, "updated": &i.Updated,
+		"active": &i.Active, "set_aside": &i.SetAside, "priority": &i.Priority, "settings": &i.Settings,
+		"updated": &i.Updated,
 	}
 }
 

@@ -177,6 +177,7 @@ type Integration struct {
 	Vendor      string            `json:"vendor"` // a name of the kind's vendor table
 	Mode        Mode              `json:"mode"`
 	Active      bool              `json:"active"`
+	SetAside    bool              `json:"-"`        // inactive only while its vendor is out
 	Priority    int               `json:"priority"` // of the active integrations, the lowest number first
 	Settings    map[string]string `json:"settings"` // without secrets; readers do not change them
 	Updated     time.Time         `json:"-"`        // in UTC, to the second

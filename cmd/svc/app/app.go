@@ -247,6 +247,9 @@ func EnvironmentFlag(cmd *cobra.Command, envs *[]project.Environment, initial st
 	if both {
 		values["both"], usage = project.Environments(), "development, production or both"
 	}
+	if initial != "" {
+		usage += " (default " + initial + ")"
+	}
 	*envs = values[initial]
-	ChoiceFlag(cmd, cmd.Flags(), "env", usage+" (default "+initial+")", envs, values)
+	ChoiceFlag(cmd, cmd.Flags(), "env", usage, envs, values)
 }

@@ -20,6 +20,7 @@ type View struct {
 	// Incomplete is the reason why the integration cannot be used; empty for a complete integration.
 	Incomplete string    `json:"incomplete"`
 	Updated    time.Time `json:"updated"`
+	SetAside   bool      `json:"set_aside"` // while the vendor is out
 }
 
 // ViewAll returns a project's integrations.
@@ -37,7 +38,7 @@ func ViewAll(ctx context.Context, s *app.Stack, rec *project.Record) ([]View, er
 
 // ViewOf returns one integration, and validates whether the integration is complete.
 func ViewOf(ctx context.Context, s *app.Stack, projectID string, i project.Integration) (View, error) {
-	v := View{Integration: i, Updated: i.Updated}
+	v := View{Integration: i, Updated: i.Updated, SetAside: i.SetAside}
 	_, err := Resolve(ctx, s, projectID, i)
 	_, unknown := errors.AsType[*app.FailureError](err) // the kind or the vendor
 	if unknown || errors.Is(err, upstream.ErrIncomplete) {
@@ -55,6 +56,17 @@ func Resolve(ctx context.Context, s *app.Stack, projectID string, i project.Inte
 	return s.Vendors.Resolve(ctx, projectID, i, &o.Spec, s.Secrets)
 }
 
+// State returns the state of an integration for people.
+func State(i project.Integration) string {
+	switch {
+	case i.Active:
+		return "active"
+	case i.SetAside:
+		return "set aside"
+	}
+	return "inactive"
+}
+
 // Table returns integrations for people.
 func Table(views []View) app.Table {
 	t := app.Table{
@@ -62,16 +74,12 @@ func Table(views []View) app.Table {
 		Empty:  `No integrations. "svc integration set" creates one.`,
 	}
 	for _, v := range views {
-		state := "inactive"
-		if v.Active {
-			state = "active"
-		}
 		var settings []string
 		for _, name := range slices.Sorted(maps.Keys(v.Settings)) {
 			settings = append(settings, name+"="+v.Settings[name])
 		}
 		t.Rows = append(t.Rows, []string{
-			string(v.Environment), string(v.Kind), v.Vendor, string(v.Mode), state,
+			string(v.Environment), string(v.Kind), v.Vendor, string(v.Mode), State(v.Integration),
 			strconv.Itoa(v.Priority), strings.Join(settings, " "), v.Incomplete,
 		})
 	}

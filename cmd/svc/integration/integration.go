@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,11 +33,68 @@ func choose(rec *project.Record, envs []project.Environment, kind project.Kind, 
 	})
 }
 
+// Use is an integration of all projects that have it alike, in the format for programs.
+type Use struct {
+	Kind        project.Kind        `json:"kind"`
+	Vendor      string              `json:"vendor"`
+	Environment project.Environment `json:"environment"`
+	Mode        project.Mode        `json:"mode"`
+	State       string              `json:"state"`
+	Priority    int                 `json:"priority"`
+	Projects    []string            `json:"projects"`
+}
+
+// listAll lists the integrations of all projects by kind, vendor and environment.
+func listAll(ctx context.Context, s *app.Stack, envs []project.Environment) error {
+	ids, err := s.ProjectIDs(ctx, "")
+	if err != nil {
+		return err
+	}
+	var all []Use
+	for _, id := range ids {
+		rec, err := s.Load(ctx, id)
+		if err != nil {
+			return err
+		}
+		choose(rec, envs, "", "")
+		for _, i := range rec.Integrations {
+			use := Use{i.Kind, i.Vendor, i.Environment, i.Mode, catalog.State(i), i.Priority, []string{id}}
+			n := slices.IndexFunc(all, func(u Use) bool { return u.key() == use.key() })
+			if n < 0 {
+				all = append(all, use)
+			} else {
+				all[n].Projects = append(all[n].Projects, id)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Use) int { return cmp.Compare(a.key(), b.key()) })
+	t := app.Table{Header: []string{"KIND", "VENDOR", "ENVIRONMENT", "MODE", "STATE", "PRIORITY", "PROJECTS"},
+		Empty: "No integrations."}
+	return app.PrintList(s.App, t, all, func(u Use) (Use, []string) {
+		return u, []string{string(u.Kind), u.Vendor, string(u.Environment), string(u.Mode), u.State,
+			strconv.Itoa(u.Priority), strings.Join(u.Projects, " ")}
+	})
+}
+
+func (u Use) key() string {
+	return fmt.Sprintf("%s %s %s %s %s %04d", u.Kind, u.Vendor, u.Environment, u.Mode, u.State, u.Priority)
+}
+
 func list(a *app.App) *cobra.Command {
 	var envs []project.Environment
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use: "list PROJECT", Short: "List a project's integrations with their missing fields",
-	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	var id string // empty for all projects
+	cmd := a.Command(&cobra.Command{
+		Use: "list [PROJECT]", Short: "List a project's integrations with their missing fields, or who uses which vendor",
+		Example: `  svc integration list acme
+  svc integration list --env production`,
+	}, app.Bind(&id), func(ctx context.Context, s *app.Stack) error {
+		if id == "" {
+			return listAll(ctx, s, envs)
+		}
+		rec, err := s.Load(ctx, id)
+		if err != nil {
+			return err
+		}
 		choose(rec, envs, "", "")
 		views, err := catalog.ViewAll(ctx, s, rec)
 		if err != nil {
@@ -53,12 +111,19 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 	var envs []project.Environment
 	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
 	app.EnvironmentFlag(cmd, &envs, "development", true)
+	chosen := func() bool { return cmd.Flags().Changed("env") }
 	return a.ProjectCommand(cmd, func(args []string) (err error) {
 		if active { // disable also takes a vendor that only another version knows
 			_, err = catalog.Find(args[0], args[1])
 		}
 		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		if !chosen() {
+			var err error
+			if envs, err = onlyEnvironment(rec, project.Kind(kind), vendor); err != nil {
+				return err
+			}
+		}
 		return store(ctx, s, rec.ID, envs, project.Kind(kind), vendor, false,
 			func(rec *project.Record) (all []project.Integration, err error) {
 				for _, env := range envs {
@@ -67,12 +132,28 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 						return nil, fmt.Errorf("integration %s: %w",
 							project.IntegrationID(env, project.Kind(kind), vendor), project.ErrNotFound)
 					}
-					i.Active = active
+					i.Active, i.SetAside = active, false
 					all = append(all, *i)
 				}
 				return all, nil
 			})
 	})
+}
+
+// onlyEnvironment returns the environment that has the integration, development where none has it. Of two the operator
+// has to choose.
+func onlyEnvironment(rec *project.Record, kind project.Kind, vendor string) ([]project.Environment, error) {
+	var have []project.Environment
+	for _, env := range project.Environments() {
+		if rec.Integration(env, kind, vendor) != nil {
+			have = append(have, env)
+		}
+	}
+	if len(have) > 1 {
+		return nil, app.Usagef("both environments of %s have %s %s: give --env development, production or both", rec.ID,
+			kind, vendor)
+	}
+	return append(have, project.Development)[:1], nil
 }
 
 // store edits the integrations of a project with a vendor in some environments, in one write, and prints them.
@@ -119,6 +200,7 @@ func withOthers(s *app.Stack, rec *project.Record, replace bool,
 	for n := range all {
 		i := &all[n]
 		i.Active = i.Active || replace
+		i.SetAside = i.SetAside && !i.Active
 		for _, other := range rec.Active(i.Kind, i.Environment) {
 			if other.Active = false; other.Vendor != i.Vendor {
 				others = append(others, other)
@@ -198,6 +280,7 @@ type setOptions struct {
 	settings                  []string
 	priority                  int
 	hasPriority               func() bool
+	hasEnvironment            func() bool
 	inactive, incomplete, ask bool
 	replace                   bool
 	noted                     bool // that the endpoint is the sandbox
@@ -241,6 +324,7 @@ input with --secrets -. A managed integration uses the service's own account, se
 	flags.BoolVar(&o.inactive, "inactive", false, "do not use the integration yet")
 	flags.BoolVar(&o.incomplete, "incomplete", false, "store the integration although a required field is missing")
 	o.hasPriority = func() bool { return flags.Changed("priority") }
+	o.hasEnvironment = func() bool { return flags.Changed("env") }
 	return cmd
 }
 
@@ -274,6 +358,11 @@ var errSecretsOfManaged = app.Usagef(`--secrets is for byok integrations; "svc v
 	`managed ones use`)
 
 func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	if !o.hasEnvironment() {
+		if _, err := onlyEnvironment(rec, o.offer.Kind, o.offer.Spec.Name); err != nil {
+			return err
+		}
+	}
 	var accounts []catalog.Account // with the new secret fields; nil before the first edit
 	// Another operator may change the project while this one types, so each edit begins with the present record.
 	edit := func(rec *project.Record) (all []project.Integration, err error) {
@@ -340,7 +429,7 @@ func (o *setOptions) integration(s *app.Stack, rec *project.Record,
 		i.Priority = o.priority
 	}
 	if o.inactive {
-		i.Active = false
+		i.Active, i.SetAside = false, false
 	}
 	if i.Settings, err = o.offer.Apply(i.Settings, o.settings); err != nil {
 		return i, err

@@ -61,7 +61,8 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 				all = append(all, Uncertain{id, e})
 			}
 		}
-		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST", "RESOLUTION", "REFERENCE"}
+		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST", "RESOLUTION",
+			"REFERENCE"}
 		return app.PrintList(s.App, app.Table{Header: header, Empty: "No SMS is uncertain."}, all,
 			func(v Uncertain) (Uncertain, []string) {
 				resolution := ""

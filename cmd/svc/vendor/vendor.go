@@ -18,7 +18,8 @@ import (
 
 // Command returns "svc vendor".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("vendor", "List vendors; set and rotate the keys of accounts at them", list(a), account(a))
+	return app.Group("vendor", "List vendors; set and rotate the keys of accounts at them; set a vendor aside while it is out",
+		list(a), account(a), outage(a))
 }
 
 // View is a vendor in the format for programs.
