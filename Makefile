@@ -59,8 +59,9 @@ SCHEDULE := ./test/acceptance ./test/acceptance/faults
 # The longest packages start first, so that no long test runs alone at the end.
 FIRST = ./test/policy ./functions/pdf/render/browser ./shared/wallet ./shared/books ./cmd/svc
 UNITS = $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(FIRST) $(SCHEDULE) $(HOSTS))")
-# make test leaves these tests to make test-full: each takes long, and what they prove seldom breaks.
-LONG := ^(TestAddVendor|TestTypeScriptClient|TestSAMLocalReachesTheLocalStack|TestSchemathesis)$$
+# make test leaves these tests to make test-full: each takes long, and what they prove seldom breaks. The last three have
+# shares of their own there, with larger numbers.
+LONG := ^(TestAddVendor|TestTypeScriptClient|TestSAMLocalReachesTheLocalStack|TestParameterPublishes|TestSamples|TestSamplesReportErrors|TestFonts|TestFamilies|TestSchemathesis|TestFaultSchedules|TestUsageOfManyEntries)$$
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
 SHARED := .local/bin/shared
@@ -111,7 +112,7 @@ test-times: helpers ## what takes long in make test and make test-full, in secon
 	@.local/bin/times table
 
 test-long: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## the tests that make test leaves out
-	go test -vet=off -count=1 -timeout 4h -run '$(LONG)' ./test/policy
+	go test -vet=off -count=1 -p 2 -timeout 4h -run '$(LONG)' ./test/policy ./functions/docs/samples ./functions/pdf/render/browser
 
 # The race detector sees nothing in programs that a test compiles and starts.
 test-race: export GORACE := atexit_sleep_ms=0

@@ -86,16 +86,16 @@ func rowsOf(shares []share, sentences map[string]string) (rows []row, problems [
 			}
 		}
 	}
-	for _, r := range rows {
-		if r.proves == "" {
-			problems = append(problems, fmt.Errorf("test/times/proves.yaml lacks what %s proves", r.name))
-		}
-	}
 	slices.SortFunc(rows, func(a, b row) int {
 		if a.seconds != b.seconds {
 			return int(b.seconds*1000) - int(a.seconds*1000)
 		}
 		return strings.Compare(a.name, b.name)
 	})
+	for _, r := range rows {
+		if r.proves == "" {
+			problems = append(problems, fmt.Errorf("test/times/proves.yaml lacks what %s proves", r.name))
+		}
+	}
 	return rows, problems
 }
