@@ -56,7 +56,10 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `<ErrorResponse><Error><Code>ValidationError</Code><Message>Stack with id svc-prod does not `+
 			`exist</Message></Error></ErrorResponse>`)
 	case service == "cloudformation":
-		var parameters string
+		parameters := "" // as samconfig.toml's prod has them
+		if a.parameters["PdfIsolation"] == "" {
+			parameters = `<member><ParameterKey>PdfIsolation</ParameterKey><ParameterValue>project</ParameterValue></member>`
+		}
 		for name, value := range a.parameters {
 			parameters += fmt.Sprintf(`<member><ParameterKey>%s</ParameterKey><ParameterValue>%s</ParameterValue></member>`,
 				name, value)
@@ -107,7 +110,7 @@ func TestPreflight(t *testing.T) {
 	t.Setenv("PATH", programs)
 	t.Setenv("SVC_STAGE", "prod")
 	const topic = "--parameter AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:team "
-	isolated := account{stack: "UPDATE_COMPLETE", parameters: map[string]string{"PdfIsolation": "project"}}
+	one := account{stack: "UPDATE_COMPLETE", parameters: map[string]string{"PdfIsolation": "shared"}}
 	const acm = "CertificateArn=arn:aws:acm:us-east-1:123456789012:certificate/1"
 	for name, c := range map[string]struct {
 		account account
@@ -172,13 +175,10 @@ func TestPreflight(t *testing.T) {
 			[]string{"broken parameters WebAclArn: .*one web ACL"}},
 		"a budget and no topic": {account{}, "--parameter MonthlyBudgetUsd=200", 1,
 			[]string{"broken parameters MonthlyBudgetUsd: .*needs AlarmTopicArn", "warning parameter AlarmTopicArn"}},
-		"a renderer for each project": {account{}, topic + "--parameter PdfIsolation=project", 0,
-			[]string{"warning parameter PdfIsolation: exec.*cold starts, a fee .*no provisioned concurrency, Read " +
-				"docs/upgrade.md"}},
-		"a change to one renderer": {isolated, topic + "--parameter PdfIsolation=shared", 0,
+		"a renderer for each project": {one, topic, 0, []string{"warning parameter PdfIsolation: it changes from shared to " +
+			"project.*canary; exec.*cold starts, a fee .*no provisioned concurrency, Read docs/upgrade.md"}},
+		"a change to one renderer": {account{stack: "UPDATE_COMPLETE"}, topic + "--parameter PdfIsolation=shared", 0,
 			[]string{"warning parameter PdfIsolation: it changes from project to shared.*canary, Read"}},
-		"renderers as before": {isolated, topic + "--parameter PdfIsolation=project", 0, nil},
-		"renderers not named": {isolated, topic, 0, nil},
 		"a limit below that of WAF": {account{}, topic + "--parameter AddressRequestsPer5Minutes=9", 1,
 			[]string{"broken parameter AddressRequestsPer5Minutes: .*below 10"}},
 	} {

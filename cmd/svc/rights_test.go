@@ -56,3 +56,34 @@ func TestManagedRight(t *testing.T) {
 	test.errs = []string{`Signed +by arn:aws:iam::123456789012:user/me, your own AWS identity`}
 	test.run(t)
 }
+
+// TestAboveStage: "svc project limits" and "svc doctor" warn about a project's limit that the stage's limits do not let
+// through, and about no other (docs/decisions/operating.md#edge).
+func TestAboveStage(t *testing.T) {
+	f, a := newFixture(t), account{stack: "UPDATE_COMPLETE", parameters: map[string]string{
+		"ApiRequestsPerSecond": "1000", "AddressRequestsPer5Minutes": "10000",
+	}}
+	signIn(t, f.serve(func(w http.ResponseWriter, r *http.Request) { a.ServeHTTP(w, r) }))
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", enginetest.URL(t))
+	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", f.vault.URL)
+	t.Setenv("SVC_STAGE", f.stage)
+	call{args: "project create Acme --id acme"}.run(t)
+	for requests, warning := range map[string]string{
+		"2000":   "", // 33.3 a second, as the web ACL has them
+		"2001":   `Warning: 33.35 requests a second are above AddressRequestsPer5Minutes=10000, which is 33.33 a second for one`,
+		"180000": `Warning: 3000 requests a second are above ApiRequestsPerSecond=1000, which is 1000 a second for all projects`,
+	} {
+		_, errs := call{args: "project limits acme --requests " + requests}.run(t)
+		if (warning == "") == strings.Contains(errs, "Warning") || !strings.Contains(errs, warning) {
+			t.Errorf("%s: %q, want %q", requests, errs, warning)
+		}
+		out, _ := call{args: "doctor", exit: 1, reports: true}.run(t)
+		if strings.Contains(out, "requests a second are above") != (warning != "") {
+			t.Errorf("%s: doctor says %s", requests, out)
+		}
+	}
+	a.parameters["AddressRequestsPer5Minutes"], a.parameters["ApiRequestsPerSecond"] = "0", "3000"
+	if _, errs := (call{args: "project limits acme --requests 180000"}).run(t); strings.Contains(errs, "Warning") {
+		t.Errorf("a limit that the stage has was warned about: %s", errs)
+	}
+}

@@ -44,6 +44,10 @@ func TestSAMConfig(t *testing.T) {
 				t.Errorf("%s: overrides %v lack %s", stage, overrides, want)
 			}
 		}
+		// docs/decisions/pdf.md#pdf-isolation
+		if apart := slices.Contains(overrides, any("PdfIsolation=project")); apart != (stage != "dev") {
+			t.Errorf("%s: each project has a browser of its own: %t", stage, apart)
+		}
 		if whole := slices.Contains(overrides, any("LogPayloads=on")); whole != (stage == "dev") {
 			t.Errorf("%s: bodies are logged whole: %t", stage, whole)
 		}

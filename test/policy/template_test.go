@@ -145,6 +145,12 @@ func gateway(s *templateFile) (f findings) {
 	if text := show(firewall.properties); strings.Contains(text, "SampledRequestsEnabled: true") {
 		f.add("samples of the web ACL would hold the headers with secrets")
 	}
+	// docs/decisions/operating.md#edge: WAF has no variable for the ID of a request.
+	want := strings.Replace(refusal(request.CodeRateLimitExceeded, "", "Too many requests. Please try again later."),
+		"$context.requestId", "00000000-0000-0000-0000-000000000000", 1)
+	f.want(firewall, "~"+regexp.QuoteMeta(want), "CustomResponseBodies", "limited", "Content")
+	f.want(firewall, `~\{CustomResponse: \{CustomResponseBodyKey: limited, ResponseCode: 429, ResponseHeaders: \[`+
+		`\{Name: Retry-After, Value: [1-9]\d*\}, .*`, "Rules", "0", "Action", "Block")
 	for _, id := range []string{"WebAcl", "FirewallAssociation"} { // by the stage's reference they come after the stage
 		f.want(s.resource(id), `~.*/restapis/\$\{Api\}/stages/\$\{ApiStage\}`, "ResourceArn")
 	}
@@ -653,6 +659,7 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources ErrorsAlarm Properties Metrics 6 MetricStat", nil, "ErrorsAlarm watches"},
 		{"Resources ApiStage Properties AccessLogSetting Fn::If 1 Format", `{"path":"$context.path"}`,
 			"ApiStage: AccessLogSetting is"},
+		{"Resources Firewall Properties Rules 0 Action Block", object{}, "Firewall: Rules.0.Action.Block is"},
 		{"Resources SmsResolveFunction Properties Timeout", 120, "SmsResolveFunction runs for up to 2m0s"},
 		{"Resources SmsFunction Properties Timeout", 30, "SmsFunction may take 30s"},
 		{"Resources PdfFunction Properties Timeout", 61, "SettleAfterSeconds allows less than"},

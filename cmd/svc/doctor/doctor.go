@@ -88,6 +88,7 @@ type Diagnosis struct {
 	noTables, noVault bool // later checks skip what cannot be reached
 
 	rights map[string]bool // the origination identities that were checked
+	limits *app.CloudStack // the stage's own limits
 }
 
 // checks are in the order of their run, because later checks depend on earlier ones.

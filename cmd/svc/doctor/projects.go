@@ -20,6 +20,11 @@ func (d *Diagnosis) projects(ctx context.Context) {
 		return
 	}
 	d.rights = map[string]bool{}
+	stack, err := d.StageLimits(ctx)
+	if err != nil {
+		stack = &app.CloudStack{} // the check of the stage reports it
+	}
+	d.limits = stack
 	ids, err := d.ProjectIDs(ctx, d.Only)
 	if d.Failed("projects", d.Only, err) {
 		return
@@ -51,6 +56,9 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 			d.Line("project close %s", id))
 		return err
 	}
+	above := d.limits.AboveStage(rec.Limit)
+	d.AddIf(above != "", app.Warning, "limits", id, above,
+		"Raise the stage's limit (docs/limits-and-429.md), or lower the project's: "+d.Line("project limits %s --requests N", id))
 	d.AddIf(rec.Paused, app.Warning, "paused", id, "every request gets 503 project_paused",
 		d.Line("project resume %s", id))
 	d.AddIf(rec.Trial && len(rec.TrialDestinations) == 0, app.Warning, "trial", id,

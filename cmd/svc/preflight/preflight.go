@@ -295,21 +295,20 @@ func (f *flight) leftovers(ctx context.Context, p parameters) {
 	}
 }
 
-// isolation names what a change of PdfIsolation costs (docs/decisions/pdf.md#pdf-isolation). The stack is nil before
-// its creation. A deployment keeps the stack's value where nothing sets the parameter.
+// isolation names what a change of PdfIsolation costs a stack that exists (docs/decisions/pdf.md#pdf-isolation). A
+// deployment keeps the stack's value where nothing sets the parameter.
 func (f *flight) isolation(stack *app.CloudStack, p parameters) {
 	const name = "PdfIsolation"
-	before, after, costs := p.defined[name].Default, p.set[name], []string(nil)
-	if stack != nil {
-		before = cmp.Or(stack.Parameters[name], before)
-		costs = append(costs, "it changes from "+before+" to "+after+
-			", and a new renderer gets all documents without a canary")
+	if stack == nil {
+		return
 	}
+	before, after := cmp.Or(stack.Parameters[name], p.defined[name].Default), p.set[name]
+	costs := "it changes from " + before + " to " + after + ", and a new renderer gets all documents without a canary"
 	if after == "project" {
-		costs = append(costs, "execution environments of one project each mean more cold starts, a fee for each, and no "+
-			"provisioned concurrency")
+		costs += "; execution environments of one project each mean more cold starts, a fee for each, and no " +
+			"provisioned concurrency"
 	}
-	f.AddIf(after != "" && after != before, app.Warning, "parameter", name, strings.Join(costs, "; "),
+	f.AddIf(after != "" && after != before, app.Warning, "parameter", name, costs,
 		"Read docs/upgrade.md, Change PdfIsolation.")
 }
 

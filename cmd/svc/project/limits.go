@@ -46,6 +46,11 @@ docs/limits-and-429.md says what each limit stops and what to do when it fires.`
 			return err
 		}
 		s.Note("functions follow within seconds")
+		if stack, err := s.StageLimits(ctx); err != nil {
+			s.Note("The stage's own limits are not known: %v", err)
+		} else if above := stack.AboveStage(p.Limit); above != "" {
+			s.Note("Warning: %s. docs/limits-and-429.md says which limit comes first.", above)
+		}
 		view := viewOf(p)
 		return s.Print(view, app.Table{Rows: append(app.Rows("Project", p.ID), view.limitRows()...)})
 	})
