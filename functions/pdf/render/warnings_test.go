@@ -45,8 +45,8 @@ func BenchmarkBlocked(b *testing.B) {
 	}
 }
 
-// docs/decisions/pdf.md#pdf-warnings: a warning names each loss of a PDF, and the message of a strict document has its
-// selectors and pages. An element that the document does not display causes no warning.
+// docs/decisions/pdf.md#pdf-warnings, docs/decisions/pdf.md#pdf-unsupported-css: a warning names each loss of a PDF, and
+// the message of a strict document has its selectors and pages. An element that the document does not display causes no warning.
 func TestWarnings(t *testing.T) {
 	files := serveFiles(t)
 	r := started(t, configuration(t, files))
@@ -95,6 +95,16 @@ func TestWarnings(t *testing.T) {
 			"content-clipped (p on page 1), content-shrunk (p on page 1)"},
 		"<div style='overflow-x:auto'><div style='width:300mm'>A</div></div>": {"content-clipped",
 			"content-clipped (body > div:nth-of-type(1) on page 1)"},
+		"<style>@media print{li::after{content:leader('.') target-counter(attr(href),page)}}@media screen{p{string-set:a}}" +
+			"i{position:running(a)}p{float:footnote;bookmark-level:1}@page{@top-left{content:string(a)}@footnote{margin:0}}" +
+			"p{content:counter(page);float:left}</style><p>A<ul><li>B</ul>": {
+			`unsupported-css;n=6;names="leader target-counter footnote bookmark-level string"`,
+			`unsupported-css;n=6;names="leader target-counter footnote bookmark-level string" (li on page 1, ` +
+				`p on page 1, html on page 1)`},
+		"<style>li{float:footnote}/* p{float:footnote} */ p::before{content:'float: footnote'}</style><p>A": {},
+		"<p style='position:running(a)'>A": {`unsupported-css;n=1;names="running"`,
+			`unsupported-css;n=1;names="running" (p on page 1)`},
+		"<div style='overflow:hidden'><div style='width:300mm'>A</div></div>":              {},
 		"<p style='overflow:hidden;width:9mm'>A_long_word<p style='transform:scale(.5)'>A": {},
 		"<form><img name=querySelectorAll><input name=parentElement></form><script>1</script><p>A": {"scripts-ignored",
 			"scripts-ignored (script)"},

@@ -222,14 +222,20 @@ func (c *canary) batches(first int, containing string) (documents []string, name
 
 // files returns files that try to reach the canary, and the part of a document that loads them.
 func (c *canary) files(id string) (map[string][]byte, string) {
-	style := c.aim(`@import "HTTP"; @import url(HTTP?2) print; @import "file:///etc/passwd"; @font-face{font-family:canary;`+
-		`src:url(HTTP?3),url(//NAME/f),url(file:///etc/passwd)} *{font-family:canary;background:url(HTTP?4);cursor:url(HTTP?5),`+
+	style := c.aim(`@import "HTTP"; @import url(HTTP?2) print; @import "file:///etc/passwd"; `+
+		`@font-face{font-family:canary;`+
+		`src:url(HTTP?3),url(//NAME/f),url(file:///etc/passwd)} *{font-family:canary;background:url(HTTP?4);`+
+		`cursor:url(HTTP?5),`+
 		`auto;mask:url(//HOST/ID)} p::before{content:url("\68ttp://HOST/ID")}`, id)
-	svg := c.aim(`<?xml-stylesheet href="HTTP"?><svg xmlns="http://www.w3.org/2000/svg" xmlns:x="http://www.w3.org/1999/xlink" `+
-		`width="99" height="99" onload="fetch('HTTP')"><style>@import "HTTP";*{fill:url(HTTP#a)}</style><image href="HTTP" width="9" `+
+	svg := c.aim(`<?xml-stylesheet href="HTTP"?><svg xmlns="http://www.w3.org/2000/svg" `+
+		`xmlns:x="http://www.w3.org/1999/xlink" `+
+		`width="99" height="99" onload="fetch('HTTP')"><style>@import "HTTP";*{fill:url(HTTP#a)}</style><image href="HTTP" `+
+		`width="9" `+
 		`height="9"/><image x:href="file:///etc/passwd" width="9" height="9"/><use href="HTTP#a"/><filter id="f"><feImage `+
-		`href="HTTP"/></filter><rect width="9" height="9" filter="url(#f)"/><script>fetch("HTTP")</script><script href="HTTP"/>`+
-		`<foreignObject width="99" height="99"><body xmlns="http://www.w3.org/1999/xhtml"><img src="HTTP"/><iframe src="HTTP"/>`+
+		`href="HTTP"/></filter><rect width="9" height="9" filter="url(#f)"/><script>fetch("HTTP")</script><script `+
+		`href="HTTP"/>`+
+		`<foreignObject width="99" height="99"><body xmlns="http://www.w3.org/1999/xhtml"><img src="HTTP"/><iframe `+
+		`src="HTTP"/>`+
 		`<link rel="stylesheet" href="HTTP"/></body></foreignObject></svg>`, id)
 	entity := c.aim(`<!DOCTYPE svg [<!ENTITY a SYSTEM "HTTP"><!ENTITY b SYSTEM "file:///etc/passwd">]>`+
 		`<svg xmlns="http://www.w3.org/2000/svg"><text y="20">&a;&b;</text></svg>`, id)

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"encoding/base64"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -34,6 +35,18 @@ func (p *page) use(address string) string {
 	defer p.mu.Unlock()
 	p.used[name] = struct{}{}
 	return name
+}
+
+// sheets returns the style sheets among the files that the page received.
+func (p *page) sheets() (texts []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.used)) {
+		if event.MediaType(name) == event.CSS {
+			texts = append(texts, string(p.document.Files[name]))
+		}
+	}
+	return texts
 }
 
 // unused returns the number of files that the page did not receive and that no text of the document names. A font that

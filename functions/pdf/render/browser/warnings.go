@@ -42,10 +42,14 @@ const (
 	blockedWarning       = "resources-blocked"
 	scriptsWarning       = "scripts-ignored"
 	unusedWarning        = "unused-files"
+	cssWarning           = "unsupported-css"
 )
 
 var warningNames = []string{missingGlyphsWarning, blockedWarning, scriptsWarning,
-	"content-clipped", "content-shrunk", unusedWarning}
+	"content-clipped", "content-shrunk", cssWarning, unusedWarning}
+
+// maxNames bounds the names of unsupported CSS in the header.
+const maxNames = 5
 
 const fontFace = "@font-face"
 
@@ -100,6 +104,7 @@ func (p *page) refused(params json.RawMessage) {
 // measured is the result of the program.
 type measured struct {
 	Blocked   int                                          // distinct addresses
+	Dropped   []string                                     // names of unsupported CSS
 	Instances map[string][]struct{ Selector, Mark string } // by warning; elements of a strict document alone
 }
 
@@ -119,7 +124,9 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, o.missGlyphs()
 	m := measured{Blocked: len(blocked)}
 	named := func(text string) bool { return strings.Contains(document, text) }
-	if shrunk || styles || private || d.Strict && missing || slices.ContainsFunc(suspicious, named) {
+	declarations := limits.Declarations(html, p.sheets()...)
+	if len(declarations) > 0 || shrunk || styles || private || d.Strict && missing ||
+		slices.ContainsFunc(suspicious, named) {
 		p.s.page.Store(nil) // the measuring loads nothing
 		sheet := proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)),
 			Height: max(1, int(height/scale)), DeviceScaleFactor: 1}
@@ -128,7 +135,7 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 		}
 		options := map[string]any{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
-			"images":  named("image-set("),
+			"images": named("image-set("), "declarations": declarations,
 			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
@@ -147,6 +154,9 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 		switch n, counted := numbers[name]; {
 		case n > 0:
 			header = append(header, fmt.Sprintf("%s;n=%d", name, n))
+		case name == cssWarning && len(m.Dropped) > 0:
+			names := strings.Join(m.Dropped[:min(len(m.Dropped), maxNames)], " ")
+			header = append(header, fmt.Sprintf("%s;n=%d;names=%q", name, len(m.Dropped), names))
 		case found && !counted, name == missingGlyphsWarning && missing, name == scriptsWarning && p.scripts:
 			header = append(header, name)
 		}

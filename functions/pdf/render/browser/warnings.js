@@ -1,12 +1,12 @@
 // Finds what the page does not show, after it was printed. The browser now has the media type print and the width of the
 // printed page. boxes: some may scroll; glyphs: private-use characters may be shown; images: style sheets may
 // have blocked images; refused: addresses that the page did not load; shrunk: the browser printed the text smaller;
-// styles: a style sheet names what was not loaded; strict: up to three elements of each warning get a selector, and an ID
+// declarations: those that the browser may drop; styles: a style sheet names what was not loaded; strict: up to three elements of each warning get a selector, and an ID
 // that a link of the document refers to, so that the next PDF names their pages.
 //
 // A document can name its elements and the controls of its forms after each property, so getters and methods are called
 // through their prototypes.
-(({ boxes, glyphs, images, refused, shrunk, styles, strict }) => {
+(({ boxes, glyphs, declarations, images, refused, shrunk, styles, strict }) => {
 	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
 	const attribute = (e, name) => Element.prototype.getAttribute.call(e, name) ?? "";
 	const has = (e, name) => Element.prototype.hasAttribute.call(e, name);
@@ -99,6 +99,33 @@
 		if (shown(e) && get(e, Element, "childElementCount") === 0 && !/\S/.test(get(e, Node, "textContent"))) note("scripts-ignored", e);
 	}
 
+	// Declarations that the browser drops, in rules that match an element.
+	const pseudo = "::?(?:before|after|marker|first-line|first-letter|footnote-call|footnote-marker)";
+	const matched = (rules) => {
+		let selector = "";
+		for (const rule of rules) {
+			if (/^@media/i.test(rule) && !matches(rule.slice(6)) || /^@supports/i.test(rule) && !CSS.supports(rule.slice(9).trim())) return [];
+			if (/^@(page|footnote)/i.test(rule)) return [root];
+			if (/^@(media|supports|layer)/i.test(rule)) continue;
+			if (rule.startsWith("@")) return [];
+			selector = selector === "" ? rule : rule.includes("&") ? rule.replaceAll("&", `:is(${selector})`) : `:is(${selector}) :is(${rule})`;
+		}
+		try {
+			return all(selector.replace(new RegExp("(^|[\\s>+~,(])" + pseudo, "gi"), "$1*").replace(new RegExp(pseudo, "gi"), ""));
+		} catch {
+			return []; // no selector of this browser
+		}
+	};
+	const dropped = new Set();
+	for (const { Rules, Style, Property, Value, Name } of declarations) {
+		const value = Value.replace(/!\s*important\s*$/i, "").replace(/(attr|var)\([^()]*\)/gi, "''"); // any value with these parses
+		if (Property !== "" && CSS.supports(Property, value)) continue;
+		const [e] = Style === "" ? matched(Rules ?? []) : all(`[style="${CSS.escape(Style)}"]`);
+		if (e === undefined) continue;
+		dropped.add(Name);
+		note("unsupported-css", e);
+	}
+
 	// A canvas draws a missing character as the page does: with the measures of another missing one.
 	const canvas = new OffscreenCanvas(1, 1).getContext("2d"), known = new Map();
 	const measures = (text) => {
@@ -132,7 +159,7 @@
 		}
 	}
 
-	// A box that scrolls shows its first part on paper. A box that hides its overflow is meant to, up to the page's width.
+	// A box that scrolls shows its first part on paper. A box that hides its overflow is meant to.
 	const side = (e, name) => get(e, Element, name), width = boxes || shrunk ? side(root, "clientWidth") : 0; // lays the page out
 	const scrolls = (overflow) => overflow === "auto" || overflow === "scroll";
 	const ofPage = getComputedStyle(root).overflowX === "visible" ? get(document, Document, "body") : null; // whose overflow is the page's
@@ -140,8 +167,7 @@
 		const style = getComputedStyle(e);
 		if (e === ofPage || style.overflowX === "visible" && style.overflowY === "visible" || !shown(e) || side(e, "clientWidth") <= 1) continue;
 		const wide = side(e, "scrollWidth") > side(e, "clientWidth") + 1, high = side(e, "scrollHeight") > side(e, "clientHeight") + 1;
-		const hidden = !scrolls(style.overflowX) && style.textOverflow === "clip" && side(e, "scrollWidth") > width + 1;
-		if (wide && (scrolls(style.overflowX) || hidden) || high && scrolls(style.overflowY)) note("content-clipped", e);
+		if (wide && scrolls(style.overflowX) || high && scrolls(style.overflowY)) note("content-clipped", e);
 	}
 	const ratio = shrunk ? side(root, "scrollWidth") / width : 0;
 	if (ratio > 1.001) {
@@ -179,5 +205,5 @@
 		return marked.get(e);
 	};
 	for (const warning in found) instances[warning] = strict ? [...new Set(found[warning])].slice(0, 3).map(instance) : [];
-	return JSON.stringify({ blocked: blocked.size, instances });
+	return JSON.stringify({ blocked: blocked.size, dropped: [...dropped], instances });
 })(OPTIONS)

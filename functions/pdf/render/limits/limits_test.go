@@ -118,5 +118,11 @@ func TestCheckIsLinear(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	f.Add("<table><tr><td>x<svg><title>y</svg><iframe srcdoc='<p>'>")
 	f.Add("<style>a{b:url(data:image/png;base64,AAAA)}")
-	f.Fuzz(func(t *testing.T, document string) { _ = limits.Check(nil, document) })
+	f.Add("<style media=print>@page{@footnote{a:b}}p::footnote-call,a{&{float:footnote;content:leader('.'}}</style><p " +
+		"style='x:string('")
+	f.Fuzz(func(t *testing.T, document string) {
+		_ = limits.Check(nil, document)
+		Declarations(document, document)
+		References(document)
+	})
 }
