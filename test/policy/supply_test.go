@@ -1,11 +1,17 @@
 package policy
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -126,6 +132,61 @@ func TestWorkflows(t *testing.T) {
 				t.Errorf("%s: no %q, or not after the steps before", file, step)
 			}
 			rest = after
+		}
+	}
+}
+
+// TestBrowserAge: the version string of the browser's own file is compared with Chrome's stable channel, by the answer of
+// either source, and no answer is red (docs/supply-chain.md, Renew the browser).
+func TestBrowserAge(t *testing.T) {
+	t.Parallel()
+	answers := http.NewServeMux()
+	server := httptest.NewServer(answers)
+	defer server.Close()
+	release := func(version string, days int) string {
+		return fmt.Sprintf(`{"version":%q,"serving":{"startTime":%q}}`, version,
+			time.Now().AddDate(0, 0, -days).UTC().Format("2006-01-02T15:04:05.000000Z"))
+	}
+	for path, releases := range map[string]string{
+		"same": release("153.0.8010.0", 40) + "," + release("152.0.7980.1", 80),
+		"new":  release("154.0.8040.7", 13) + "," + release("153.0.8010.0", 40),
+		"old":  release("156.0.8078.9", 3) + "," + release("154.0.8040.7", 16) + "," + release("153.0.8010.0", 40),
+	} {
+		answers.HandleFunc("/"+path, func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"releases":[%s]}`, releases)
+		})
+	}
+	for path, version := range map[string]string{"debian153": "153.0.8010.99", "debian156": "156.0.8078.108"} {
+		cmd := exec.Command("python3", "-c", "import lzma, sys; sys.stdout.buffer.write(lzma.compress(sys.stdin.buffer.read()))")
+		cmd.Stdin = strings.NewReader("Package: chromium\nArchitecture: amd64\nVersion: " + version + "-1~deb12u1\n\n" +
+			"Package: other\nVersion: 999.0.1-1\n")
+		index, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers.HandleFunc("/"+path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(index) })
+	}
+	browser := filepath.Join(t.TempDir(), "headless_shell")
+	if err := os.WriteFile(browser, []byte("\x7fELF\x00153.0.8010.0\x00127.0.0.1\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ history, packages, want string }{
+		{"same", "debian153", "the browser is 153.0.8010.0, Chrome's stable is 153.0.8010.0"},
+		{"new", "none", "the browser is 153.0.8010.0, Chrome's stable is 154.0.8040.7"},
+		{"none", "debian153", "the browser is 153.0.8010.0, Chrome's stable is 153.0.8010.99"},
+		{"old", "none", "! the browser is 153.0.8010.0, Chrome's stable is 156.0.8078.9, and a newer one is out for more than 14"},
+		{"none", "debian156", "! the browser is 153.0.8010.0, Chrome's stable is 156.0.8078.108, and a newer one"},
+		{"none", "none", "! no source answered: the age of the browser 153.0.8010.0 is not known"},
+	} {
+		output, err := run(root(), "python3", "tools/browser_age.py", browser, server.URL+"/"+c.history,
+			server.URL+"/"+c.packages)
+		text := string(output)
+		if err != nil {
+			text = "! " + err.Error()
+		}
+		want, red := strings.CutPrefix(c.want, "! ")
+		if (err != nil) != red || !strings.Contains(text, want) {
+			t.Errorf("%s, %s: %q, want %q", c.history, c.packages, text, c.want)
 		}
 	}
 }
