@@ -54,9 +54,9 @@ func TestWarnings(t *testing.T) {
 	for html, want := range map[string][2]string{ // the header, and the end of the message; empty: as the header
 		"<p>A<img src='data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAAC'>": {},
 		"<p>A" + next + "<b>\uf015</b>": {"missing-glyphs",
-			"missing-glyphs (b on page 2)"},
+			"missing-glyphs (b U+F015 on page 2)"},
 		"<style>i::before{content:'\\f015'}</style><i></i><p hidden>\uf015": {"missing-glyphs",
-			"missing-glyphs (i on page 1)"},
+			"missing-glyphs (i U+F015 on page 1)"},
 		"<p hidden>\uf015": {},
 		"<link rel=stylesheet href=https://a.example/a><link rel=stylesheet media=screen href=https://a.example/b>": {"resources-blocked;n=1", "resources-blocked;n=1 (head > link:nth-of-type(1))"},
 		"<img src=http://a.example/a><i>x</i>" + next +

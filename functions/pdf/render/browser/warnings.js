@@ -132,8 +132,14 @@
 		const m = canvas.measureText(text);
 		return [m.width, m.actualBoundingBoxLeft, m.actualBoundingBoxRight, m.actualBoundingBoxAscent, m.actualBoundingBoxDescent].join();
 	};
+	const codes = new Map(); // of the missing private-use characters, which no font shows in a message
+	const noteMissing = (e, code) => {
+		if (code === "") return;
+		codes.set(e, code.trimEnd());
+		note("missing-glyphs", e);
+	};
 	const missing = (style, text) => { // of an element that is shown, or of its pseudo-element
-		if (style.display === "none" || style.visibility !== "visible" || parseFloat(style.fontSize) === 0) return false;
+		if (style.display === "none" || style.visibility !== "visible" || parseFloat(style.fontSize) === 0) return "";
 		const font = [style.fontStyle, style.fontWeight, style.fontSize, style.fontFamily].join(" ");
 		for (const character of text.match(strict ? /[^\x00-\x7f]/gu : /\p{Co}/gu) ?? []) {
 			const key = character + font;
@@ -141,20 +147,20 @@
 				canvas.font = font;
 				known.set(key, measures(character) === measures(/\p{Co}/u.test(character) ? "\u{10fffd}" : "\u0378"));
 			}
-			if (known.get(key)) return true;
+			if (known.get(key)) return /\p{Co}/u.test(character) ? ` U+${character.codePointAt(0).toString(16).toUpperCase()}` : " ";
 		}
-		return false;
+		return "";
 	};
 	if (glyphs) {
 		const texts = Document.prototype.createTreeWalker.call(document, root, NodeFilter.SHOW_TEXT);
 		for (let text = texts.nextNode(); text !== null; text = texts.nextNode()) {
 			const e = get(text, Node, "parentElement"), data = get(text, CharacterData, "data");
-			if (/[^\x00-\x7f]/.test(data) && shown(e) && missing(getComputedStyle(e), data)) note("missing-glyphs", e);
+			if (/[^\x00-\x7f]/.test(data) && shown(e)) noteMissing(e, missing(getComputedStyle(e), data));
 		}
 		for (const e of all("body, body *")) {
 			for (const pseudo of ["::before", "::after"]) {
 				const style = getComputedStyle(e, pseudo);
-				if (/[^\x00-\x7f]/.test(style.content) && shown(e) && missing(style, style.content)) note("missing-glyphs", e);
+				if (/[^\x00-\x7f]/.test(style.content) && shown(e)) noteMissing(e, missing(style, style.content));
 			}
 		}
 	}
@@ -196,7 +202,7 @@
 	const instance = (e) => {
 		if (marked.has(e)) return marked.get(e);
 		const mark = "svc-mark-" + marked.size;
-		marked.set(e, { selector: selector(e).replace(/^(.{200}).+$/s, "$1…"), mark });
+		marked.set(e, { selector: selector(e).replace(/^(.{200}).+$/s, "$1…") + (codes.get(e) ?? ""), mark });
 		Element.prototype.setAttribute.call(e, "id", mark);
 		const link = Document.prototype.createElementNS.call(document, "http://www.w3.org/1999/xhtml", "a");
 		link.href = "#" + mark;
