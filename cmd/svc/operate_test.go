@@ -240,7 +240,10 @@ func TestRefusals(t *testing.T) {
 	f.must(err)
 	f.runAll([]call{
 		{args: set + "--env both", stdin: account, exit: app.ExitRefused, errs: []string{"share one mode"}},
-		{args: set + "--priority 1001", stdin: account, exit: app.ExitUsage, errs: []string{"priority 1001"}},
+		{args: set + "--priority 1001", stdin: account, exit: app.ExitUsage, errs: []string{"--priority is a whole"}},
+		{args: "credit ledger verify", exit: app.ExitNotFound, errs: []string{"svc ledger verify"}},
+		{args: "credit grant acme 100.000001usd --reason x", exit: app.ExitRefused,
+			errs: []string{`Grant 100,000,001 credits .* to acme\?`, "--yes"}},
 		{args: set + "--setting sender~id=" + strings.Repeat("a", 1025), stdin: account, exit: app.ExitUsage,
 			errs: []string{"at most 1024 bytes"}},
 		{args: "integration enable acme barcode builtin --env both", exit: app.ExitNotFound,
@@ -365,6 +368,15 @@ func TestArgumentsFirst(t *testing.T) {
 		"vendor account barcode builtin":                          `needs no account`,
 		"credential rotate sms":                                   `"svc vendor account" rotates the key of a vendor`,
 		"rates history --limit 0":                                 `at least 1`,
+		"rates show 12 USD":                                       `a code is such as USD or LKR-SELL, not "12"`,
+		"integration disable acme qrcode builtin":                 `QR codes belong to the kind barcode`,
+		"integration set acme sms quicksend --priority -4":        `--priority is a whole number from 0 to 1000, not -4`,
+		"integration set acme sms quicksend --setting endpoint=x": `endpoint is not a plain URL: "x"`,
+		"project limits acme --requests 0":                        `limit of 0 requests`,
+		"project limits acme --window 0s":                         `window of 0s`,
+		"project limits acme --per-recipient 5/7m":                `divide 24h`,
+		"secrets rotate":                                          `"svc vendor account" sets and rotates`,
+		"credit grant acme 5eur --reason x":                       `CREDITS is a whole number`,
 		"credit grants march.csv":                                 `did you mean "svc credit grant"`,
 		"project delete acme":                                     `did you mean "svc project close"`,
 	} {

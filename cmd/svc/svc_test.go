@@ -413,8 +413,8 @@ func TestIntegrations(t *testing.T) {
 			errs: []string{"JSON object of texts"}},
 		{args: set + " --secrets -", stdin: `{"password":"` + key + `"}`, exit: app.ExitUsage,
 			errs: []string{`no secret field "password"`}},
-		{args: set + " --setting endpoint=ftp://x", stdin: "", typed: []string{"a@example.com", key}, exit: app.ExitRefused,
-			errs: []string{"endpoint is not https"}},
+		{args: set + " --setting endpoint=ftp://x", stdin: "", typed: []string{"a@example.com", key}, exit: app.ExitUsage,
+			errs: []string{`endpoint is not https: "ftp://x"`}},
 		{args: set + " --incomplete --inactive",
 			out: []string{`development +sms +quicksend +byok +inactive +0 +endpoint=http://127\S+/quicksend sender_id=Acme ` +
 				`+quicksend lacks secret fields`}, errs: []string{"Endpoint: the sandbox, http://127.*/quicksend"}},
@@ -578,7 +578,7 @@ func TestOutage(t *testing.T) {
 	f.runAll([]call{
 		{args: out + " --apply", exit: app.ExitFailed, reports: true,
 			out:  []string{`chain +set_aside +twilio`, `last +left +- +no other vendor`, `second +set_aside +twilio`},
-			errs: []string{"1 project left as they are", "--also-last"}},
+			errs: []string{"1 project is left as before", "--also-last"}},
 		{args: "integration list chain", out: []string{`production +sms +quicksend +managed +set aside`,
 			`development +sms +quicksend +managed +active`}},
 		{args: "integration enable second sms quicksend --env prod", out: []string{"active +1"}}, // the operator's own choice
@@ -658,12 +658,16 @@ func TestVendors(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{
 		{args: "vendor list", out: []string{
+			`sms +quicksend +QuickSend.lk +sender_id\* .*endpoint .* +email\* api_key\*\n`,
+			`location +ipinfo-lite +ipinfo.io Lite +endpoint +token\*`, `pdf +builtin +Built in`,
+			`\n\nKIND +VENDOR +TITLE .*\nsecurity `}},
+		{args: "vendor list sms quicksend", out: []string{
 			`sms +quicksend +QuickSend.lk +sender_id +setting +yes`, `sms +quicksend +QuickSend.lk +endpoint +setting +no`,
-			`sms +ultimatesms +Ultimate SMS \(gateway of your choice\) +endpoint +setting +yes`,
-			`location +ipinfo-lite +ipinfo.io Lite +token +secret +yes`,
-			`sms +quicksend +QuickSend.lk +api_key +secret +yes`, `pdf +builtin +Built in`,
-			`sms +aws +.* +access_key_id +secret +byok only`, `\n\nKIND +VENDOR +TITLE .*\nsecurity `,
-		}},
+			`sms +quicksend +QuickSend.lk +api_key +secret +yes`}, absent: "twilio"},
+		{args: "vendor list sms aws", out: []string{`sms +aws +.* +access_key_id +secret +byok only`}},
+		{args: "vendor list sms nobody", exit: app.ExitUsage, errs: []string{`no vendor "nobody"`}},
+		{args: "vendor list sms ultimatesms",
+			out: []string{`sms +ultimatesms +Ultimate SMS \(gateway of your choice\) +endpoint +setting +yes`}},
 		{args: "vendor list pdf", out: []string{"builtin"}, absent: "sms"},
 		{args: "vendor list fax", exit: app.ExitUsage},
 	})

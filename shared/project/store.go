@@ -418,7 +418,7 @@ const (
 	maxDestinations = 100
 	MaxRequests     = 10_000_000 // in a window
 	maxWindow       = Day
-	maxPriority     = 1000
+	MaxPriority     = 1000 // of an integration
 	maxSettings     = 32
 	maxSetting      = 1024
 	longestName     = 50 // of a vendor or a setting, in bytes
@@ -447,14 +447,10 @@ func validated(p Project) (Project, error) {
 	switch {
 	case p.Name == "" || len(p.Name) > maxName || strings.ContainsFunc(p.Name, unprintable):
 		return Project{}, invalid("project name %q (1 to %d bytes, printable)", p.Name, maxName)
-	case p.Limit.Requests < 1 || p.Limit.Requests > MaxRequests:
-		return Project{}, invalid("limit of %d requests (1 to %d)", p.Limit.Requests, MaxRequests)
-	case p.Limit.Window < time.Second || p.Limit.Window > maxWindow || p.Limit.Window%time.Second != 0:
-		return Project{}, invalid("window of %s (whole seconds, 1s to %s)", p.Limit.Window, maxWindow)
 	case len(p.TrialDestinations) > maxDestinations:
 		return Project{}, invalid("%d trial destinations (at most %d)", len(p.TrialDestinations), maxDestinations)
 	}
-	if err := p.Limits.validate(); err != nil {
+	if err := cmp.Or(p.Limit.Validate(), p.Limits.Validate()); err != nil {
 		return Project{}, err
 	}
 	p.Limits.Recipients = slices.SortedFunc(slices.Values(p.Limits.Recipients),
@@ -473,7 +469,19 @@ func validated(p Project) (Project, error) {
 	return p, nil
 }
 
-func (l Limits) validate() error {
+// Validate returns the reason why no project can have the limit, an ErrInvalid.
+func (l RateLimit) Validate() error {
+	switch {
+	case l.Requests < 1 || l.Requests > MaxRequests:
+		return invalid("limit of %d requests (1 to %d)", l.Requests, MaxRequests)
+	case l.Window < time.Second || l.Window > maxWindow || l.Window%time.Second != 0:
+		return invalid("window of %s (whole seconds, 1s to %s)", l.Window, maxWindow)
+	}
+	return nil
+}
+
+// Validate returns the reason why no project can have the limits, an ErrInvalid.
+func (l Limits) Validate() error {
 	for _, most := range []int64{l.DailyCredits, l.DailyUnits} {
 		if most < 0 || most > maxDaily {
 			return invalid("%d a day (1 to %d, or none)", most, int64(maxDaily))
@@ -511,8 +519,8 @@ func validateIntegration(i *Integration) error {
 		return invalid("mode %q", i.Mode)
 	case len(i.Vendor) > longestName || !vendorPattern().MatchString(i.Vendor):
 		return invalid("vendor %q", i.Vendor)
-	case i.Priority < 0 || i.Priority > maxPriority:
-		return invalid("priority %d (0 to %d)", i.Priority, maxPriority)
+	case i.Priority < 0 || i.Priority > MaxPriority:
+		return invalid("priority %d (0 to %d)", i.Priority, MaxPriority)
 	case len(i.Settings) > maxSettings:
 		return invalid("%d settings (at most %d)", len(i.Settings), maxSettings)
 	}

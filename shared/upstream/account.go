@@ -100,11 +100,17 @@ func Missing(fields []Field, values map[string]string) []string {
 
 // validateEndpoint accepts https URLs without user, query and fragment, and also http URLs on the local stack.
 func (c *Client) validateEndpoint(endpoint string) error {
+	return ValidateEndpoint(endpoint, c.cfg.Local)
+}
+
+// ValidateEndpoint returns the reason why an integration cannot have the endpoint
+// (docs/decisions/operating.md#vendor-endpoints). The local stack also takes http.
+func ValidateEndpoint(endpoint string, local bool) error {
 	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return errors.New("endpoint is not a plain URL")
-	case u.Scheme == "https", u.Scheme == "http" && c.cfg.Local:
+	case u.Scheme == "https", u.Scheme == "http" && local:
 		return nil
 	}
 	return errors.New("endpoint is not https")

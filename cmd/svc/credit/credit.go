@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"time"
 
@@ -122,14 +123,32 @@ func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record,
 	return Moved{m.Project, m.ID, m.Credits, m.Actor, 0}.show(ctx, s, strings.ToUpper(m.name[:1])+m.name[1:])
 }
 
+// askFrom is the largest grant that the command makes without asking: 100 USD.
+const askFrom = 100 * perDollar
+
+// perDollar is the number of credits of 1 USD.
+const perDollar = 1_000_000
+
+// dollars matches an amount in USD, such as 5usd or 2.50usd.
+var dollars = regexp.MustCompile(`^(\d{1,9})(?:\.(\d{1,6}))?usd$`)
+
+// amount reads a number of credits, or an amount in USD.
+func amount(text string) (int64, error) {
+	if match := dollars.FindStringSubmatch(strings.ToLower(text)); match != nil {
+		text = strings.TrimLeft(match[1]+match[2]+strings.Repeat("0", 6-len(match[2])), "0")
+	}
+	return app.Integer("CREDITS", text, 1, wallet.MaxBalance)
+}
+
 func grant(a *app.App) *cobra.Command {
-	m, file, batch := &movement{name: "grant"}, "", ""
+	m, file, batch, yes := &movement{name: "grant"}, "", "", false
 	var given []bulkGrant
 	cmd := a.Command(&cobra.Command{
 		Use:   "grant [PROJECT CREDITS]",
 		Short: "Add credits to a project's wallet, or with --file to many",
 		Long: `Add credits to a project's wallet. A grant has an ID and takes effect once: if
-the result is lost, repeat the command with the --id that was printed.
+the result is lost, repeat the command with the --id that was printed. CREDITS is a
+number of credits, or of USD such as 5usd.
 
 Each line of a file is PROJECT,CREDITS or PROJECT,CREDITS,REASON. The command ignores
 a first line that begins with the column "project" or "project_id", and lines that
@@ -152,7 +171,7 @@ its batch and project, so the command may be repeated.`,
 			return app.Usagef("missing %s, or --file", strings.Join([]string{"PROJECT", "CREDITS"}[len(args):], " and "))
 		}
 		m.Project = args[0]
-		if m.Credits, err = app.Integer("CREDITS", args[1], 1, wallet.MaxBalance); err != nil {
+		if m.Credits, err = amount(args[1]); err != nil {
 			return err
 		}
 		return m.identify()
@@ -164,9 +183,15 @@ its batch and project, so the command may be repeated.`,
 		if err != nil {
 			return err
 		}
+		if m.Credits > askFrom {
+			if err := s.Confirm(ctx, yes, "Grant "+app.Credits(m.Credits)+" to "+rec.ID+"?"); err != nil {
+				return err
+			}
+		}
 		return m.move(ctx, s, rec, func(ctx context.Context, m books.Movement) error { return makeGrant(ctx, s, m) })
 	})
 	m.addFlags(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "grant more than 100 USD without asking")
 	cmd.Flags().StringVar(&file, "file", "", "CSV file of grants to many projects, - for standard input")
 	cmd.Flags().StringVar(&batch, "batch", "", "name of the file's grants, beginning with their date: 2026-03-31-invoices")
 	return cmd

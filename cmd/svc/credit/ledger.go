@@ -68,8 +68,8 @@ Entries with which the settling function releases unused credits are not shown.`
 			return err
 		}
 		entries = slices.DeleteFunc(entries, func(e books.Entry) bool { return e.State == wallet.Released && e.Price == "" })
-		header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "VENDOR ID", "REQUEST", "NOTE",
-			"REFERENCE"}
+		header := []string{"ID", "TIME", "STATE", "CREDITS", "USD", "OPERATION", "ENVIRONMENT", "VENDOR", "VENDOR ID",
+			"REQUEST", "NOTE", "REFERENCE"}
 		t := app.Table{Header: header, Empty: "No entries."}
 		return app.PrintList(s.App, t, entries, func(e books.Entry) (books.Entry, []string) {
 			e.Credits = effect(e)
@@ -83,6 +83,14 @@ Entries with which the settling function releases unused credits are not shown.`
 			}
 		})
 	})
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if args[0] == "verify" && errors.Is(err, project.ErrNotFound) {
+			err = app.Failf(app.ExitNotFound, `"svc ledger verify" compares the wallets with the ledger.`, "%v", err)
+		}
+		return err
+	}
 	days.AddFlags(cmd)
 	cmd.Flags().BoolVar(&uncertain, "uncertain", false,
 		"show the uncertain charges of all days: a vendor may have carried out the request")

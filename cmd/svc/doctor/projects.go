@@ -203,7 +203,7 @@ func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
 	}
 	uncertain, err := d.Credits.Uncertain(ctx, rec.ID)
 	d.AddIf(len(uncertain) > 0, app.Warning, "uncertain", rec.ID,
-		fmt.Sprintf("%d SMS were charged with an unknown outcome", len(uncertain)),
+		app.Count(len(uncertain), "SMS was", "SMS were")+" charged with an unknown outcome",
 		d.Line("sms uncertain list %s", rec.ID))
 	return err
 }

@@ -113,7 +113,7 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 	app.EnvironmentFlag(cmd, &envs, "development", true)
 	chosen := func() bool { return cmd.Flags().Changed("env") }
 	return a.ProjectCommand(cmd, func(args []string) (err error) {
-		if active { // disable also takes a vendor that only another version knows
+		if err = catalog.ValidateKind(args[0]); active { // disable also takes a vendor that only another version knows
 			_, err = catalog.Find(args[0], args[1])
 		}
 		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
@@ -342,10 +342,18 @@ func (o *setOptions) parse(args []string) (err error) {
 	if o.offer, err = catalog.FindByArguments(args); err != nil {
 		return err
 	}
-	if _, err := o.offer.Apply(nil, o.settings); err != nil {
+	settings, err := o.offer.Apply(nil, o.settings)
+	if err != nil {
 		return err
 	}
+	if endpoint := settings[upstream.EndpointSetting]; endpoint != "" {
+		if err := upstream.ValidateEndpoint(endpoint, o.Local); err != nil {
+			return app.Usagef("%v: %q", err, endpoint)
+		}
+	}
 	switch {
+	case o.hasPriority() && (o.priority < 0 || o.priority > project.MaxPriority):
+		return app.Usagef("--priority is a whole number from 0 to %d, not %d", project.MaxPriority, o.priority)
 	case o.replace && o.inactive:
 		return app.Usagef("give --replace or --inactive, not both")
 	case o.secrets.File != "" && o.mode == project.Managed:

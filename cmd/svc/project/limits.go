@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,8 @@ docs/limits-and-429.md says what each limit stops and what to do when it fires.`
   svc project limits acme --per-recipient none --daily-units 2000`,
 	}
 	given.add(cmd.Flags(), 0)
-	return a.ProjectCommand(cmd, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	return a.ProjectCommand(cmd, func([]string) error { return given.validate() }, func(ctx context.Context,
+		s *app.Stack, rec *project.Record) error {
 		if !given.apply(&project.RateLimit{}, &project.Limits{}, false) {
 			return showLimits(ctx, s, rec)
 		}
@@ -93,6 +95,13 @@ func (f *limitFlags) apply(r *project.RateLimit, l *project.Limits, all bool) (c
 		}
 	}
 	return changed
+}
+
+// validate refuses limits that no project can have.
+func (f *limitFlags) validate() error {
+	requests, limits := project.RateLimit{Requests: 1, Window: time.Minute}, project.Limits{}
+	f.apply(&requests, &limits, false)
+	return cmp.Or(requests.Validate(), limits.Validate())
 }
 
 // noteUnlimited prints which limits against abuse a project lacks, with the command that sets them.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
+	"svcapi/shared/pattern"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/refresh"
@@ -24,12 +25,20 @@ func Command(a *app.App) *cobra.Command {
 		show(a), sync(a), history(a), pin(a))
 }
 
+// codePattern matches a currency's code, and those of the central bank's values (openapi.yaml#CurrencyTarget).
+var codePattern = pattern.New(`^[A-Za-z]{3}(-[A-Za-z]+)?$`)
+
 // codes are the two codes of a rate, or both empty.
 type codes struct{ base, target string }
 
 func (c *codes) parse(args []string) error {
 	if len(args) == 1 {
 		return app.Usagef("give two codes, or none")
+	}
+	for _, code := range args {
+		if !codePattern().MatchString(code) {
+			return app.Usagef("a code is such as USD or LKR-SELL, not %q", code)
+		}
 	}
 	return app.Bind(&c.base, &c.target)(args)
 }

@@ -18,7 +18,17 @@ import (
 
 // Command returns "svc secrets".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("secrets", "Encrypt the secrets of the stage with another KMS key", rekey(a))
+	return app.Group("secrets", "Encrypt the secrets of the stage with another KMS key", rekey(a), rotate())
+}
+
+// rotate names the command for those who look for it here.
+func rotate() *cobra.Command {
+	cmd := &cobra.Command{Use: "rotate", Hidden: true, Args: cobra.ArbitraryArgs}
+	cmd.RunE = func(*cobra.Command, []string) error {
+		return app.Usagef(`"svc vendor account" sets and rotates the key of a vendor, "svc credential rotate" a client's `+
+			"secret")
+	}
+	return cmd
 }
 
 func rekey(a *app.App) *cobra.Command {

@@ -90,8 +90,8 @@ func parseTime(flag, text string) (time.Time, error) {
 		now := time.Now().UTC()
 		return time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), 0, 0, time.UTC), nil
 	}
-	return time.Time{}, app.Usagef("%s is a time such as 2026-03-31T14:05 or 14:05, in UTC, or 2026-03-31T14:05:00+05:30, "+
-		"not %q", flag, text)
+	return time.Time{}, app.Usagef("%s is a time such as 2026-03-31T14:05 or 14:05, in UTC, or "+
+		"2026-03-31T14:05:00+05:30, not %q", flag, text)
 }
 
 // spread is the time before and after --around.

@@ -90,7 +90,7 @@ func (o *outageOptions) run(ctx context.Context, s *app.Stack) error {
 		return err
 	case problems > 0:
 		return app.Failf(app.ExitFailed, "The others are done. Give such a project another vendor, or add --also-last.",
-			"%s left as they are", app.Count(problems, "project", "projects"))
+			"%s as before", app.Count(problems, "project is left", "projects are left"))
 	case !o.apply && !o.end && len(concerned) > 0:
 		s.Note("Set them aside: %s", s.Again("--apply"))
 	}

@@ -18,7 +18,8 @@ import (
 
 // Command returns "svc vendor".
 func Command(a *app.App) *cobra.Command {
-	return app.Group("vendor", "List vendors; set and rotate the keys of accounts at them; set a vendor aside while it is out",
+	return app.Group("vendor", "List vendors; set and rotate the keys of accounts at them; set a vendor "+
+		"aside while it is out",
 		list(a), account(a), outage(a))
 }
 
@@ -31,33 +32,55 @@ type View struct {
 // list opens no stage, because the vendors are the tables of this version.
 func list(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list [KIND]",
-		Short: "List the vendors by kind, with the settings and secret fields that each needs",
-		Args:  cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				if err := catalog.ValidateKind(args[0]); err != nil {
-					return err
-				}
+		Use:   "list [KIND [VENDOR]]",
+		Short: "List the vendors by kind, or the settings and secret fields of one",
+		Example: `  svc vendor list sms
+  svc vendor list sms twilio`,
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) (err error) {
+			switch len(args) {
+			case 1:
+				err = catalog.ValidateKind(args[0])
+			case 2:
+				_, err = catalog.Find(args[0], args[1])
+			}
+			if err != nil {
+				return err
+			}
+			header := []string{"KIND", "VENDOR", "TITLE", "SETTINGS", "SECRET FIELDS"}
+			if len(args) == 2 {
+				header = []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}
 			}
 			var views []View
 			var tables []app.Table
 			for _, o := range catalog.Offers() {
-				if len(args) > 0 && string(o.Kind) != args[0] {
+				if len(args) > 0 && string(o.Kind) != args[0] || len(args) > 1 && o.Spec.Name != args[1] {
 					continue
 				}
 				if len(views) == 0 || o.Kind != views[len(views)-1].Kind {
-					tables = append(tables, app.Table{Header: []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS",
-						"REQUIRED", "DESCRIPTION"}})
+					tables = append(tables, app.Table{Header: header})
 				}
 				v := View{o.Kind, o.Spec}
 				v.Settings, v.Secrets = append([]upstream.Field{}, o.Settings()...), append([]upstream.Field{}, v.Secrets...)
+				rows := [][]string{{string(v.Kind), v.Name, v.Title, marked(v.Settings), marked(v.Secrets)}}
+				if len(args) == 2 {
+					rows = v.rows()
+				}
 				t := &tables[len(tables)-1]
-				views, t.Rows = append(views, v), append(t.Rows, v.rows()...)
+				views, t.Rows = append(views, v), append(t.Rows, rows...)
 			}
 			return a.Print(views, tables...)
 		},
 	}
+}
+
+// marked returns the names of fields, the required ones with a star.
+func marked(fields []upstream.Field) string {
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.Name+map[bool]string{true: "*"}[f.Required])
+	}
+	return strings.Join(names, " ")
 }
 
 // rows returns a row for each field, or one row for a vendor without fields.
