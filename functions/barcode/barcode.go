@@ -14,9 +14,11 @@ import (
 type barcodeRequest struct {
 	data, kind, format string
 	factor, height     int // pixels
-	color              string
+	color, background  string
 	quietZone, text    bool
-	dpi                int // 0: none
+	dpi                int  // 0: none
+	gs1, rectangle     bool // which symbol of the type
+	rotation           int  // degrees clockwise
 }
 
 func generateBarcode() request.Route {
@@ -25,44 +27,65 @@ func generateBarcode() request.Route {
 		Kind: project.Barcode, Price: wallet.Barcode,
 		Decode: decodeBarcode,
 		Prepare: func(_ context.Context, call *request.Call, r barcodeRequest) (*request.Job, error) {
-			picture, err := r.picture()
-			return drawn(call, picture, r.format, err)
+			picture, warnings, err := r.picture()
+			return drawn(call, picture, r.format, warnings, err)
 		},
 	}
 }
 
 func decodeBarcode(in *request.Input) (barcodeRequest, error) {
 	in.Bool("privacy_mode") // the pipeline acts on it
-	return barcodeRequest{
-		data:      in.Text("data", request.Text{Required: true, Min: 1, Max: 80}),
-		kind:      in.Text("type", request.Text{OneOf: symbology.Names(), Default: "C128"}),
-		format:    in.Text("format", formatField),
-		factor:    int(in.Number("width_factor", request.Number{Min: 1, Max: 4, Truncate: true, Default: 2})),
-		height:    int(in.Number("height", request.Number{Min: 20, Max: 300, Integer: true, Default: 80})),
-		color:     in.Text("color", colorField("000000")),
-		quietZone: in.Bool("quiet_zone"),
-		text:      in.Bool("text"),
-		dpi:       int(in.Number("dpi", dpiField)),
-	}, nil
+	r := barcodeRequest{
+		data:       in.Text("data", request.Text{Required: true, Min: 1, Max: 80}),
+		kind:       in.Text("type", request.Text{OneOf: symbology.Names(), Default: "C128"}),
+		format:     in.Text("format", formatField),
+		factor:     int(in.Number("width_factor", request.Number{Min: 1, Max: 4, Truncate: true, Default: 2})),
+		height:     int(in.Number("height", request.Number{Min: 20, Max: 300, Integer: true, Default: 80})),
+		color:      in.Text("color", colorField),
+		background: in.Text("background", backgroundField),
+		quietZone:  in.Bool("quiet_zone"),
+		text:       in.Bool("text"),
+		dpi:        int(in.Number("dpi", dpiField)),
+		gs1:        in.Bool("gs1"),
+		rectangle:  in.Text("shape", request.Text{OneOf: []string{"square", "rectangle"}, Default: "square"}) == "rectangle",
+		rotation:   int(in.Number("rotation", request.Number{Min: 0, Max: 270, Integer: true})),
+	}
+	if r.rotation%90 != 0 {
+		in.Problem("rotation", "must be 0, 90, 180 or 270")
+	}
+	if kind, ok := symbology.Lookup(r.kind); ok {
+		if _, ok := symbology.Variant(r.kind, r.rectangle, r.gs1); !ok {
+			in.Problem("gs1", "needs the type C128, GS1128 or DATAMATRIX")
+		}
+		if r.text && kind.Matrix() {
+			in.Problem("text", "is not available for DATAMATRIX")
+		}
+	}
+	return r, nil
 }
 
-// picture draws the barcode. The error is a client message, the type rejected the data, or an *request.Error.
-func (r *barcodeRequest) picture() (*draw.Picture, error) {
-	kind, _ := symbology.Lookup(r.kind)
+// picture draws the barcode, and returns the warnings about its data. The error is a client message, the type rejected the
+// data, or an *request.Error.
+func (r *barcodeRequest) picture() (*draw.Picture, []string, error) {
+	kind, _ := symbology.Variant(r.kind, r.rectangle, r.gs1)
 	code, err := kind.Encode(r.data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	left, right := 0, 0
 	if r.quietZone {
 		left, right = kind.QuietLeft, kind.QuietRight
 	}
 	picture := draw.Linear(kind.Name, code, r.factor, r.height, left, right)
+	if kind.Matrix() {
+		picture = draw.Matrix("Data Matrix", code, r.factor, left)
+	}
 	if r.text {
 		if err := picture.Print(kind.Labels(code, r.quietZone), kind.Guards(), kind.Bearer()); err != nil {
-			return nil, request.ErrInternal.WithCause(err)
+			return nil, nil, request.ErrInternal.WithCause(err)
 		}
 	}
-	picture.DPI, picture.Foreground = r.dpi, draw.ParseColor(r.color)
-	return picture, nil
+	picture.DPI, picture.Quarters = r.dpi, r.rotation/90
+	setColors(picture, r.color, r.background)
+	return picture, kind.Warnings(r.data), nil
 }

@@ -48,6 +48,7 @@ type sample struct {
 var formats = map[string]string{
 	"C128": "Code128", "C128A": "Code128", "C128B": "Code128", "C128C": "Code128", "EAN13": "EAN13", "EAN8": "EAN8",
 	"UPCA": "UPCA", "UPCE": "UPCE", "C39": "Code39Std", "C39+": "Code39Std", "I25": "ITF", "ITF14": "ITF",
+	"GS1128": "Code128", "DATAMATRIX": "DataMatrix",
 }
 
 // asRead returns the text that the decoder reports for a type's data: UPC as EAN-13, Code 39 with its check character.
@@ -55,6 +56,14 @@ func asRead(code barcode.Barcode, name, data string) string {
 	switch name {
 	case "UPCA":
 		return "0" + code.Content()
+	case "GS1128":
+		return elements(data)
+	case "DATAMATRIX":
+		latin1 := []byte{}
+		for _, r := range data {
+			latin1 = append(latin1, byte(r))
+		}
+		return string(latin1)
 	case "UPCE":
 		return "" // compared by bars and by its UPC-A below
 	case "C39+":
@@ -66,6 +75,19 @@ func asRead(code barcode.Barcode, name, data string) string {
 		return data + characters[sum%43:sum%43+1]
 	}
 	return code.Content()
+}
+
+// elements returns the data of samples.Elements as a reader gives it: only (10), (21) and (91) have no pre-defined length.
+func elements(data string) string {
+	var b strings.Builder
+	parts := strings.Split(data, "(")[1:]
+	for i, part := range parts {
+		b.WriteString(strings.Replace(part, ")", "", 1))
+		if last := i == len(parts)-1; !last && strings.Contains("10 21 91", part[:2]) {
+			b.WriteString("\x1d")
+		}
+	}
+	return b.String()
 }
 
 // upcA returns the UPC-A of a UPC-E, by the table of GS1 General Specifications, figure 5.2.2.4.2-1.
@@ -129,19 +151,31 @@ func TestBarcodesReadBack(t *testing.T) {
 	var all []sample
 	add := func(name, data string, factor int, quiet bool) {
 		request := barcodeRequest{
-			data: data, kind: name, factor: factor, height: 20 + r.IntN(100), color: "000000", quietZone: quiet,
-			text: len(all)%2 == 0,
+			data: data, kind: name, factor: factor, height: 20 + r.IntN(100), color: "000000", background: "FFFFFF",
+			quietZone: quiet,
+			text:      len(all)%2 == 0 && name != "DATAMATRIX", rotation: len(all) / 2 % 4 * 90,
 		}
-		picture, err := request.picture()
+		if name == "DATAMATRIX" {
+			request.rotation *= min(1, factor-1) // the decoder reads no turned symbol of one pixel a module
+			if request.rectangle = len(all)%3 == 0 && len(data) < 20; len(all)%5 < 2 {
+				data, request.gs1 = samples.Elements(r), true
+				request.data, request.rectangle = data, len(all)%5 == 0 && len(data) < 60
+			}
+		}
+		picture, _, err := request.picture()
 		if err != nil {
 			t.Fatalf("%s %q: %v", name, data, err)
 		}
-		kind, _ := symbology.Lookup(name)
+		kind, _ := symbology.Variant(name, request.rectangle, request.gs1)
 		code, err := kind.Encode(data)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := asRead(code, name, data)
+		if request.gs1 {
+			want = elements(data)
+		}
+		width, height := picture.Size()
 		if name == "UPCE" {
 			full := upcA(code.Content()[1:7])
 			if code.Content()[0] == '1' {
@@ -153,8 +187,9 @@ func TestBarcodesReadBack(t *testing.T) {
 			return // the decoder takes no shorter ones; they are compared bar by bar
 		}
 		all = append(all, sample{
-			about:  fmt.Sprintf("%s %q, factor %d, quiet zone %v, text %v", name, data, factor, quiet, request.text),
-			format: formats[name], text: want, png: picture.PNG(), width: picture.Width, height: picture.Height,
+			about: fmt.Sprintf("%s %q, factor %d, quiet zone %v, text %v, gs1 %v, rectangle %v, rotation %d", name, data, factor,
+				quiet, request.text, request.gs1, request.rectangle, request.rotation),
+			format: formats[name], text: want, png: picture.PNG(), width: width, height: height,
 		})
 	}
 	for _, name := range symbology.Names() {

@@ -19,6 +19,9 @@ func FuzzBodies(f *testing.F) {
 		`{"data":"1","color":"00000g"}`,
 		`{"data":"0","type":"POSTNET","height":300.5,"size":1024.0000000000000000000001,"margin":-0}`,
 		`{"data":"日本","format":"png","privacy_mode":"x"}`, `{"data":["1"]}`,
+		`{"data":"(01)09506000134352(10)A\\\\(","gs1":true,"rotation":270,"background":"transparent","text":true}`,
+		`{"data":"é1234\\u0080","type":"DATAMATRIX","shape":"rectangle","quiet_zone":true,"rotation":90.0}`,
+		`{"data":"(3103)123456","type":"DATAMATRIX","gs1":true,"shape":"x","rotation":45}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -37,7 +40,12 @@ func FuzzBodies(f *testing.F) {
 				r.data == "" || !color.MatchString(r.color) {
 				t.Fatalf("%+v", r)
 			}
-			if picture, err := r.picture(); err == nil && (picture.Height > r.height) != r.text {
+			if picture, _, err := r.picture(); err == nil && r.kind == "DATAMATRIX" {
+				if width, height := picture.Size(); width < 8*r.factor || width > 66*r.factor || height < 8*r.factor ||
+					height > 66*r.factor || r.text {
+					t.Errorf("%d by %d pixels: %+v", width, height, r)
+				}
+			} else if err == nil && (picture.Height > r.height) != r.text {
 				t.Errorf("%d pixels high, want %d and the text: %v", picture.Height, r.height, r.text)
 			} else if err != nil && !utf8.ValidString(err.Error()) {
 				t.Error(err)

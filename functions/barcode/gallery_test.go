@@ -40,6 +40,8 @@ var gallery = []struct {
 		{`{"type": "ITF14", "data": "1540014128876"}`, "13 digits, or 14 with the check digit"},
 		{`{"type": "MSI", "data": "1234567"}`, "digits, no check digit"},
 		{`{"type": "POSTNET", "data": "12345-6789", "height": 30}`, "5, 9 or 11 digits; the check digit is added"},
+		{`{"type": "GS1128", "data": "(01)09506000134352(10)AB-123"}`, "GS1 elements, identifiers in parentheses"},
+		{`{"type": "DATAMATRIX", "data": "30Q324343430794", "width_factor": 4}`, "ISO/IEC 8859-1; height has no effect"},
 	}},
 	{"Options", "options", "Type", drawBarcode, []example{
 		{`{"data": "Option"}`, "the defaults: width_factor 2, height 80, black, PNG"},
@@ -52,6 +54,12 @@ var gallery = []struct {
 		{`{"data": "Option", "quiet_zone": true}`, "quiet_zone true"},
 		{`{"data": "Option", "format": "svg"}`, "format svg"},
 		{`{"data": "Option", "text": true}`, "text true"},
+		{`{"data": "Option", "rotation": 90, "text": true}`, "rotation 90, text true"},
+		{`{"data": "Option", "color": "14213d", "background": "fca311"}`, "color 14213d, background fca311"},
+		{`{"data": "Option", "background": "transparent"}`, "background transparent"},
+		{`{"data": "(01)09506000134352(17)261231", "gs1": true, "text": true}`, "C128, gs1 and text true"},
+		{`{"type": "DATAMATRIX", "data": "(01)09506000134352(10)AB-123", "gs1": true, "width_factor": 4}`, "gs1 true"},
+		{`{"type": "DATAMATRIX", "data": "30Q324343430794", "shape": "rectangle", "width_factor": 4}`, "shape rectangle"},
 		{`{"type": "EAN13", "data": "590123412345", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
 		{`{"type": "EAN13", "data": "590123412345", "text": true, "format": "svg"}`, "text true, format svg"},
 		{`{"type": "EAN8", "data": "7351353", "quiet_zone": true, "text": true}`, "text and quiet_zone true"},
@@ -91,7 +99,7 @@ func drawBarcode(body string) (drawing, error) {
 	if err != nil {
 		return drawing{}, err
 	}
-	picture, err := r.picture()
+	picture, _, err := r.picture()
 	return drawing{picture, r.kind, r.data, r.format}, err
 }
 

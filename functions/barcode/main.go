@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -27,19 +28,28 @@ const leastContrast = 3
 
 // Rules of fields that both operations have.
 var (
-	formatField  = request.Text{OneOf: []string{"png", "svg"}, Default: "png"}
-	colorPattern = pattern.New(`^#?[0-9a-fA-F]{6}$`)
-	dpiField     = request.Number{Min: 72, Max: 1200, Integer: true}
+	formatField = request.Text{OneOf: []string{"png", "svg"}, Default: "png"}
+	dpiField    = request.Number{Min: 72, Max: 1200, Integer: true}
+	colorField  = request.Text{Pattern: pattern.New(`^#?[0-9a-fA-F]{6}$`),
+		Message: "must be six hexadecimal digits, with or without #", Default: "000000"}
+	backgroundField = request.Text{Pattern: pattern.New(`^(#?[0-9a-fA-F]{6}|transparent)$`),
+		Message: "must be six hexadecimal digits, with or without #, or transparent", Default: "FFFFFF"}
 )
 
-// colorField is the rule of a field for a colour.
-func colorField(standard string) request.Text {
-	return request.Text{Pattern: colorPattern,
-		Message: "must be six hexadecimal digits, with or without #", Default: standard}
+// transparent is the value of a background that is left out.
+const transparent = "transparent"
+
+// setColors sets the colours of a picture. The background of a transparent picture stays white.
+func setColors(p *draw.Picture, color, background string) {
+	p.Foreground = draw.ParseColor(color)
+	if p.Transparent = background == transparent; !p.Transparent {
+		p.Background = draw.ParseColor(background)
+	}
 }
 
 // drawn returns the job that responds with a picture, or the client's error (docs/decisions/pictures.md#drawn-first).
-func drawn(call *request.Call, picture *draw.Picture, format string, err error) (*request.Job, error) {
+func drawn(call *request.Call, picture *draw.Picture, format string, warnings []string,
+	err error) (*request.Job, error) {
 	if _, internal := errors.AsType[*request.Error](err); internal {
 		return nil, err
 	}
@@ -55,7 +65,10 @@ func drawn(call *request.Call, picture *draw.Picture, format string, err error) 
 	}
 	result := &request.Result{Media: media, Vendor: call.Integrations[0].Vendor}
 	if picture.Contrast() < leastContrast {
-		result.Header = http.Header{"X-SVC-Warnings": {"low-contrast"}}
+		warnings = append(warnings, "low-contrast")
+	}
+	if len(warnings) > 0 {
+		result.Header = http.Header{"X-SVC-Warnings": {strings.Join(warnings, ", ")}}
 	}
 	return &request.Job{Credits: call.Credits(1),
 		Run: func(context.Context) (*request.Result, error) { return result, nil }}, nil

@@ -27,7 +27,7 @@ func generateQRCode() request.Route {
 		Decode: decodeQRCode,
 		Prepare: func(_ context.Context, call *request.Call, r qrRequest) (*request.Job, error) {
 			picture, err := r.picture()
-			return drawn(call, picture, r.format, err)
+			return drawn(call, picture, r.format, nil, err)
 		},
 	}
 }
@@ -40,8 +40,8 @@ func decodeQRCode(in *request.Input) (qrRequest, error) {
 		level:      in.Text("error_correction", request.Text{OneOf: []string{"L", "M", "Q", "H"}, Default: "M"}),
 		size:       int(in.Number("size", request.Number{Min: 64, Max: 1024, Integer: true, Default: 256})),
 		margin:     int(in.Number("margin", request.Number{Min: 0, Max: 10, Integer: true, Default: 4})),
-		color:      in.Text("color", colorField("000000")),
-		background: in.Text("background", colorField("FFFFFF")),
+		color:      in.Text("color", colorField),
+		background: in.Text("background", backgroundField),
 		dpi:        int(in.Number("dpi", dpiField)),
 	}
 	if !qrcode.Fits(r.data) {
@@ -60,6 +60,7 @@ func (r *qrRequest) picture() (*draw.Picture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("QR code: %w", err)
 	}
-	picture.DPI, picture.Foreground, picture.Background = r.dpi, draw.ParseColor(r.color), draw.ParseColor(r.background)
+	picture.DPI = r.dpi
+	setColors(picture, r.color, r.background)
 	return picture, nil
 }

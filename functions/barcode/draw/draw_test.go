@@ -133,7 +133,11 @@ func TestLinear(t *testing.T) {
 				if quiet {
 					left, right = kind.QuietLeft, kind.QuietRight
 				}
-				p := Linear(name, code, factor, height, left, right)
+				p, above := Linear(name, code, factor, height, left, right), 0
+				if kind.Matrix() {
+					p, above = Matrix(name, code, factor, left), left*factor
+					height = (code.Bounds().Dy() + 2*left) * factor
+				}
 				p.Foreground = Color{0x12, 0x34, 0x56}
 				if p.Width != (left+modules+right)*factor || p.Height != height {
 					t.Errorf("%s: %d by %d", name, p.Width, p.Height)
@@ -144,6 +148,11 @@ func TestLinear(t *testing.T) {
 						return false
 					}
 					row := 0
+					if kind.Matrix() {
+						if row = y/factor - above/factor; row < 0 || row >= code.Bounds().Dy() {
+							return false
+						}
+					}
 					if name == "POSTNET" && y >= short {
 						row = 4
 					}
@@ -272,6 +281,99 @@ func TestSVGText(t *testing.T) {
 		doc, _ := decodeSVG(t, p)
 		if doc.Desc != want || doc.Title != "QR <code>" || doc.Path[0].Fill != "#abcdef" || doc.Rect[0].Fill != "#010203" {
 			t.Errorf("%q: title %q, desc %q, colours %s on %s", data, doc.Title, doc.Desc, doc.Path[0].Fill, doc.Rect[0].Fill)
+		}
+	}
+}
+
+// docs/decisions/pictures.md#rotation: a picture turned clockwise has the pixels of the upright one, with and without
+// text, and its SVG is turned about the same corner.
+func TestTurned(t *testing.T) {
+	kind, _ := symbology.Lookup("EAN13")
+	code, err := kind.Encode("590123412345")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []bool{false, true} {
+		p := Linear(kind.Name, code, 1, 20, 11, 7)
+		if text {
+			if err := p.Print(kind.Labels(code, true), kind.Guards(), kind.Bearer()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		upright, err := png.Decode(bytes.NewReader(p.PNG()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, h := p.Width, p.Height
+		for quarters, move := range map[int]func(x, y int) (int, int){
+			1: func(x, y int) (int, int) { return h - 1 - y, x },
+			2: func(x, y int) (int, int) { return w - 1 - x, h - 1 - y },
+			3: func(x, y int) (int, int) { return y, w - 1 - x },
+		} {
+			p.Quarters = quarters
+			turned, err := png.Decode(bytes.NewReader(p.PNG()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			width, height := p.Size()
+			if turned.Bounds().Size() != image.Pt(width, height) {
+				t.Fatalf("%d quarters: %v", quarters, turned.Bounds())
+			}
+			for y := range h {
+				for x := range w {
+					if toX, toY := move(x, y); turned.At(toX, toY) != upright.At(x, y) {
+						t.Fatalf("%d quarters, text %t: (%d, %d) differs", quarters, text, x, y)
+					}
+				}
+			}
+			// The middle of the first pixel ends in the middle of a pixel.
+			m := regexp.MustCompile(`<g transform="translate\((\d+) (\d+)\)rotate\((\d+)\)">.*</g></svg>`).FindSubmatch(p.SVG())
+			if m == nil {
+				t.Fatalf("%s", p.SVG())
+			}
+			at := func(i int) float64 { n, _ := strconv.ParseFloat(string(m[i]), 64); return n }
+			sin, cos := math.Sincos(at(3) * math.Pi / 180)
+			wantX, wantY := move(0, 0)
+			if x, y := at(1)+(cos-sin)/2, at(2)+(sin+cos)/2; math.Abs(x-float64(wantX)-0.5) > 1e-9 ||
+				math.Abs(y-float64(wantY)-0.5) > 1e-9 {
+				t.Errorf("%d quarters: the first pixel of the SVG is at %v, %v, want %d, %d", quarters, x, y, wantX, wantY)
+			}
+		}
+	}
+}
+
+// docs/decisions/pictures.md#background: a transparent background has opacity 0 and stays white for readers that ignore
+// opacity; SVG has no background.
+func TestTransparent(t *testing.T) {
+	kind, _ := symbology.Lookup("C128")
+	code, err := kind.Encode("A")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []bool{false, true} {
+		p := Linear(kind.Name, code, 2, 20, 1, 1)
+		if text {
+			if err := p.Print(kind.Labels(code, true), nil, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Transparent, p.Foreground = true, Color{10, 20, 30}
+		decoded, err := png.Decode(bytes.NewReader(p.PNG()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		palette := decoded.(*image.Paletted).Palette
+		for i, c := range palette {
+			want := color.NRGBA{10, 20, 30, byte(255 * i / (len(palette) - 1))}
+			if i == 0 {
+				want = color.NRGBA{255, 255, 255, 0}
+			}
+			if got := color.NRGBAModel.Convert(c); i > 0 && got != want || i == 0 && c != color.Color(want) {
+				t.Errorf("shade %d of %d is %v, want %v", i, len(palette), c, want)
+			}
+		}
+		if svg := string(p.SVG()); strings.Contains(svg, "<rect") || !strings.Contains(svg, `fill="#0a141e"`) {
+			t.Errorf("%s", svg)
 		}
 	}
 }

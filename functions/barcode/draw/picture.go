@@ -40,6 +40,12 @@ type Picture struct {
 	textTop int               // the first row of pixels of the text
 	added   []image.Rectangle // bars beside those of the code, in pixels
 
+	// Transparent leaves the background out. The contrast is then that with Background, as which a reader without
+	// transparency sees it.
+	Transparent bool
+	// Quarters is the number of quarter turns by which the picture is turned clockwise, 0 to 3.
+	Quarters int
+
 	// DPI is the resolution for the picture's physical size, in pixels per inch; 0: the picture has no physical size.
 	DPI int
 }
@@ -74,6 +80,25 @@ func Linear(title string, code barcode.Barcode, factor, height, quietLeft, quiet
 		Width: (quietLeft + size.X + quietRight) * factor, Height: height, Background: Color{255, 255, 255}, Title: title,
 		code: code, module: factor, left: quietLeft * factor, tops: tops,
 	}
+}
+
+// Matrix lays out a matrix code: modules are squares of factor pixels, with quiet light modules around the symbol.
+func Matrix(title string, code barcode.Barcode, factor, quiet int) *Picture {
+	size := code.Bounds().Size()
+	p := Linear(title, code, factor, size.Y*factor, quiet, quiet)
+	for row := range p.tops {
+		p.tops[row] += quiet * factor
+	}
+	p.Height += 2 * quiet * factor
+	return p
+}
+
+// Size returns the width and the height of the turned picture.
+func (p *Picture) Size() (width, height int) {
+	if p.Quarters%2 == 1 {
+		return p.Height, p.Width
+	}
+	return p.Width, p.Height
 }
 
 // Square lays out a matrix code on size by size pixels, with at least margin light modules around the symbol. Modules

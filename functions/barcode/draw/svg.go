@@ -16,11 +16,19 @@ func (p *Picture) SVG() []byte {
 		}
 		return strconv.FormatFloat(25.4*float64(pixels)/float64(p.DPI), 'f', 3, 64) + "mm"
 	}
+	pixelsX, pixelsY := p.Size()
 	out := fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %d %d" `+
-		`role="img" shape-rendering="crispEdges"><title>%s</title><desc>%s</desc>`+
-		`<rect width="100%%" height="100%%" fill="#%x"/><path fill="#%x" d="`,
-		size(p.Width), size(p.Height), p.Width, p.Height, escape(p.Title),
-		escape(p.code.Content()), p.Background, p.Foreground)
+		`role="img" shape-rendering="crispEdges"><title>%s</title><desc>%s</desc>`,
+		size(pixelsX), size(pixelsY), pixelsX, pixelsY, escape(p.Title), escape(p.code.Content()))
+	if !p.Transparent {
+		out = fmt.Appendf(out, `<rect width="100%%" height="100%%" fill="#%x"/>`, p.Background)
+	}
+	turn := [...]string{"", fmt.Sprintf("translate(%d 0)rotate(90)", p.Height),
+		fmt.Sprintf("translate(%d %d)rotate(180)", p.Width, p.Height), fmt.Sprintf("translate(0 %d)rotate(270)", p.Width)}
+	if p.Quarters > 0 {
+		out = fmt.Appendf(out, `<g transform="%s">`, turn[p.Quarters])
+	}
+	out = fmt.Appendf(out, `<path fill="#%x" d="`, p.Foreground)
 
 	width := p.code.Bounds().Dx()
 	ends, open, tops := make([]int, width), make([]int, width), make([]int, width)
@@ -48,6 +56,9 @@ func (p *Picture) SVG() []byte {
 	if len(p.text) > 0 {
 		out = fmt.Appendf(out, `<path fill="#%x" shape-rendering="auto" transform="scale(.015625)" d="`, p.Foreground)
 		out = append(p.appendText(out), `"/>`...)
+	}
+	if p.Quarters > 0 {
+		out = append(out, "</g>"...)
 	}
 	return append(out, "</svg>\n"...)
 }

@@ -29,26 +29,33 @@ func code128(data string) (barcode.Barcode, error) { return drawCode128(data, sh
 // code128In returns the encoder that stays in one set.
 func code128In(set int) encoder {
 	return func(data string) (barcode.Barcode, error) {
-		if len(data)%width(set) != 0 {
+		if set == setC && len(data)%2 != 0 {
 			return nil, fmt.Errorf("takes an even count of digits; found %d", len(data))
 		}
 		symbols := append(make([]byte, 0, len(data)+1), byte(startA+set))
-		for i := 0; i < len(data); i += width(set) {
+		for i := 0; i < len(data); i += width(set, data[i:]) {
 			symbols = append(symbols, value(set, data[i:]))
 		}
 		return drawCode128(data, symbols), nil
 	}
 }
 
-// width returns how many characters of data one symbol character of set holds.
-func width(set int) int { return 1 + set/setC }
+// width returns how many characters at the start of data one symbol character of set holds.
+func width(set int, data string) int {
+	if set == setC && data[0] != fnc1 {
+		return 2
+	}
+	return 1
+}
 
 // holds reports whether set has a symbol character for the start of data.
 func holds(set int, data string) bool {
-	switch set {
-	case setA:
+	switch {
+	case data[0] == fnc1:
+		return true
+	case set == setA:
 		return data[0] < 96
-	case setB:
+	case set == setB:
 		return data[0] >= 32
 	}
 	return len(data) >= 2 && isDigit(rune(data[0])) && isDigit(rune(data[1]))
@@ -57,6 +64,8 @@ func holds(set int, data string) bool {
 // value returns the symbol character of set for the start of data, which set must hold.
 func value(set int, data string) byte {
 	switch {
+	case data[0] == fnc1:
+		return 102
 	case set == setC:
 		return (data[0]-'0')*10 + data[1] - '0'
 	case data[0] < 32:
@@ -77,7 +86,7 @@ func shortest(data string) []byte {
 		for set := setA; set <= setC; set++ {
 			stay[i][set] = never
 			if holds(set, data[i:]) {
-				stay[i][set] = 1 + rest[i+width(set)][set]
+				stay[i][set] = 1 + rest[i+width(set, data[i:])][set]
 			} else if set != setC {
 				stay[i][set] = 2 + rest[i+1][set]
 			}
@@ -107,7 +116,7 @@ func shortest(data string) []byte {
 		}
 		if holds(set, data[i:]) {
 			symbols = append(symbols, value(set, data[i:]))
-			i += width(set)
+			i += width(set, data[i:])
 		} else {
 			symbols = append(symbols, shift, value(setB-set, data[i:]))
 			i++

@@ -5,6 +5,8 @@ import (
 
 	"github.com/boombuler/barcode"
 	"github.com/boombuler/barcode/ean"
+
+	"svcapi/functions/barcode/gs1"
 )
 
 // eanCode follows GS1 General Specifications, 5.2.1: EAN-13 has 95 modules, EAN-8 has 67.
@@ -25,17 +27,6 @@ type readAs struct {
 // Content returns the text that a reader gives.
 func (r readAs) Content() string { return r.text }
 
-// checkDigit returns the GS1 check digit of digits: weights 3, 1, 3, ... from the right, then the rest to
-// a multiple of ten (GS1 General Specifications, 7.9.1).
-func checkDigit(digits string) byte {
-	sum, weight := 0, 3
-	for i := len(digits) - 1; i >= 0; i-- {
-		sum += weight * int(digits[i]-'0')
-		weight = 4 - weight
-	}
-	return '0' + byte((10-sum%10)%10)
-}
-
 // checked returns the encoder of a number of length digits, the last of which is the check digit.
 func checked(length int, encode encoder) encoder {
 	return func(data string) (barcode.Barcode, error) {
@@ -52,9 +43,9 @@ func checked(length int, encode encoder) encoder {
 func withCheckDigit(data string, length int) (string, error) {
 	switch len(data) {
 	case length - 1:
-		return data + string(checkDigit(data)), nil
+		return data + string(gs1.CheckDigit(data)), nil
 	case length:
-		return data, wantCheckDigit(data, checkDigit(data[:length-1]))
+		return data, wantCheckDigit(data, gs1.CheckDigit(data[:length-1]))
 	}
 	return "", fmt.Errorf("takes %d digits, or %d with the check digit; found %d", length-1, length, len(data))
 }

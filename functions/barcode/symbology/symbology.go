@@ -60,7 +60,38 @@ var types = [...]Type{
 	{"ITF14", 10, 10, digits, checked(14, interleaved)},
 	{"MSI", 12, 12, digits, msi},
 	{"POSTNET", 10, 10, postnetTakes, postnet},
+	{"GS1128", 10, 10, gs1Takes, gs1Symbol(maxGS1128, code128)},
+	{"DATAMATRIX", 1, 1, latin1, dataMatrix(squares)},
 }
+
+// variants are the types that a field of the request chooses in place of the named one.
+var variants = map[string]Type{
+	"DATAMATRIX rectangle":     {"DATAMATRIX", 1, 1, latin1, dataMatrix(rectangles)},
+	"C128 gs1":                 types[len(types)-2],
+	"GS1128 gs1":               types[len(types)-2],
+	"DATAMATRIX gs1":           {"DATAMATRIX", 1, 1, gs1Takes, gs1Symbol(0, dataMatrix(squares))},
+	"DATAMATRIX rectangle gs1": {"DATAMATRIX", 1, 1, gs1Takes, gs1Symbol(0, dataMatrix(rectangles))},
+}
+
+// Variant returns the type for fields of the request beside the name, and false where the type has no such variant.
+func Variant(name string, rectangle, gs1 bool) (*Type, bool) {
+	if rectangle && name == "DATAMATRIX" {
+		name += " rectangle"
+	}
+	if gs1 {
+		name += " gs1"
+	}
+	if t, ok := variants[name]; ok {
+		return &t, true
+	}
+	return Lookup(name)
+}
+
+// Matrix reports whether the symbols of the type have two dimensions.
+func (t *Type) Matrix() bool { return t.Name == "DATAMATRIX" }
+
+// GS1 reports whether the data of the type has identifiers in parentheses.
+func (t *Type) GS1() bool { return t.takes.rule == gs1Takes.rule }
 
 // Names lists the names of all types, in the order of openapi.yaml#BarcodeRequest.
 func Names() []string {

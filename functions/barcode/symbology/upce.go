@@ -6,6 +6,8 @@ import (
 
 	"github.com/boombuler/barcode"
 	"github.com/boombuler/barcode/utils"
+
+	"svcapi/functions/barcode/gs1"
 )
 
 // upceDigits are a digit's seven modules in number sets A (odd parity) and B (even parity).
@@ -49,7 +51,7 @@ func upcE(data string) (barcode.Barcode, error) {
 	if err != nil {
 		return nil, err
 	}
-	check := checkDigit(full)
+	check := gs1.CheckDigit(full)
 	if len(number) == 8 {
 		if err := wantCheckDigit(number, check); err != nil {
 			return nil, err

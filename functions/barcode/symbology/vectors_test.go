@@ -47,7 +47,8 @@ func vectors(t testing.TB) []vector {
 
 func encode(t testing.TB, name, data string) barcode.Barcode {
 	t.Helper()
-	kind, ok := Lookup(name)
+	base, variant, _ := strings.Cut(name, " ")
+	kind, ok := Variant(base, strings.Contains(variant, "rectangle"), strings.Contains(variant, "gs1"))
 	if !ok {
 		t.Fatalf("no type %s", name)
 	}
@@ -60,10 +61,19 @@ func encode(t testing.TB, name, data string) barcode.Barcode {
 
 func dark(code barcode.Barcode, x, y int) bool { return code.At(x, y) == color.Color(color.Black) }
 
-// bars writes a symbol as the vectors do: widths of bar, space, bar, ...; for two heights T and S.
+// bars writes a symbol as the vectors do: widths of bar, space, bar, ...; for two heights T and S; for a matrix its rows.
 func bars(code barcode.Barcode) string {
 	size := code.Bounds().Size()
 	var b strings.Builder
+	if size.Y > 5 {
+		for y := range size.Y {
+			for x := range size.X {
+				b.WriteString(map[bool]string{true: "1", false: "0"}[dark(code, x, y)])
+			}
+			b.WriteString("/")
+		}
+		return strings.TrimSuffix(b.String(), "/")
+	}
 	if size.Y > 1 {
 		for x := 0; x < size.X; x += 2 {
 			b.WriteString(map[bool]string{true: "T", false: "S"}[dark(code, x, 0)])

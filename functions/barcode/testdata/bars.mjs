@@ -22,12 +22,22 @@ const encoders = {
   ITF14: ['itf14', {}],
   MSI: ['msi', {}],
   POSTNET: ['postnet', {}],
+  GS1128: ['gs1-128', {}],
+};
+
+// Data Matrix by shape and identifiers, as the test names the variants.
+const matrices = {
+  DATAMATRIX: 'datamatrix',
+  'DATAMATRIX rectangle': 'datamatrixrectangular',
+  'DATAMATRIX gs1': 'gs1datamatrix',
+  'DATAMATRIX rectangle gs1': 'gs1datamatrixrectangular',
 };
 
 // bwip-js draws wide elements of Interleaved 2 of 5 two modules wide; the project draws three.
 const wideIsTwo = new Set(['I25', 'ITF14']);
 
 export function bars(type, data) {
+  if (matrices[type]) return matrixRows({ bcid: matrices[type], text: data }).join('/');
   const [bcid, options] = encoders[type];
   const { sbs, bhs } = bwipjs.raw({ bcid, text: data, ...options })[0];
   if (type === 'POSTNET') return bhs.map((height) => (height > 0.1 ? 'T' : 'S')).join('');
@@ -37,9 +47,13 @@ export function bars(type, data) {
 }
 
 export function qrRows(data, level, version, mask) {
-  const { pixs, pixx } = bwipjs.raw({ bcid: 'qrcode', text: data, eclevel: level, version: String(version), mask: String(mask + 1) })[0];
+  return matrixRows({ bcid: 'qrcode', text: data, eclevel: level, version: String(version), mask: String(mask + 1) });
+}
+
+function matrixRows(options) {
+  const { pixs, pixx } = bwipjs.raw(options)[0];
   const rows = [];
-  for (let y = 0; y < pixx; y++) rows.push(pixs.slice(y * pixx, (y + 1) * pixx).join(''));
+  for (let y = 0; y < pixs.length / pixx; y++) rows.push(pixs.slice(y * pixx, (y + 1) * pixx).join(''));
   return rows;
 }
 

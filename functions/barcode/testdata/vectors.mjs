@@ -17,7 +17,7 @@ const zintVersion = execFileSync('zint', ['--version'], { encoding: 'utf8' }).tr
 
 const zintTypes = {
   C128: 'CODE128', C128A: 'CODE128', C128B: 'CODE128B', C128C: 'CODE128', EAN13: 'EANX', EAN8: 'EANX', UPCA: 'UPCA', UPCE: 'UPCE',
-  C39: 'LOGMARS', 'C39+': 'LOGMARS', I25: 'C25INTER', ITF14: 'ITF14', MSI: 'MSI_PLESSEY', POSTNET: 'POSTNET',
+  C39: 'LOGMARS', 'C39+': 'LOGMARS', I25: 'C25INTER', ITF14: 'ITF14', MSI: 'MSI_PLESSEY', POSTNET: 'POSTNET', GS1128: 'GS1_128',
 };
 
 function zintRows(args, data) {
@@ -27,8 +27,17 @@ function zintRows(args, data) {
 }
 
 function zintBars(type, data) {
+  if (type.startsWith('DATAMATRIX')) {
+    const args = ['-b', 'DATAMATRIX', type.includes('rectangle') ? '--dmre' : '--square'];
+    if (type.includes('gs1')) args.push('--gs1', '--gs1parens');
+    const version = type.includes('rectangle') && rectangles[data];
+    const rows = zintRows(version ? [...args.filter((a) => a !== '--dmre'), `--vers=${version}`] : args, data);
+    const width = bars(type, data).indexOf('/');
+    return rows.map((row) => row.slice(0, width)).join('/');
+  }
   const args = ['-b', zintTypes[type]];
   if (type === 'C39+') args.push('--vers=1'); // with check character
+  if (type === 'GS1128') args.push('--gs1parens');
   const rows = zintRows(args, data).map((row) => row.replace(/0+$/, ''));
   if (type === 'POSTNET') {
     return [...rows.at(-1)].filter((_, i) => i % 2 === 0).map((_, i) => (rows[0][2 * i] === '1' ? 'T' : 'S')).join('');
@@ -52,6 +61,25 @@ const linear = {
   MSI: ['0', '1', '5', '9', '12', '123', '1234', '0000', '9999', '1234567', '80523', '0123456789', '9876543210', '31415926535'],
   POSTNET: ['12345', '00000', '99999', '55555', '90210', '801221905', '555551237', '123456789', '000000000', '999999999', '12345678901', '98765432109', '80122190555', '11111111111'],
 };
+
+// The sizes of rectangles, which zint takes by their number (8 by 18 is 25) and never by itself.
+const rectangles = {};
+for (const [version, inputs] of Object.entries({
+  25: ['123456', 'A1B2', '(90)12'], 26: ['1234567890123456', 'ABC-12', '(01)09506000134352', '(90)123456'],
+  27: ['12345678901234567890123456', '(01)09506000134352(17)261231'],
+  28: ['1234567890123456789012345678901234567890', '(01)09506000134352(17)261231(10)123456'],
+  29: ['12345678901234567890123456789012345678901234567890123456', '(01)09506000134352(11)260101(17)261231(21)1234567890'],
+  30: ['12345678901234567890123456789012345678901234567890123456789012345678901234567890', '(00)395060001343000008(02)09506000134352(37)12345678(15)261231(10)123456'],
+})) for (const data of inputs) rectangles[data] = version;
+const isGS1 = (data) => data.startsWith('(');
+
+Object.assign(linear, {
+  GS1128: ['(01)09506000134352', '(00)395060001343000008', '(01)09506000134352(10)ab-123', '(01)09506000134352(17)261231(10)lot42', '(01)09506000134352(21)12345678', '(00)395060001343000008(02)09506000134352(37)24(10)a1', '(01)09506000134352(3103)001250', '(8020)1234567890(415)9506000134307', '(90)hello', '(01)09506000134352(10)123456(21)987654', '(401)9506000abc', '(01)09506000134352(15)261200'],
+  DATAMATRIX: ['123456', 'A1B2', '00', '30Q324343430794', '12345678901234567890', '1234567890123456789012345678901234567890', 'a', 'A-1', 'B4/5', '1234567890123456789012345678901234567890123456789012345678901234567890', '99999999', '0101010101'],
+  'DATAMATRIX gs1': ['(01)09506000134352', '(00)395060001343000008', '(01)09506000134352(17)261231(10)123456', '(01)09506000134352(17)261231(10)123456(21)1234567890', '(01)09506000134352(3103)001250', '(00)395060001343000008(02)09506000134352(37)24', '(90)12', '(01)09506000134352(10)1', '(01)09506000134352(21)12345678', '(415)9506000134307(8020)1234567890'],
+  'DATAMATRIX rectangle': Object.keys(rectangles).filter((data) => !isGS1(data)),
+  'DATAMATRIX rectangle gs1': Object.keys(rectangles).filter(isGS1),
+});
 
 const lines = [];
 const sources = [zintVersion, bwipVersion];

@@ -4,6 +4,7 @@ package samples
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 )
 
 // Random returns data that a barcode type accepts.
@@ -14,6 +15,15 @@ func Random(r *rand.Rand, name string) string {
 		for range 1 + r.IntN(6) {
 			kind := [...][2]int{{'0', '9' + 1}, {'A', 'Z' + 1}, {'a', 'z' + 1}, {0, 128}}[r.IntN(4)]
 			data = append(data, text(r, 1+r.IntN(12), kind[0], kind[1])...)
+		}
+		return string(data)
+	case "GS1128":
+		return Elements(r)
+	case "DATAMATRIX":
+		const characters = "0123456789ABCDEFGHIJabcdefghij ./-\x00\x7f\u00a0éÿ"
+		data := []rune{}
+		for range 1 + r.IntN(80) {
+			data = append(data, []rune(characters)[r.IntN(len([]rune(characters)))])
 		}
 		return string(data)
 	case "UPCE":
@@ -36,6 +46,16 @@ func Random(r *rand.Rand, name string) string {
 	}
 	form := forms[name]
 	return text(r, form.least+form.step*r.IntN(form.lengths), form.from, form.to)
+}
+
+// Elements returns GS1 elements of at most 48 characters, with and without pre-defined lengths.
+func Elements(r *rand.Rand) string {
+	all := []string{
+		"(01)09506000134352", fmt.Sprintf("(17)26%02d%02d", 1+r.IntN(12), r.IntN(29)), "(3103)" + Digits(r, 6),
+		"(10)" + text(r, 1+r.IntN(4), 'A', 'Z'+1), "(21)" + Digits(r, 1+r.IntN(4)), "(91)" + text(r, 1+r.IntN(4), 'a', 'z'+1),
+	}
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return strings.Join(all[:1+r.IntN(len(all)-1)], "")
 }
 
 // forms are the lengths (the least, in steps, and how many) and the characters of types that accept every such text.

@@ -1,0 +1,229 @@
+// Package gs1 reads GS1 element strings with their identifiers in parentheses, such as (01)09506000134352(10)AB-123, and
+// checks them by GS1's table of Application Identifiers (GS1 General Specifications, 3 and 7.8).
+package gs1
+
+import (
+	_ "embed" // identifiers.txt
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"svcapi/shared/pattern"
+)
+
+// Message is a checked sequence of elements.
+type Message struct {
+	elements []element
+	// Lacking are the identifiers that need a companion of GS1's table which the message does not have.
+	Lacking []string
+	// Invalid are the pairs of identifiers that GS1's table excludes, such as 01+37.
+	Invalid []string
+}
+
+type element struct {
+	identifier, value string
+	predefined        bool // the length of the value is pre-defined
+}
+
+// identifier is one row of the table.
+type identifier struct {
+	predefined bool
+	components []component
+	companions [][][]string // each needs one of its groups completely
+	excluded   []string
+}
+
+// component is a part of a value.
+type component struct {
+	set      byte
+	min, max int
+	optional bool
+	rules    []string
+}
+
+//go:embed identifiers.txt
+var table string
+
+// identifiers returns the rows of the table by identifier. The first call reads the table.
+var identifiers = sync.OnceValue(func() map[string]*identifier {
+	rows := map[string]*identifier{}
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		if fields[0] == "#" {
+			continue
+		}
+		row := &identifier{predefined: fields[1] == "*"}
+		for _, field := range fields[2:] {
+			row.read(field)
+		}
+		first, last, several := strings.Cut(fields[0], "-")
+		if !several {
+			last = first
+		}
+		from, _ := strconv.Atoi(first) // a test reads every row
+		to, _ := strconv.Atoi(last)
+		for number := from; number <= to; number++ {
+			rows[fmt.Sprintf("%0*d", len(first), number)] = row
+		}
+	}
+	return rows
+})
+
+// read adds one field of a row: companions, exclusions or a component such as [N..12],rule.
+func (row *identifier) read(field string) {
+	if groups, ok := strings.CutPrefix(field, "req="); ok {
+		var alternatives [][]string
+		for group := range strings.SplitSeq(groups, ",") {
+			alternatives = append(alternatives, strings.Split(group, "+"))
+		}
+		row.companions = append(row.companions, alternatives)
+		return
+	}
+	if list, ok := strings.CutPrefix(field, "ex="); ok {
+		row.excluded = append(row.excluded, strings.Split(list, ",")...)
+		return
+	}
+	parts := strings.Split(field, ",")
+	form := strings.Trim(parts[0], "[]")
+	c := component{set: form[0], optional: parts[0] != form, rules: parts[1:]}
+	text, variable := strings.CutPrefix(form[1:], "..")
+	c.max, _ = strconv.Atoi(text)
+	if c.min = c.max; variable {
+		c.min = 1
+	}
+	row.components = append(row.components, c)
+}
+
+// begin matches an identifier in parentheses.
+var begin = pattern.New(`^\((\d{2,4})\)`)
+
+// Parse reads a message. A parenthesis within a value is written as \( or \). The error is a client message, which does
+// not repeat values.
+func Parse(text string) (*Message, error) {
+	m := &Message{}
+	for rest := text; rest != ""; {
+		found := begin().FindStringSubmatch(rest)
+		if found == nil {
+			return nil, fmt.Errorf("takes identifiers in parentheses, such as (01)09506000134352(10)AB-123; none begins at "+
+				"position %d", len(text)-len(rest)+1)
+		}
+		rest = rest[len(found[0]):]
+		end := 0
+		for end < len(rest) && rest[end] != '(' {
+			if end++; rest[end-1] == '\\' && end < len(rest) {
+				end++
+			}
+		}
+		value := strings.NewReplacer(`\(`, "(", `\)`, ")").Replace(rest[:end])
+		row := identifiers()[found[1]]
+		if row == nil {
+			return nil, fmt.Errorf("the identifier (%s) is not in GS1's table", found[1])
+		}
+		if err := row.validate(value); err != nil {
+			return nil, fmt.Errorf("identifier (%s): %w", found[1], err)
+		}
+		for _, e := range m.elements {
+			if e.identifier == found[1] && e.value != value {
+				return nil, fmt.Errorf("identifier (%s): occurs twice with different values", found[1])
+			}
+		}
+		m.elements = append(m.elements, element{found[1], value, row.predefined})
+		rest = rest[end:]
+	}
+	m.pair()
+	return m, nil
+}
+
+// validate returns the reason why a value is not one of the identifier.
+func (row *identifier) validate(value string) error {
+	least, most := 0, 0
+	for _, c := range row.components {
+		if most += c.max; !c.optional {
+			least += c.min
+		}
+	}
+	if n := len(value); n < least || n > most {
+		if least == most {
+			return fmt.Errorf("takes %d characters; found %d", most, n)
+		}
+		return fmt.Errorf("takes %d to %d characters; found %d", least, most, n)
+	}
+	for _, c := range row.components {
+		if value == "" && c.optional {
+			break
+		}
+		if len(value) < c.min {
+			return fmt.Errorf("lacks %d characters at its end", c.min-len(value))
+		}
+		part := value[:min(len(value), c.max)]
+		value = value[len(part):]
+		if err := c.validate(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c component) validate(part string) error {
+	allowed := sets[c.set]
+	for _, r := range part {
+		if !strings.ContainsRune(allowed.characters, r) {
+			return fmt.Errorf("takes %s; found %q", allowed.name, r)
+		}
+	}
+	for _, name := range c.rules {
+		if err := rules[name](part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pair sets Lacking and Invalid.
+func (m *Message) pair() {
+	has := func(name, own string) bool {
+		like := regexp.MustCompile("^" + strings.ReplaceAll(name, "n", "[0-9]") + "$")
+		return slices.ContainsFunc(m.elements,
+			func(e element) bool { return e.identifier != own && like.MatchString(e.identifier) })
+	}
+	for _, e := range m.elements {
+		row := identifiers()[e.identifier]
+		for _, alternatives := range row.companions {
+			if !slices.ContainsFunc(alternatives, func(group []string) bool {
+				return !slices.ContainsFunc(group, func(name string) bool { return !has(name, e.identifier) })
+			}) {
+				m.Lacking = append(m.Lacking, e.identifier)
+			}
+		}
+		for _, name := range row.excluded {
+			if has(name, e.identifier) {
+				m.Invalid = append(m.Invalid, e.identifier+"+"+name)
+			}
+		}
+	}
+}
+
+// Text returns the human-readable text, with the identifiers in parentheses (GS1 General Specifications, 4.14).
+func (m *Message) Text() string {
+	var b strings.Builder
+	for _, e := range m.elements {
+		fmt.Fprintf(&b, "(%s)%s", e.identifier, e.value)
+	}
+	return b.String()
+}
+
+// Data returns the data of a symbol: the separator first, and after each value without a pre-defined length that is not
+// the last.
+func (m *Message) Data(separator string) string {
+	data := separator
+	for i, e := range m.elements {
+		data += e.identifier + e.value
+		if !e.predefined && i < len(m.elements)-1 {
+			data += separator
+		}
+	}
+	return data
+}
