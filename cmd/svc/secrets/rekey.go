@@ -25,7 +25,7 @@ func Command(a *app.App) *cobra.Command {
 func rotate() *cobra.Command {
 	cmd := &cobra.Command{Use: "rotate", Hidden: true, Args: cobra.ArbitraryArgs}
 	cmd.RunE = func(*cobra.Command, []string) error {
-		return app.Usagef(`"svc vendor account" sets and rotates the key of a vendor, "svc credential rotate" a client's `+
+		return app.Usagef(`"svc vendor account" sets and rotates the key of a vendor, "svc credential rotate" a client's ` +
 			"secret")
 	}
 	return cmd
