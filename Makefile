@@ -121,8 +121,8 @@ test-race: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## the unit tests
 	$(SHARED) go test -race -vet=off -count=1 -p 2 -timeout 4h -skip '$(LONG)' $(UNITS)
 	$(SHARED) go test -race -vet=off -count=1 -p 2 -timeout 4h $(HOSTS)
 
-test-leases: helpers ## LEASES=1000 schedules of leases under faults, crashes, frozen instances and clocks that differ
-	$(SHARED) go test -vet=off -count=1 -timeout 4h ./functions/settle -run TestFaultSchedules -schedules $(or $(LEASES),1000)
+test-leases: ## LEASES=1000 schedules of leases in virtual time, with crashes, frozen instances and clocks that differ
+	VIRTUAL=1 $(MAKE) test-faults SCHEDULES=$(or $(LEASES),1000)
 
 test-requests: ## REQUESTS=100000 hostile requests over HTTP; SEED= repeats them
 	REQUESTS=$(or $(REQUESTS),100000) SEED=$(SEED) go test -vet=off -count=1 -timeout 4h -v -run '^TestHostile' ./test/acceptance
@@ -140,7 +140,7 @@ test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, o
 		$$(go list ./cmd/... ./functions/... ./shared/... | grep -v -e '/functions/pdf$$' -e '/functions/pdf/render/browser')
 	go test -run '$(QUICK_ACCEPT)' ./test/acceptance
 
-test-faults: ## money under faults: 10,000 random schedules of the compiled functions; SEED= and SCHEDULES= choose others
+test-faults: ## money under faults: 10,000 random schedules; SEED= and SCHEDULES= choose others
 	SEED=$(or $(SEED),$(shell date +%s)) SCHEDULES=$(or $(SCHEDULES),10000) go test -vet=off -count=1 -timeout 4h -v \
 		./test/acceptance/faults
 

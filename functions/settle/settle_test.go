@@ -55,7 +55,7 @@ func TestAges(t *testing.T) {
 				t.Errorf("balance %d, %v", balance, err)
 			}
 			if _, err := client.DeleteItem(t.Context(),
-				&dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: walletKey(project)}); err != nil {
+				&dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: dynamo.Item{"pk": dynamo.Text(project)}}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -111,9 +111,8 @@ func TestHandle(t *testing.T) {
 	for i := range 40 {
 		prepare(t, store, fmt.Sprintf("p%d", i), now.Add(-time.Hour), "reserve")
 	}
-	broken := walletKey("broken")
-	broken["balance"], broken["pending"] = dynamo.Number(0),
-		&types.AttributeValueMemberM{Value: dynamo.Item{"nonsense": dynamo.Text("")}}
+	broken := dynamo.Item{"pk": dynamo.Text("broken"), "balance": dynamo.Number(0),
+		"pending": &types.AttributeValueMemberM{Value: dynamo.Item{"nonsense": dynamo.Text("")}}}
 	if _, err := client.PutItem(t.Context(),
 		&dynamodb.PutItemInput{TableName: &tables.Wallets, Item: broken}); err != nil {
 		t.Fatal(err)

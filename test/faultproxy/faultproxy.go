@@ -38,6 +38,7 @@ const (
 	CancelThrottled Fault = "canceled, being throttled" // TransactionCanceledException with a ThrottlingError; no effect
 	Fail            Fault = "failed"                    // HTTP 500; no effect
 	FailApplied     Fault = "failed after it acted"     // HTTP 500, and it took effect
+	Refuse          Fault = "refused for good"          // ResourceNotFoundException; no effect, and no client repeats it
 )
 
 // Throttles returns the faults with which DynamoDB throttles an operation.
@@ -77,6 +78,8 @@ var refusals = map[Fault]struct {
 		"Transaction is ongoing for the item"},
 	CancelThrottled: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
 		"Transaction cancelled, please refer cancellation reasons for specific reasons"},
+	Refuse: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException",
+		"Requested resource not found"},
 	Fail: {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError",
 		"The request processing has failed because of an unknown error."},
 	FailApplied: {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError",
@@ -115,6 +118,14 @@ type Request struct {
 	path   string
 	header http.Header
 	gone   atomic.Bool
+
+	received time.Time
+	held     atomic.Int64 // nanoseconds from then to the end of the response
+}
+
+// Held returns when the proxy received the request, and how long the proxy, what decides and the service held it.
+func (r *Request) Held() (received time.Time, held time.Duration) {
+	return r.received, time.Duration(r.held.Load())
 }
 
 // GivenUp reports that the client did not wait for the response: the client closed the connection before the response,
@@ -238,7 +249,7 @@ func (p *Proxy) Close() {
 }
 
 func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
-	conn := in.Context().Value(connectionKey{}).(*connection)
+	received, conn := time.Now(), in.Context().Value(connectionKey{}).(*connection)
 	conn.responded(nil)
 	body, err := io.ReadAll(in.Body)
 	if err != nil {
@@ -251,7 +262,9 @@ func (p *Proxy) serve(w http.ResponseWriter, in *http.Request) {
 	if in.URL.RawQuery != "" {
 		path += "?" + in.URL.RawQuery
 	}
-	r := &Request{Client: client, Body: body, proxy: p, method: in.Method, path: "/" + path, header: in.Header}
+	r := &Request{Client: client, Body: body, proxy: p, method: in.Method, path: "/" + path, header: in.Header,
+		received: received}
+	defer func() { r.held.Store(int64(time.Since(received))) }()
 	r.Operation = in.Method + " " + r.path
 	if _, operation, ok := strings.Cut(in.Header.Get("X-Amz-Target"), "."); ok {
 		r.Operation = operation

@@ -85,7 +85,7 @@ type batch struct {
 	of        map[string]*schedule // by project
 }
 
-func (r *fixture) newBatch(seeds []uint64) (*batch, error) {
+func (r *fixture) newBatch(seeds []uint64, kind planner) (*batch, error) {
 	s, err := r.newStage()
 	if err != nil {
 		return nil, err
@@ -94,10 +94,10 @@ func (r *fixture) newBatch(seeds []uint64) (*batch, error) {
 	var group errgroup.Group
 	group.SetLimit(atWork)
 	for _, seed := range seeds {
-		sched := newSchedule(newPlan(seed, s.prices), s, b.pool)
+		sched := newSchedule(kind(seed, s.prices), s, b.pool)
 		b.schedules = append(b.schedules, sched)
 		b.of[sched.project] = sched
-		group.Go(func() error { return s.create(sched.project, sched.plan) })
+		group.Go(func() error { return s.create(sched.project, sched.plan, sched.began) })
 	}
 	return b, group.Wait()
 }

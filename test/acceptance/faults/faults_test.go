@@ -24,8 +24,8 @@
 package faults
 
 import (
-	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -73,7 +73,10 @@ func TestFaults(t *testing.T) {
 		seeds = append(sequence(fixedSeed, fixed), sequence(first, random)...)
 		t.Logf("%d schedules from seed %d, %d from seed %d", fixed, fixedSeed, random, first)
 	}
-	run(t, newFixture(t), seeds)
+	r := newFixture(t)
+	run(t, r, seeds)
+	t.Run("replays", func(t *testing.T) { replays(t, r) })
+	t.Run("finds a planted failure", func(t *testing.T) { findsPlanted(t, r) })
 }
 
 func number(t *testing.T, name string) (n uint64, given bool) {
@@ -106,12 +109,12 @@ func run(t *testing.T, r *fixture, seeds []uint64) {
 	var living sync.Mutex // one batch's requests at a time
 	var group errgroup.Group
 	group.SetLimit(overlap)
-	for chunk := range slices.Chunk(seeds, together) {
+	for chunk, kind := range chunks(seeds) {
 		group.Go(func() error {
 			if t.Failed() {
 				return nil
 			}
-			b, err := r.runBatch(chunk, &living)
+			b, err := r.runBatch(chunk, kind, &living)
 			if err != nil {
 				t.Error(err)
 				return nil
@@ -138,6 +141,17 @@ func run(t *testing.T, r *fixture, seeds []uint64) {
 	t.Logf("allowed anomalies:%s", list(odd))
 }
 
+// chunks are the batches of the seeds, each in virtual time and, unless VIRTUAL is set, with compiled functions.
+func chunks(seeds []uint64) iter.Seq2[[]uint64, planner] {
+	return func(yield func([]uint64, planner) bool) {
+		for chunk := range slices.Chunk(seeds, together) {
+			if os.Getenv("VIRTUAL") == "" && !yield(chunk, newPlan) || !yield(chunk, newVirtualPlan) {
+				return
+			}
+		}
+	}
+}
+
 func list(counts map[string]int) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -146,31 +160,41 @@ func list(counts map[string]int) string {
 	return b.String()
 }
 
-// runBatch is a batch from its tables to its verdicts.
-func (r *fixture) runBatch(seeds []uint64, living *sync.Mutex) (*batch, error) {
-	b, err := r.newBatch(seeds)
+// runBatch is a batch from its tables to its verdicts. The requests of one batch of functions live at a time.
+func (r *fixture) runBatch(seeds []uint64, kind planner, living *sync.Mutex) (*batch, error) {
+	b, err := r.newBatch(seeds, kind)
 	if err != nil {
 		return nil, err
 	}
 	defer b.pool.close()
-	living.Lock()
-	err = b.live()
-	living.Unlock()
-	if err == nil {
-		err = b.aftermath()
-	}
-	if err != nil {
+	if b.schedules[0].virtual {
+		b.each(func(sched *schedule) { sched.run() })
+	} else if err := b.runFunctions(living); err != nil {
 		return nil, err
 	}
 	sent := received(r.sandbox.Calls())
+	if err := b.readLogs(); err != nil {
+		return nil, err
+	}
 	b.each(func(sched *schedule) { sched.judge(sent) })
-	if err := errors.Join(b.verify(), b.settledAlive()); err != nil {
+	if err := b.verify(); err != nil {
 		return nil, err
 	}
 	for _, sched := range b.schedules {
 		r.clients.Delete(sched.project)
 	}
 	return b, b.stage.drop()
+}
+
+// runFunctions runs the schedules of compiled functions, and all that comes after their requests.
+func (b *batch) runFunctions(living *sync.Mutex) error {
+	living.Lock()
+	err := b.live()
+	living.Unlock()
+	if err == nil {
+		err = b.aftermath()
+	}
+	return err
 }
 
 // report fails the test with the trace of a wrong schedule, and logs the trace of a schedule that runs alone.
@@ -186,8 +210,8 @@ func (sched *schedule) report(t *testing.T, alone bool) {
 }
 
 func (p *plan) describe() string {
-	return fmt.Sprintf("credits %d, limit %d, %d to a number, %d a day, Manual %t, Dialog %t, first vendor closed %t, "+
+	return fmt.Sprintf("virtual time %t, clocks stop %t, credits %d, limit %d, %d to a number, %d a day, Manual %t, Dialog %t, first vendor closed %t, "+
 		"loss %.2f, late %.2f, refusals %.2f, bursts %.2f, throttled step %q, outages %.2f, crashes %.3f, lossy step %q",
-		p.credits, p.limit, p.perNumber, p.daily, p.byok, p.dialog, p.closed,
+		p.virtual, p.stops, p.credits, p.limit, p.perNumber, p.daily, p.byok, p.dialog, p.closed,
 		p.loss, p.lateCopies, p.refusal, p.bursts, p.throttledStep, p.outage, p.crash, p.lossy)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -53,11 +54,14 @@ type fixture struct {
 	vendors  *faultproxy.Proxy
 	clients  sync.Map // name at a proxy: func(*faultproxy.Request) faultproxy.Fault
 	names    atomic.Int64
+	http     *http.Client // of the stores in this process; no call has a time limit
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	r := &fixture{dir: t.TempDir(), engine: enginetest.URL(t)}
+	r := &fixture{dir: t.TempDir(), engine: enginetest.URL(t),
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
+	t.Cleanup(r.http.CloseIdleConnections)
 	if err := r.start(t); err != nil {
 		t.Fatal(err)
 	}
@@ -209,8 +213,11 @@ func (s *stage) drop() error {
 	return errors.Join(engine.DropTables(context.Background(), s.fixture.direct, names), os.RemoveAll(s.logs))
 }
 
-// create writes a schedule's project to the tables.
-func (s *stage) create(id string, p *plan) error {
+// create writes a schedule's project to the tables; in virtual time the project is its wallet.
+func (s *stage) create(id string, p *plan, began time.Time) error {
+	if p.virtual {
+		return s.fill(id, p.credits, began)
+	}
 	ctx, mode, limits := context.Background(), project.Managed, project.Limits{DailyCredits: p.daily, DailyUnits: p.daily}
 	if p.perNumber > 0 {
 		limits.Recipients = []project.RecipientLimit{{Messages: p.perNumber, Window: 24 * time.Hour}}
@@ -254,11 +261,17 @@ func (s *stage) create(id string, p *plan) error {
 			Secrets: []project.SecretDigest{{Digest: project.DigestSecret(clientSecret), Created: time.Now().UTC()}},
 		})
 	}
-	if err = errors.Join(err, s.credits.CreateWallet(ctx, id)); err != nil || p.credits == 0 {
+	return errors.Join(err, s.fill(id, p.credits, began))
+}
+
+// fill creates the wallet of a project with its first credits.
+func (s *stage) fill(id string, credits int64, at time.Time) error {
+	ctx := context.Background()
+	if err := s.credits.CreateWallet(ctx, id); err != nil || credits == 0 {
 		return err
 	}
 	return s.credits.Grant(ctx, books.Movement{
-		Project: id, ID: wallet.NewKey(time.Now(), "first"), Credits: p.credits, Reason: "test", Actor: "test",
+		Project: id, ID: wallet.NewKey(at, "first"), Credits: credits, Reason: "test", Actor: "test",
 	})
 }
 
@@ -266,8 +279,13 @@ const clientSecret = "svcs_faults-faults-faults-faults-faults"
 
 func clientID(projectID string) string { return "svc_" + projectID + "_faultfau" }
 
-// instance is one process of a function, with its own endpoint and gateway.
+// instance is one process of a function, with its own endpoint and gateway. In virtual time the instance is a store in
+// this process, with a clock that is off and that may have stopped.
 type instance struct {
+	store   *books.Store
+	skew    time.Duration
+	stopped bool
+
 	fixture  *fixture
 	name     string
 	function string
@@ -319,5 +337,7 @@ func (i *instance) decide(r *faultproxy.Request) faultproxy.Fault {
 func (i *instance) kill() {
 	i.dead.Store(true)
 	i.fixture.clients.Delete(i.name)
-	i.host.Close()
+	if i.host != nil {
+		i.host.Close()
+	}
 }

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,7 +23,14 @@ const (
 	servedInDoubt = "served, charged as uncertain: every response of the capture lost"
 	failedPaid    = "charged though failed: every response of the forbid capture lost"
 	erredPaid     = "charged though 500: every response of the forbid capture lost"
+	stoppedPaid   = "charged as uncertain though alive: the clock of its instance had stopped"
+	stoppedFree   = "not charged though alive: the clock of its instance had stopped, and the credits were gone"
+	timeEnded     = "500 or 503 after a time limit: the queue of the schedule, the proxy or the machine took the time"
 )
+
+// shortestLimit is the shortest time limit of a call after which a request fails: that of a vendor's call in a stage of
+// the schedules. A function whose limit is shorter is found.
+const shortestLimit = 2 * time.Second
 
 // entries returns a project's ledger since a time.
 func (s *stage) entries(project string, since time.Time) ([]books.Entry, error) {
@@ -99,16 +107,24 @@ func (sched *schedule) judge(sent map[string]int) {
 		if strings.Contains(string(e.Key), ".") {
 			sched.tally["in a lease of several slots"]++
 		}
-		sched.tally[fmt.Sprintf("%s %s", r.op.name, outcomeOf(r))]++
-		sched.judgeRequest(r, e, sent[r.token])
+		sched.tally[fmt.Sprintf("%s%s %s", map[bool]string{true: "in virtual time: "}[sched.virtual], r.op.name,
+			outcomeOf(r))]++
+		n := sent[r.token]
+		if r.sent {
+			n = 1
+		}
+		sched.judgeRequest(r, e, n)
 	}
 	for _, entries := range of {
 		sched.fail("entries without a request: %+v", entries)
 	}
+	sched.judgeCommands(entries)
+	if sched.virtual { // no limits, no keys
+		return
+	}
 	sched.judgeLimits(entries, sent)
 	sched.judgeCounters()
 	sched.judgeKeys(sent)
-	sched.judgeCommands(entries)
 }
 
 func outcomeOf(r *request) string {
@@ -129,8 +145,10 @@ func (r *request) did(s step) *calls {
 	return &calls{}
 }
 
-// lost reports that the request lost every response of a write of one of the steps.
-func (r *request) lost(steps ...step) bool {
+// lost reports that the request lost every response of a write of one of the steps, or that a time limit ended.
+func (r *request) lost(steps ...step) bool { return r.timedOut || r.lostCall(steps...) }
+
+func (r *request) lostCall(steps ...step) bool {
 	return slices.ContainsFunc(steps, func(s step) bool { return r.did(s).lost() })
 }
 
@@ -138,8 +156,8 @@ func (r *request) lost(steps ...step) bool {
 // outlasts every burst of throttles.
 func (r *request) mayFail() bool {
 	// writes a dead request's outcome
-	died := r.after && r.did(reserve).attempts == 0 && r.did(vendor).attempts == 0 && r.lost(keep)
-	return died || r.lost(count, recipient, daily, claim, reserve, mark) ||
+	died := r.after && r.did(reserve).attempts == 0 && r.did(vendor).attempts == 0 && r.lostCall(keep)
+	return died || r.lostCall(count, recipient, daily, claim, reserve, mark) ||
 		slices.ContainsFunc([]step{record, domains, look}, func(s step) bool { return r.did(s).exhausted() })
 }
 
@@ -147,7 +165,28 @@ func (r *request) mayFail() bool {
 func (r *request) mayAct(s step) bool { return r.did(s).arrived > 0 || r.did(s).tooLate() }
 
 // blamesVendor reports that a vendor's response did not reach the request.
-func (r *request) blamesVendor() bool { return r.did(vendor).some(attempt.faulty) }
+func (r *request) blamesVendor() bool {
+	return r.doubtful || r.did(vendor).some(attempt.faulty)
+}
+
+// calledVendor reports that the request may have called its vendor.
+func (r *request) calledVendor() bool { return r.sent || r.did(vendor).attempts > 0 }
+
+// longest names the call for which the request waited longest, and how long the harness itself held it.
+func (r *request) longest() string {
+	var text string
+	var most time.Duration
+	for _, c := range r.actor.calls {
+		for _, e := range c.whole() {
+			if whole, held := e.waited(); whole >= most {
+				most = whole
+				text = fmt.Sprintf("it waited longest for %s: %s in %d attempts, of which the harness held it %s", e.name,
+					whole.Round(time.Millisecond), len(e.attempts), held.Round(time.Millisecond))
+			}
+		}
+	}
+	return text
+}
 
 func (sched *schedule) judgeRequest(r *request, e books.Entry, sent int) {
 	a, charged, sms := r.response, e.State == wallet.Captured, r.op.name == wallet.SMS
@@ -189,12 +228,19 @@ func (sched *schedule) judgeRequest(r *request, e books.Entry, sent int) {
 			wrong("charged without a mark")
 		case charged && !sms && !r.mayAct(capture):
 			wrong("charged without a capture")
-		case !charged && took && r.price > 0 && r.did(vendor).attempts > 0:
+		case !charged && took && r.price > 0 && r.calledVendor():
 			wrong("the message went out and is not charged")
-		case charged && sms && r.did(vendor).attempts == 0:
+		case charged && sms && !r.calledVendor():
 			sched.anomaly(neverCalled)
 			r.odd = true
 		}
+	case r.stopped && sms && e.Actor == "settle":
+		sched.anomaly(stoppedPaid)
+		r.odd = true
+	case r.stopped && r.settled && !charged:
+		sched.anomaly(stoppedFree)
+	case r.settled:
+		wrong("settled while alive")
 	case a.replayed || a.status == 409 || a.status == 422 && sched.twoBodies(r) ||
 		strings.Contains(a.message, "was cut off"):
 		if r.key == "" || e.State != "" || r.did(reserve).attempts > 0 {
@@ -247,7 +293,7 @@ func (sched *schedule) judgeRequest(r *request, e books.Entry, sent int) {
 		if r.price > 0 && (!charged || !e.Uncertain && e.Resolution.Verdict == "") {
 			wrong("uncertain, and not charged as uncertain")
 		}
-		if !r.blamesVendor() {
+		if !r.timedOut && !r.blamesVendor() {
 			wrong("uncertain, and the vendor responded")
 		}
 	case a.status == 500 || a.status == 502 || a.status == 503:
@@ -263,10 +309,15 @@ func (sched *schedule) judgeRequest(r *request, e books.Entry, sent int) {
 		case charged:
 			sched.anomaly(name)
 			r.odd = true
-		case a.status == 500 && !r.mayFail() && (r.op.name != wallet.Location || !r.blamesVendor()):
-			wrong("500, and no call of the request was lost")
-		case a.status != 500 && !r.blamesVendor() && (!r.rejected || a.status != 502):
-			wrong("failed, and the vendor responded")
+		case a.status == 500 && (r.mayFail() || r.op.name == wallet.Location && r.blamesVendor()),
+			a.status != 500 && (r.blamesVendor() || r.rejected && a.status == 502):
+		case r.timedOut:
+			sched.anomaly(timeEnded)
+			sched.note("%s: a time limit ended; %s", r.label(), r.longest())
+		case a.status == 500:
+			wrong("500, and no call of the request was lost; %s", r.longest())
+		default:
+			wrong("failed, and the vendor responded; %s", r.longest())
 		}
 	default:
 		wrong("not expected")
@@ -435,8 +486,15 @@ func (b *batch) verify() error {
 	return nil
 }
 
-// settledAlive finds requests whose functions log that their reservation was settled while the request was alive.
-func (b *batch) settledAlive() error {
+// readLogs finds in the logs of the functions the requests whose reservation was settled while the request was alive, and
+// those of which a time limit has ended.
+func (b *batch) readLogs() error {
+	requests := map[string]*request{}
+	for _, sched := range b.schedules {
+		for _, r := range sched.requests {
+			requests[r.response.id] = r
+		}
+	}
 	logs, err := filepath.Glob(filepath.Join(b.stage.logs, "*.log"))
 	if err != nil {
 		return err
@@ -447,16 +505,16 @@ func (b *batch) settledAlive() error {
 			return err
 		}
 		for line := range strings.Lines(string(text)) {
-			if !strings.Contains(line, wallet.ErrSettled.Error()) {
+			var of struct {
+				ID string `json:"request_id"`
+			}
+			if _, object, _ := strings.Cut(line, "{"); json.Unmarshal([]byte("{"+object), &of) != nil || requests[of.ID] == nil {
 				continue
 			}
-			for _, sched := range b.schedules {
-				for _, r := range sched.requests {
-					if r.response.id != "" && strings.Contains(line, r.response.id) {
-						sched.fail("%s: %s", r.label(), line)
-					}
-				}
-			}
+			r := requests[of.ID]
+			r.settled = r.settled || strings.Contains(line, wallet.ErrSettled.Error())
+			r.timedOut = r.timedOut ||
+				strings.Contains(line, context.DeadlineExceeded.Error()) && r.response.took >= shortestLimit
 		}
 	}
 	return nil

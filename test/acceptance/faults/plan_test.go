@@ -12,6 +12,9 @@ import (
 	"svcapi/shared/wallet"
 )
 
+// planner makes the plan of a seed.
+type planner func(seed uint64, prices wallet.Prices) *plan
+
 // operation is a paid operation.
 type operation struct {
 	name     string // as the ledger names it
@@ -64,6 +67,9 @@ type plan struct {
 	lateCopies    float64    // chance that a dropped attempt arrives later
 	outage        float64    // chance that a vendor's call fails
 	crash         float64    // chance per call that its process is killed there
+	virtual       bool       // in virtual time, in this process
+	stops         bool       // the clocks of instances stop
+	planted       step       // a step that DynamoDB refuses for good, which no fault explains; empty: no step
 	lossy         step       // the step where most calls are lost, and more processes die; empty: no step
 }
 
@@ -112,11 +118,17 @@ type request struct {
 	units    int64  // of a message
 	to       string // the number of a message
 	after    bool   // a repeat after all other requests are dead
+	limited  bool   // in virtual time: the rate limit refuses
+	doubtful bool   // in virtual time: no usable response of the vendor comes
 
 	actor    *actor
 	response response
 	charged  bool
 	odd      bool // a known anomaly: charged though the request failed
+	timedOut bool // the function says that a time limit ended, and its time was long enough for one
+	sent     bool // in virtual time: the vendor was called
+	stopped  bool // the clock of its instance has stopped before
+	settled  bool // the wallet says that the reservation was settled while the request was alive
 }
 
 func (r *request) label() string { return fmt.Sprintf("request %d", r.number) }

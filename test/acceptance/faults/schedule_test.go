@@ -81,29 +81,43 @@ type exchange struct {
 	name     string // request 3: reserve, call 2
 	body     string
 	began    time.Time
-	throttle int // so many attempts are throttled first
+	throttle int  // so many attempts are throttled first
+	endless  bool // the call has no time limit
 	attempts []attempt
 }
 
 // open reports that no attempt has a response of the service yet, so that another attempt may follow.
 func (e *exchange) open() bool { return !slices.ContainsFunc(e.attempts, attempt.responded) }
 
+// waited returns how long the client has waited for the call so far, and how long of that the harness held its
+// attempts: in the queue of the schedule, in the proxy and in the engine.
+func (e *exchange) waited() (whole, held time.Duration) {
+	end := e.began
+	for _, t := range e.attempts {
+		from, took := t.request.Held()
+		held, end = held+took, from.Add(took)
+	}
+	return end.Sub(e.began), held
+}
+
 // lost reports that a function may have given a write up: it had as many attempts without a response as it must make,
-// or the time for the write has ended because an attempt took its whole second. Throttles and 5xx are repeated for as
-// long as that time lasts, which is more than any schedule has of them.
+// or the time for the write has ended, of which the harness knows how much it has used itself. Throttles and 5xx are
+// repeated for as long as that time lasts.
 func (e *exchange) lost() bool {
 	if !e.open() || len(e.attempts) == 0 {
 		return false
 	}
-	silent, slow := 0, false
+	silent, limit := 0, dynamo.WriteTimeout-dynamo.Backoff
 	for _, t := range e.attempts {
 		if t.silent() {
 			silent++
 		}
-		slow = slow || t.request.GivenUp()
+		if t.request.GivenUp() {
+			limit = dynamo.WriteTimeout - dynamo.AttemptTimeout - dynamo.Backoff
+		}
 	}
-	took := e.attempts[len(e.attempts)-1].at.Sub(e.began)
-	return silent >= attempts || slow && took > dynamo.WriteTimeout-dynamo.AttemptTimeout-dynamo.Backoff
+	whole, _ := e.waited()
+	return silent >= attempts || !e.endless && whole > limit
 }
 
 // calls is the outcome of an actor's calls of one step.
@@ -125,7 +139,9 @@ func (c *calls) whole() []*exchange {
 	for _, e := range c.exchanges {
 		same := slices.IndexFunc(all, func(before *exchange) bool { return before.body == e.body && before.open() })
 		if same < 0 {
-			all = append(all, &exchange{body: e.body, began: e.began, attempts: slices.Clone(e.attempts)})
+			whole := *e
+			whole.attempts = slices.Clone(e.attempts)
+			all = append(all, &whole)
 			continue
 		}
 		all[same].attempts = append(all[same].attempts, e.attempts...)
@@ -155,7 +171,8 @@ func (c *calls) exchange(p *plan, who string, s step, r *faultproxy.Request) *ex
 			return e
 		}
 	}
-	e := &exchange{name: fmt.Sprintf("%s: %s, call %d", who, s, len(c.exchanges)+1), body: body, began: time.Now()}
+	e := &exchange{name: fmt.Sprintf("%s: %s, call %d", who, s, len(c.exchanges)+1), body: body, began: time.Now(),
+		endless: p.virtual}
 	if s == claim && len(c.exchanges) > 0 { // both writes of a claim have one time limit (shared/request/claim.go)
 		e.began = c.exchanges[0].began
 	}
@@ -218,11 +235,12 @@ type schedule struct {
 	odd      []string
 	tally    map[string]int
 	pool     *pool
+	clock    // of a schedule in virtual time
 }
 
 func newSchedule(p *plan, s *stage, pool *pool) *schedule {
 	sched := &schedule{
-		plan: p, stage: s, project: fmt.Sprintf("seed-%d", p.seed), began: time.Now(), pool: pool,
+		plan: p, stage: s, project: p.project(), began: p.begin(), pool: pool,
 		changed: make(chan struct{}, 1), counts: map[string]int{}, settling: map[step]*calls{}, tally: map[string]int{},
 	}
 	sched.fill(sched.project)
@@ -231,7 +249,7 @@ func newSchedule(p *plan, s *stage, pool *pool) *schedule {
 
 func (sched *schedule) note(format string, args ...any) {
 	sched.trace = append(sched.trace,
-		fmt.Sprintf("%6.3f ", time.Since(sched.began).Seconds())+fmt.Sprintf(format, args...))
+		fmt.Sprintf("%6.3f ", sched.now().Sub(sched.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
 func (sched *schedule) fail(format string, args ...any) {
@@ -266,6 +284,7 @@ func (sched *schedule) run() {
 			sched.mu.Unlock()
 			break
 		}
+		sched.pass()
 		start, copied, chosen := sched.choose(next)
 		switch {
 		case start:
@@ -282,7 +301,7 @@ func (sched *schedule) run() {
 			continue
 		case chosen != nil:
 			sched.decide(chosen)
-			check := chosen.step.writes() && sched.chance(0.15, chosen.id, "check")
+			check := chosen.step.writes() && !sched.virtual && sched.chance(0.15, chosen.id, "check")
 			sched.mu.Unlock()
 			if check {
 				sched.solvent()
@@ -295,6 +314,10 @@ func (sched *schedule) run() {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+	if sched.virtual {
+		sched.settleAll()
+		return
+	}
 	sched.pool.put(sched.idle)
 	sched.idle = nil
 }
@@ -304,7 +327,12 @@ func (sched *schedule) unsettled() time.Duration {
 	now := time.Now()
 	var wait time.Duration
 	for _, a := range sched.alive {
-		if slices.ContainsFunc(a.parked, (*arrival).urgent) {
+		switch {
+		case sched.virtual && len(a.parked) == 0:
+			return time.Minute
+		case sched.virtual:
+			continue
+		case slices.ContainsFunc(a.parked, (*arrival).urgent):
 			return 0
 		}
 		quiet := now.Sub(a.busy)
@@ -346,7 +374,7 @@ func (sched *schedule) choose(next int) (start bool, copied int, chosen *arrival
 	for _, a := range sched.alive {
 		for _, p := range a.parked {
 			x := sched.uniform("order", p.id)
-			if p.urgent() {
+			if !sched.virtual && p.urgent() {
 				x -= 2
 			}
 			if x < best {
@@ -404,26 +432,13 @@ func (sched *schedule) arrive(a *actor, s step, r *faultproxy.Request) faultprox
 // decide returns the fault plan of a call. The lock is held.
 func (sched *schedule) decide(p *arrival) {
 	a := p.actor
-	a.parked = slices.DeleteFunc(a.parked, func(x *arrival) bool { return x == p })
-	a.busy = time.Now()
 	c := a.calls[p.step]
 	if sched.chance(sched.crashAt(p.step), p.id, "crash") {
-		arrives := sched.chance(0.5, p.id, "arrives")
-		sched.note("%s, killed there; it arrives: %t", p.id, arrives)
-		sched.tally["killed at "+string(p.step)]++
-		if arrives {
-			c.arrived++
-			p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropResponse, p.request, a.busy})
-			if err := p.request.Deliver(context.Background()); err != nil {
-				sched.wrong = append(sched.wrong, err.Error())
-			}
-			p.fault <- faultproxy.DropRequest
-		} else {
-			sched.drop(p)
-		}
-		sched.end(a)
+		sched.killAt(p, "killed there")
 		return
 	}
+	a.parked = slices.DeleteFunc(a.parked, func(x *arrival) bool { return x == p })
+	a.busy = time.Now()
 	fault := sched.fault(p)
 	sched.note("%s %s", p.id, fault)
 	sched.tally[string(fault)]++
@@ -434,10 +449,29 @@ func (sched *schedule) decide(p *arrival) {
 	if fault == faultproxy.DropRequest {
 		sched.keepLate(p)
 	}
-	if p.step == reserve && sched.crash > 0 && sched.chance(sched.crash, p.id, "at work") {
+	if p.step == reserve && sched.crash > 0 && !sched.virtual && sched.chance(sched.crash, p.id, "at work") {
 		sched.killAtWork(a, time.Duration(sched.uniform(p.id, "when")*float64(150*time.Millisecond)))
 	}
 	p.fault <- fault
+}
+
+// killAt kills the program of a call that waits, which may still arrive. The lock is held.
+func (sched *schedule) killAt(p *arrival, how string) {
+	a, arrives := p.actor, sched.chance(0.5, p.id, "arrives")
+	sched.note("%s, %s; it arrives: %t", p.id, how, arrives)
+	sched.tally["killed at "+string(p.step)]++
+	a.parked = slices.DeleteFunc(a.parked, func(x *arrival) bool { return x == p })
+	if arrives {
+		a.calls[p.step].arrived++
+		p.call.attempts = append(p.call.attempts, attempt{faultproxy.DropResponse, p.request, time.Now()})
+		if err := p.request.Deliver(context.Background()); err != nil {
+			sched.wrong = append(sched.wrong, err.Error())
+		}
+		p.fault <- faultproxy.DropRequest
+	} else {
+		sched.drop(p)
+	}
+	sched.end(a)
 }
 
 // throttle returns the response to an attempt within a burst. The lock is held.
@@ -467,6 +501,9 @@ func (sched *schedule) crashAt(s step) float64 {
 
 // fault draws the fault plan of a call.
 func (sched *schedule) fault(p *arrival) faultproxy.Fault {
+	if p.step == sched.planted {
+		return faultproxy.Refuse
+	}
 	x := sched.uniform(p.id, "fate") // another label would change the schedule of every seed
 	if p.step == sched.lossy && p.step != vendor {
 		switch {
@@ -509,7 +546,7 @@ func (sched *schedule) keepLate(p *arrival) {
 		return
 	}
 	sched.tally["late"]++
-	if l := (late{p.id, p.step, p.request}); sched.parallel || sched.chance(0.6, p.id, "later") {
+	if l := (late{p.id, p.step, p.request}); !sched.virtual && (sched.parallel || sched.chance(0.6, p.id, "later")) {
 		sched.later = append(sched.later, l)
 	} else {
 		sched.late = append(sched.late, l)
@@ -585,7 +622,7 @@ func (sched *schedule) solvent() {
 }
 
 func (sched *schedule) newActor(name string, kill func()) *actor {
-	a := &actor{schedule: sched, name: name, first: time.Now(), busy: time.Now(), calls: map[step]*calls{}, kill: kill}
+	a := &actor{schedule: sched, name: name, first: sched.now(), busy: time.Now(), calls: map[step]*calls{}, kill: kill}
 	sched.mu.Lock()
 	defer sched.mu.Unlock()
 	sched.alive = append(sched.alive, a)
@@ -596,6 +633,10 @@ func (sched *schedule) newActor(name string, kill func()) *actor {
 // start begins a request or a command and returns at once.
 func (sched *schedule) start(s starter) (done chan struct{}) {
 	done = make(chan struct{})
+	if sched.virtual {
+		sched.startVirtual(s)
+		return nil
+	}
 	switch s := s.(type) {
 	case *request:
 		i, err := sched.instance(s.op.function)
