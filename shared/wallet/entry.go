@@ -88,6 +88,7 @@ func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored Entr
 	return Entry{}, err
 }
 
+// slotEntries returns the entries of a lease. An entry that cannot be read is errUnsettled.
 func (s *Store) slotEntries(ctx context.Context, l Lease) (map[Key]Entry, error) {
 	entries := map[Key]Entry{}
 	in := dynamo.Partition(Partition(l.Project, l.Key))
@@ -96,8 +97,11 @@ func (s *Store) slotEntries(ctx context.Context, l Lease) (map[Key]Entry, error)
 	in.ExpressionAttributeValues[":k"] = dynamo.Text(string(l.Key))
 	_, err := dynamo.Query(ctx, s.client, in, func(item dynamo.Item) error {
 		e, err := DecodeEntry(item)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errUnsettled, err)
+		}
 		entries[e.Key] = e
-		return err
+		return nil
 	})
 	return entries, err
 }

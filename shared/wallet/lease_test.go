@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/wallet"
+	"svcapi/test/enginetest"
 	"svcapi/test/must"
 	"svcapi/test/wallettest"
 )
@@ -367,5 +369,45 @@ func TestLateLeases(t *testing.T) {
 			direct.Must(err)
 		}
 		wallettest.WantSound(t, direct.Store)
+	}
+}
+
+// TestManyLeases checks that the balance of 256 leases takes 17 calls, 33 around midnight, and that an entry which cannot
+// be read makes its lease count as spent and keeps no other lease from being closed.
+func TestManyLeases(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		begin time.Time
+		calls int64
+	}{{base, 17}, {base.Truncate(24 * time.Hour).Add(-128 * time.Millisecond), 33}} {
+		direct, through, pending := wallettest.New(t, 1000), &wallettest.Faults{}, dynamo.Item{}
+		put := func(key wallet.Key, credits types.AttributeValue) {
+			item := enginetest.LedgerKey("p", key)
+			item["st"], item["cr"] = dynamo.Text("captured"), credits
+			item["ts"] = dynamo.Text(test.begin.Format(time.RFC3339Nano))
+			direct.Put(direct.Names.Ledger, item)
+		}
+		for i := range 256 {
+			key := wallet.NewKey(test.begin.Add(time.Duration(i)*time.Millisecond), fmt.Sprint(i))
+			pending[wallet.Lease{Project: "p", Key: key, Slots: 8, Credits: 8}.Name()] = dynamo.Number(8)
+			put(key+".07", dynamo.Number(1))
+			if i == 2 {
+				put(key+".02", dynamo.Text("nonsense"))
+			}
+		}
+		direct.Change(direct.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET pending = :p, lent = :l",
+			dynamo.Item{":p": &types.AttributeValueMemberM{Value: pending}, ":l": dynamo.Number(256 * 16 * 8)})
+		const want = 1000 + 255*7
+		balance, err := direct.Over(through).Balance(t.Context(), "p")
+		if got := through.Calls.Load(); err != nil || balance != want || got > test.calls {
+			t.Errorf("the balance is %d after %d calls, want %d after %d: %v", balance, got, want, test.calls, err)
+		}
+		closed, limits := 0, wallet.DefaultLimits
+		limits.Remove = time.Hour
+		direct.WithLimits(limits).Settle(t.Context(), wallettest.Pending(t, direct.Store)[:5],
+			func(_ wallet.Lease, settled wallet.Settled, err error) { closed += settled.Closed })
+		if wallettest.WantBalance(t, direct.Store, want); closed != 4 {
+			t.Errorf("%d of 4 leases are closed", closed)
+		}
 	}
 }

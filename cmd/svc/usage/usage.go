@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,6 +43,8 @@ type Row struct {
 	Day       string `json:"day"`
 	Operation string `json:"operation"`
 	Sums
+	// Final says that the day ended half an hour ago, and that no lease of that day is open: its sums do not change.
+	Final bool `json:"final"`
 }
 
 // Command returns "svc usage".
@@ -54,6 +57,9 @@ func Command(a *app.App) *cobra.Command {
 		Long: `Show what each project used, by UTC day and operation: charged requests, their
 units (SMS; 1 for other operations) and credits, the credits refunded on that day,
 and the value of the credits less the refunds in US dollars.
+
+A day that is not final may still grow: it has not ended half an hour ago, or the
+settling function has yet to close a lease of that day.
 
 The command reads the ledger of these days, prints the rows as it reads, and in the
 end what the reads cost. An entry that cannot be read is named; the rest is reported,
@@ -79,9 +85,9 @@ them in the logs.`,
 func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) error {
 	total, unreadable, step, list := Sums{}, 0, s.Progress("reading entry", 0), &list{Stack: s, before: "{\n  \"rows\": ["}
 	list.table = app.Table{Header: []string{"PROJECT", "DAY", "OPERATION", "REQUESTS", "UNITS", "CREDITS", "REFUNDS",
-		"USD"}, Empty: "No usage."}
+		"USD", "FINAL"}, Empty: "No usage."}
 	longest := slices.MaxFunc(append(slices.Clip(ids), "PROJECT"), func(a, b string) int { return len(a) - len(b) })
-	list.widths = []int{len(longest), 10, 19, 9, 9, 14, 13, 0}
+	list.widths = []int{len(longest), 10, 19, 9, 9, 14, 13, 12, 0}
 	read := books.Reading{}
 	for _, id := range ids {
 		rows := map[[2]string]Sums{} // by day and operation
@@ -89,7 +95,11 @@ func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) erro
 			unreadable++
 			s.Note("%s: %v: the sums lack this entry", id, err)
 		}
-		err := s.Credits.Visit(ctx, &read, id, days.First, days.Last, func(e books.Entry) {
+		open, err := openSince(ctx, s, id) // before the entries: a lease that closes meanwhile has written them
+		if err != nil {
+			return err
+		}
+		err = s.Credits.Visit(ctx, &read, id, days.First, days.Last, func(e books.Entry) {
 			step()
 			switch at := [2]string{e.Key.Day(), e.Price}; e.State {
 			case wallet.Captured:
@@ -103,7 +113,7 @@ func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) erro
 		}
 		for _, at := range slices.SortedFunc(maps.Keys(rows),
 			func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-			if err := list.print(Row{id, at[0], at[1], rows[at].valued()}); err != nil {
+			if err := list.print(Row{id, at[0], at[1], rows[at].valued(), at[0] < open}); err != nil {
 				return err
 			}
 			total = total.plus(rows[at])
@@ -111,6 +121,17 @@ func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) erro
 	}
 	noteCost(s, read)
 	return cmp.Or(list.end(total.valued()), app.Problems(unreadable))
+}
+
+// openSince returns the first UTC day of a project that may still change: the day of half an hour ago, or that of the
+// oldest open lease. A lease that cannot be read may be of any day.
+func openSince(ctx context.Context, s *app.Stack, id string) (string, error) {
+	since := time.Now().Add(-30 * time.Minute).UTC().Format(time.DateOnly)
+	item, err := s.Credits.Item(ctx, id)
+	for _, l := range wallet.LeasesOf(item, func(string, error) { since = "" }) {
+		since = min(since, l.Key.Day())
+	}
+	return since, err
 }
 
 // list prints rows as they come and keeps none: 1,000 projects have 300,000 rows in a month.
@@ -130,7 +151,10 @@ func (l *list) print(r Row) error {
 	}
 	row := []string{
 		r.ProjectID, r.Day, r.Operation, l.Number(r.Requests), l.Number(r.Units), l.Number(r.Credits), l.Number(r.Refunds),
-		r.USD,
+		r.USD, map[bool]string{true: "yes", false: "no"}[r.Final],
+	}
+	if r.Day == "" { // the total
+		row[len(row)-1] = ""
 	}
 	for i := range row {
 		if !l.CSV() {
@@ -155,7 +179,7 @@ func (l *list) end(total Sums) error {
 	case l.CSV():
 		return nil
 	}
-	return l.print(Row{"total", "", "", total})
+	return l.print(Row{ProjectID: "total", Sums: total})
 }
 
 // noteCost prints what the reads cost. A read unit costs 0.125 USD a million in us-east-1 (docs/units.json).
