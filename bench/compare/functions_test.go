@@ -38,7 +38,7 @@ const (
 	warmUp     = time.Second     // before each load
 	load       = 4 * time.Second // of each kind
 
-	mostRatio = 1.75
+	mostRatio = 1.95
 )
 
 // BenchmarkFunctions compares the functions with a hello function: the time from the start of a process to its first

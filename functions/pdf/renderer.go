@@ -22,7 +22,7 @@ const timeForResult = time.Second
 
 // renderer calls the function pdfrender (docs/decisions/pdf.md#pdf-renderer).
 type renderer struct {
-	client   *lambda.Client
+	client   func() *lambda.Client
 	function string
 	isolates bool // the function takes a tenant ID
 	after    afterResponse
@@ -32,10 +32,15 @@ type renderer struct {
 type afterResponse func(ctx context.Context, name string, work func(context.Context) error)
 
 func newRenderer(cfg aws.Config, c config, after afterResponse) *renderer {
-	client := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
-		o.HTTPClient = dynamo.Streaming()
-		o.Retryer = aws.NopRetryer{} // the method render decides which calls are repeated
-	})
+	http := dynamo.Streaming()
+	// Each call has a client of its own: two streams of one client share the state of a decoder (smithy-go 1.28.9,
+	// internal/eventstream), and the end of a failed stream may be read beside the next call.
+	client := func() *lambda.Client {
+		return lambda.NewFromConfig(cfg, func(o *lambda.Options) {
+			o.HTTPClient = http
+			o.Retryer = aws.NopRetryer{} // the method render decides which calls are repeated
+		})
+	}
 	return &renderer{client: client, function: c.Renderer, isolates: c.Isolation == projectIsolation, after: after}
 }
 
@@ -79,7 +84,7 @@ func (r *renderer) call(ctx context.Context, input *lambda.InvokeWithResponseStr
 	// The end of the stream is read after the response, when ctx has ended.
 	streaming, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, cancel)()
-	out, err := r.client.InvokeWithResponseStream(streaming, input)
+	out, err := r.client().InvokeWithResponseStream(streaming, input)
 	if err != nil {
 		cancel()
 		return event.Result{}, errors.Join(context.Cause(ctx), err)

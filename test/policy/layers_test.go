@@ -191,10 +191,6 @@ func TestSharedIsShared(t *testing.T) {
 var tooHeavy = []string{
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue", // drags in a client of DynamoDB Streams
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs",          // is for svc logs
-	// the SDK computes schemas in every start (docs/supply-chain.md)
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/schemas",
-	"github.com/aws/aws-sdk-go-v2/service/lambda/schemas",
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/schemas",
 	"github.com/getkin/kin-openapi/openapi3",
 	"github.com/spf13/cobra",
 	"go.yaml.in/yaml/v3",
