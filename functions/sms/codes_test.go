@@ -82,7 +82,7 @@ func sendThrough(t *testing.T, s *sandbox.Server, chain ...string) []recipient {
 	ctx, cancel := context.WithTimeout(t.Context(), 2900*time.Millisecond)
 	defer cancel()
 	r := bulk(single, 1)
-	g.deliver(ctx, accounts, r, func(context.Context, []*request.Message) {})
+	g.deliver(ctx, accounts, r)
 	return r.recipients
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
+	"svcapi/shared/ratelimit"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
@@ -86,6 +87,11 @@ func (o outcome) status() status {
 	return undecided
 }
 
+// excluded reports whether the limit of messages to the number, or a failed count, keeps the message from being sent.
+func (o outcome) excluded() bool {
+	return errors.Is(o.err, errLimited) || errors.Is(o.err, errUncounted)
+}
+
 const (
 	// batchesAtOnce bounds the concurrent bulk calls of one request.
 	batchesAtOnce = 4
@@ -109,16 +115,14 @@ var errUncounted = &upstream.Error{Class: upstream.NotSent, Detail: "the message
 type delivery struct {
 	*group
 	sendRequest
-	count   func(context.Context, []*request.Message) // request.Job.Count
-	later   int                                       // accounts after the present one
-	slowest atomic.Int64                              // response of a vendor so far, in nanoseconds
+	later   int          // accounts after the present one
+	slowest atomic.Int64 // response of a vendor so far, in nanoseconds
 }
 
 // deliver sends the messages along the chain of accounts, and decides the outcomes of the recipients. The next account
 // receives only the messages that the previous account has certainly not sent (docs/decisions/sms.md#fail-over).
-func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest,
-	count func(context.Context, []*request.Message)) {
-	d := &delivery{group: g, sendRequest: r, count: count}
+func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r sendRequest) {
+	d := &delivery{group: g, sendRequest: r}
 	left := make([]*recipient, len(r.recipients))
 	for i := range r.recipients {
 		left[i] = &r.recipients[i]
@@ -173,7 +177,7 @@ func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, le
 func (s *sender) goesOn(p *recipient) bool {
 	refusal, ok := errors.AsType[*upstream.Error](p.err)
 	own := ok && refusal.ByWords && p.vendor == s.account.Integration.Vendor && s.accepted.Load()
-	return ok && !own && consequences[refusal.Class].next && p.Sendable()
+	return ok && !own && consequences[refusal.Class].next && !p.excluded()
 }
 
 // batches yields messages in batches for one call each. While the sends of the batches before are running, batches
@@ -181,9 +185,8 @@ func (s *sender) goesOn(p *recipient) bool {
 func (s *sender) batches(ctx, begin context.Context, left []*recipient, size, atOnce int) iter.Seq[[]*recipient] {
 	return func(yield func([]*recipient) bool) {
 		for next := range slices.Chunk(left, max(size, atOnce)) {
-			if begin.Err() == nil && s.hasTime(ctx, 0, 1) { // otherwise no send begins any more
-				next = s.counted(ctx, next)
-			}
+			begins := begin.Err() == nil && s.hasTime(ctx, 0, 1) // otherwise no send begins any more
+			next = s.counted(ctx, next, begins)
 			for batch := range slices.Chunk(next, size) {
 				if !yield(batch) {
 					return
@@ -193,19 +196,23 @@ func (s *sender) batches(ctx, begin context.Context, left []*recipient, size, at
 	}
 }
 
-// counted counts messages and returns those that may be sent.
-func (s *sender) counted(ctx context.Context, next []*recipient) (sendable []*recipient) {
-	messages := make([]*request.Message, len(next))
-	for i, p := range next {
-		messages[i] = &p.Message
+// counted counts messages whose send begins, and returns those that may be sent.
+func (s *sender) counted(ctx context.Context, next []*recipient, begins bool) (sendable []*recipient) {
+	if begins {
+		indexes := make([]int, len(next))
+		for i, p := range next {
+			indexes[i] = p.index
+		}
+		s.messages.Begin(ctx, indexes)
 	}
-	s.count(ctx, messages)
 	for _, p := range next {
+		err := s.messages.MessageErr(p.index)
+		_, refused := errors.AsType[*ratelimit.RecipientRefusal](err)
 		switch {
-		case p.Refused:
+		case refused:
 			record([]*recipient{p}, outcome{err: errLimited})
-		case p.Uncounted != nil:
-			record([]*recipient{p}, outcome{err: errUncounted})
+		case err != nil:
+			record([]*recipient{p}, outcome{err: fmt.Errorf("%w: %w", errUncounted, err)})
 		default:
 			sendable = append(sendable, p)
 		}

@@ -17,7 +17,9 @@ import (
 
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
+	"svcapi/shared/admit"
 	"svcapi/shared/project"
+	"svcapi/shared/ratelimit"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
@@ -180,7 +182,7 @@ type fixture struct {
 	*group
 	vendors  []*fakeVendor
 	accounts []upstream.Account
-	count    func(context.Context, []*request.Message) // nil: no limit
+	messages counter // nil: no limit
 }
 
 func newFixture(chain ...*fakeVendor) *fixture {
@@ -205,7 +207,8 @@ func newFixture(chain ...*fakeVendor) *fixture {
 
 // bulk returns a request with a number of messages.
 func bulk(method string, messages int) sendRequest {
-	r := sendRequest{method: method, references: reference.New(&project.Project{ID: "p"}, project.Development)}
+	r := sendRequest{method: method, references: reference.New(&project.Project{ID: "p"}, project.Development),
+		messages: admit.NewMessages(nil, make([]admit.Message, messages))}
 	for i := range messages {
 		text := "m"
 		if method == bulkDifferent {
@@ -220,11 +223,10 @@ func bulk(method string, messages int) sendRequest {
 func (b *fixture) send(ctx context.Context, t *testing.T, method string, messages int) []recipient {
 	t.Helper()
 	r := bulk(method, messages)
-	b.deliver(ctx, b.accounts, r, func(ctx context.Context, messages []*request.Message) {
-		if b.count != nil {
-			b.count(ctx, messages)
-		}
-	})
+	if b.messages != nil {
+		r.messages = b.messages
+	}
+	b.deliver(ctx, b.accounts, r)
 	recipients := r.recipients
 	left := map[string]string{} // the vendor through which a message may have left
 	for _, p := range b.vendors {
@@ -454,6 +456,30 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
+// slowCounter takes a second for 100 messages, and counts each once.
+type slowCounter struct {
+	refuse func(i int) error // nil: nothing is refused
+	errs   map[int]error     // of the counted messages
+	unsent []bool
+}
+
+func (c *slowCounter) Begin(_ context.Context, indexes []int) {
+	time.Sleep(time.Second * time.Duration(len(indexes)) / 100)
+	for _, i := range indexes {
+		if _, counted := c.errs[i]; counted {
+			continue
+		}
+		c.errs[i] = nil
+		if c.refuse != nil {
+			c.errs[i] = c.refuse(len(c.errs) - 1)
+		}
+	}
+}
+
+func (c *slowCounter) MessageErr(i int) error { return c.errs[i] }
+
+func (c *slowCounter) End(i int, _ admit.Sent, unsent bool) { c.unsent[i] = unsent }
+
 // The messages of a bulk are counted just before their sends, while the sends before are running. What cannot be
 // counted or is refused is not sent through any account, and no message is counted for which no send can begin.
 func TestCounts(t *testing.T) {
@@ -461,20 +487,25 @@ func TestCounts(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		chain  []*fakeVendor
-		refuse func(i int, m *request.Message) // the messages by the order of their counts
+		refuse func(i int) error // the messages by the order of their counts
 		want   string
 		most   int // messages counted
 		took   time.Duration
 	}{
 		{"beside the sends", []*fakeVendor{many(slow(slowly))}, nil, "a accepted 1000", 1000, 14 * time.Second},
 		{"one by one", []*fakeVendor{one(accepts)}, nil, "a accepted 1000", 1000, 0},
-		{"a failed count", []*fakeVendor{many(accepts), one(accepts)}, func(i int, m *request.Message) {
+		{"a failed count", []*fakeVendor{many(accepts), one(accepts)}, func(i int) error {
 			if i >= 100 && i < 200 {
-				m.Uncounted = errors.New("throttled")
+				return errors.New("throttled")
 			}
+			return nil
 		}, " not_attempted 100, a accepted 900", 1000, 0},
-		{"a number's limit", []*fakeVendor{one(down), one(accepts)}, func(i int, m *request.Message) { m.Refused = i%2 == 1 },
-			" not_attempted 500, b accepted 500", 1000, 0},
+		{"a number's limit", []*fakeVendor{one(down), one(accepts)}, func(i int) error {
+			if i%2 == 1 {
+				return &ratelimit.RecipientRefusal{}
+			}
+			return nil
+		}, " not_attempted 500, b accepted 500", 1000, 0},
 		{"a refused account", []*fakeVendor{many(failsWith(upstream.CredentialsRefused))}, nil,
 			"a not_attempted 900, a rejected 100", 300, 0},
 		{"no time", []*fakeVendor{many(slow(9 * time.Second))}, nil, "a accepted 800, a not_attempted 200", 900, 0},
@@ -482,16 +513,8 @@ func TestCounts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newFixture(c.chain...)
-				counted := map[*request.Message]bool{}
-				b.count = func(_ context.Context, messages []*request.Message) {
-					time.Sleep(time.Second * time.Duration(len(messages)) / 100)
-					for _, m := range messages {
-						if !counted[m] && c.refuse != nil {
-							c.refuse(len(counted), m)
-						}
-						counted[m] = true
-					}
-				}
+				counts := &slowCounter{refuse: c.refuse, errs: map[int]error{}}
+				b.messages = counts
 				ctx, cancel := context.WithTimeout(t.Context(), requestTime)
 				defer cancel()
 				began := time.Now()
@@ -502,11 +525,11 @@ func TestCounts(t *testing.T) {
 				if took := time.Since(began); c.took > 0 && took != c.took {
 					t.Errorf("%v, want %v", took, c.took)
 				}
-				if len(counted) > c.most {
-					t.Errorf("%d counted, want %d at most", len(counted), c.most)
+				if len(counts.errs) > c.most {
+					t.Errorf("%d counted, want %d at most", len(counts.errs), c.most)
 				}
 				for i := range outcomes {
-					if p := &outcomes[i]; p.called && !counted[&p.Message] {
+					if _, counted := counts.errs[i]; outcomes[i].called && !counted {
 						t.Fatalf("message %d was sent without a count", i)
 					}
 				}

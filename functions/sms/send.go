@@ -13,6 +13,7 @@ import (
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
+	"svcapi/shared/admit"
 	"svcapi/shared/pattern"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
@@ -59,16 +60,24 @@ type sendRequest struct {
 	checkCost  bool
 	recipients []recipient // in the order of the request
 	references reference.Sealer
+	messages   counter // for the limits of the project
+}
+
+// counter counts messages before their send, and learns which of them no vendor has sent (admit.Messages).
+type counter interface {
+	Begin(ctx context.Context, indexes []int)
+	MessageErr(index int) error
+	End(index int, sent admit.Sent, unsent bool)
 }
 
 // recipient is one message of a request with its outcome.
 type recipient struct {
-	index           int    // in the request
-	given           string // the number in the request
-	text            string
-	unicode         bool
-	request.Message // the normal number and the units, for the limits of the project
-	outcome         // undecided until the delivery
+	index         int    // in the request
+	given         string // the number in the request
+	text          string
+	unicode       bool
+	admit.Message // the normal number and the units, for the limits of the project
+	outcome       // undecided until the delivery
 }
 
 type sendResult struct {
@@ -221,51 +230,58 @@ func (g *group) prepareSend(ctx context.Context, call *request.Call, r sendReque
 	r.references = reference.New(call.Project, call.Environment)
 	recipients := r.recipients
 	credits := call.Credits(requestedUnits(recipients))
-	messages := make([]*request.Message, len(recipients))
-	for i := range recipients {
-		messages[i] = &recipients[i].Message
+	all := make([]admit.Message, len(recipients))
+	for i, p := range recipients {
+		all[i] = p.Message
 	}
+	messages := call.Messages(all)
+	r.messages = messages
 	job := &request.Job{Credits: credits, Irrevocable: true, Messages: messages}
 	if len(accounts) == 1 && len(recipients) == 1 {
 		job.Died = func() wallet.Outcome {
-			key := reference.Key(r.references.Scope+string(job.Reservation), 0)
+			key := reference.Key(r.references.Scope+string(credits.Key()), 0)
 			vendor := accounts[0].Integration.Vendor
 			return wallet.Outcome{Vendor: vendor,
 				Reference: r.references.Seal(accounts[0], key, "", recipients[0].To, recipients[0].text)}
 		}
 	}
 	job.Run = func(ctx context.Context) (*request.Result, error) {
-		id := cmp.Or(string(job.Reservation), call.RequestID)
-		r.key = r.references.Scope + id
-		g.deliver(ctx, accounts, r, job.Count)
-		for i, m := range messages {
-			p := &recipients[i]
-			m.Unsent = p.status() == rejected || p.status() == notAttempted
-			m.Sent = request.Sent{State: string(p.status()), Vendor: p.vendor, VendorID: p.receipt.ID, Reference: p.reference}
-		}
-		if err := failure(recipients); err != nil {
-			return nil, err
-		}
-		data := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
-		first := recipients[firstAccepted(recipients)]
-		result := &request.Result{
-			Vendor: first.vendor, VendorID: first.receipt.ID, Attributes: summary(data.Units,
-				recipients), Cause: cause(recipients),
-		}
-		if r.method == single {
-			data.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor, first.reference}
-		} else {
-			bulk := bulkAcceptance(recipients)
-			data.Provider = bulk
-			result.Reduced = func() any {
-				data.Provider = bulk.withoutReferences()
-				return data
-			}
-		}
-		result.Data = data
-		return result, nil
+		r.key = r.references.Scope + cmp.Or(string(credits.Key()), call.RequestID)
+		return g.run(ctx, accounts, r, credits.Amount())
 	}
 	return job, nil
+}
+
+// run sends the messages of a request that costs these credits.
+func (g *group) run(ctx context.Context, accounts []upstream.Account, r sendRequest,
+	credits int64) (*request.Result, error) {
+	recipients := r.recipients
+	g.deliver(ctx, accounts, r)
+	for _, p := range recipients {
+		r.messages.End(p.index, admit.Sent{To: p.To, State: string(p.status()), Vendor: p.vendor, VendorID: p.receipt.ID,
+			Reference: p.reference}, p.status() == rejected || p.status() == notAttempted)
+	}
+	if err := failure(recipients); err != nil {
+		return nil, err
+	}
+	data := sendResult{Method: r.method, Units: acceptedUnits(recipients), Credits: credits}
+	first := recipients[firstAccepted(recipients)]
+	result := &request.Result{
+		Vendor: first.vendor, VendorID: first.receipt.ID, Attributes: summary(data.Units, recipients),
+		Cause: cause(recipients),
+	}
+	if r.method == single {
+		data.Provider = acceptance{first.receipt.Status, first.receipt.ID, first.vendor, first.reference}
+	} else {
+		bulk := bulkAcceptance(recipients)
+		data.Provider = bulk
+		result.Reduced = func() any {
+			data.Provider = bulk.withoutReferences()
+			return data
+		}
+	}
+	result.Data = data
+	return result, nil
 }
 
 // requestedUnits returns the units of all messages.
@@ -312,7 +328,7 @@ func failure(recipients []recipient) error {
 func decisive(recipients []recipient) outcome {
 	i := slices.IndexFunc(recipients, func(p recipient) bool { return p.status() == uncertain })
 	if i < 0 {
-		i = slices.IndexFunc(recipients, func(p recipient) bool { return p.status() != accepted && p.Sendable() })
+		i = slices.IndexFunc(recipients, func(p recipient) bool { return p.status() != accepted && !p.excluded() })
 	}
 	if i < 0 {
 		return outcome{}
@@ -329,7 +345,10 @@ func cause(recipients []recipient) error {
 		if panicked == nil && errors.Is(p.err, request.ErrPanicked) && !errors.Is(decided, request.ErrPanicked) {
 			panicked = p.err
 		}
-		uncounted, passed = cmp.Or(uncounted, p.Uncounted), cmp.Or(passed, p.passed)
+		if errors.Is(p.err, errUncounted) {
+			uncounted = cmp.Or(uncounted, p.err)
+		}
+		passed = cmp.Or(passed, p.passed)
 	}
 	return errors.Join(decided, panicked, uncounted, passed)
 }
@@ -402,7 +421,7 @@ func bulkAcceptance(recipients []recipient) bulkResponse {
 		}
 		result := bulkResult{To: p.given, Status: p.status(), ID: p.receipt.ID, Vendor: p.vendor, Units: p.Units,
 			Reference: p.reference}
-		if p.Refused {
+		if errors.Is(p.err, errLimited) {
 			result.Reason = recipientLimit
 		}
 		if r := p.receipt.Removed; r.Sum() > 0 {
@@ -428,7 +447,7 @@ func countByStatus(recipients []recipient) map[status]int {
 		counts[p.status()]++
 		counts[accepted] -= p.receipt.Removed.Sum()
 		counts[removed] += p.receipt.Removed.Sum()
-		if p.Refused {
+		if errors.Is(p.err, errLimited) {
 			counts[recipientLimit]++
 		}
 	}

@@ -15,9 +15,9 @@ import (
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/project"
+	"svcapi/shared/ratelimit"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
-	"svcapi/shared/wallet"
 )
 
 // referencePattern matches the member of a reference, which is random.
@@ -93,7 +93,7 @@ func TestFailure(t *testing.T) {
 // A recipient without an outcome is not charged: the pipeline charges for a result and for an uncertain error alone.
 func TestUndecided(t *testing.T) {
 	r := bulk(single, 1)
-	newFixture(one(accepts)).deliver(t.Context(), nil, r, nil) // without accounts the delivery decides nothing
+	newFixture(one(accepts)).deliver(t.Context(), nil, r) // without accounts the delivery decides nothing
 	for name, err := range map[string]error{
 		"no delivery": failure(r.recipients), "beside an accepted one": failure(delivered([]outcome{acceptedBy("a", "1"),
 			{}})),
@@ -296,21 +296,20 @@ func TestRecipientLimit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newFixture(c.vendor)
-				job, err := b.prepareSend(t.Context(), b.caller(project.BYOK, nil), bulk(bulkSame, 2))
-				if err != nil || len(job.Messages) != 2 || job.Messages[0].To != "+94770000000" || job.Messages[0].Units != 1 {
-					t.Fatalf("%+v, %v", job, err)
-				}
-				for i, refused := range c.refused {
-					job.Messages[i].Refused = refused
-				}
-				result, err := job.Run(t.Context())
+				counts := &slowCounter{errs: map[int]error{}, unsent: make([]bool, 2), refuse: func(i int) error {
+					if c.refused[i] {
+						return &ratelimit.RecipientRefusal{}
+					}
+					return nil
+				}}
+				r := bulk(bulkSame, 2)
+				r.messages = counts
+				result, err := b.group.run(t.Context(), b.accounts, r, 0)
 				if got := described(err); got != c.fails || b.vendors[0].calls != c.calls {
 					t.Fatalf("%q after %d calls, want %q after %d", got, b.vendors[0].calls, c.fails, c.calls)
 				}
-				for i, m := range job.Messages {
-					if m.Unsent != c.unsent[i] {
-						t.Errorf("message %d: unsent is %t", i, m.Unsent)
-					}
+				if !slices.Equal(counts.unsent, c.unsent) {
+					t.Errorf("unsent are %v, want %v", counts.unsent, c.unsent)
 				}
 				if err != nil {
 					return
@@ -329,26 +328,19 @@ func TestRecipientLimit(t *testing.T) {
 }
 
 // Each call of a request has a key of its own, which a repetition after a refusal for pace keeps. The key has the
-// reservation's key where credits are reserved, else the request ID (docs/decisions/sms.md#send-keys).
+// request ID where no credits are reserved (docs/decisions/sms.md#send-keys).
 func TestKeys(t *testing.T) {
-	for reservation, id := range map[wallet.Key]string{"": "r1", "1767225600000000-abcdef0": "1767225600000000-abcdef0"} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newFixture(&fakeVendor{does: inTurn(2, failsWith(upstream.TooFast), accepts), batch: 100, atOnce: 1})
-			call := b.caller(project.BYOK, nil)
-			call.RequestID, call.Environment = "r1", project.Production
-			job, err := b.prepareSend(t.Context(), call, bulk(bulkSame, 150))
-			if err != nil {
-				t.Fatal(err)
-			}
-			job.Reservation = reservation
-			_, err = job.Run(t.Context())
-			prefix := "p/production/" + id
-			if want := []string{prefix + "/0", prefix + "/0", prefix + "/0", prefix + "/100"}; err != nil ||
-				!slices.Equal(b.vendors[0].keys, want) {
-				t.Errorf("%v, %v; want %v", b.vendors[0].keys, err, want)
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newFixture(&fakeVendor{does: inTurn(2, failsWith(upstream.TooFast), accepts), batch: 100, atOnce: 1})
+		call := b.caller(project.BYOK, nil)
+		call.RequestID, call.Environment = "r1", project.Production
+		_, err := b.run(t.Context(), call, bulk(bulkSame, 150))
+		const prefix = "p/production/r1"
+		if want := []string{prefix + "/0", prefix + "/0", prefix + "/0", prefix + "/100"}; err != nil ||
+			!slices.Equal(b.vendors[0].keys, want) {
+			t.Errorf("%v, %v; want %v", b.vendors[0].keys, err, want)
+		}
+	})
 }
 
 // openapi.yaml#SmsBulkCounts: removed recipients are not accepted or charged
@@ -480,7 +472,7 @@ func TestBalance(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newFixture(one(c.does), one(accepts)).withBalances()
 				job, err := b.prepareBalance(t.Context(), b.caller(project.BYOK, nil), struct{}{})
-				if err != nil || job.Credits != 0 || job.Irrevocable {
+				if err != nil || job.Credits.Amount() != 0 || job.Irrevocable {
 					t.Fatalf("%+v, %v", job, err)
 				}
 				result, err := job.Run(t.Context())

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
-	"svcapi/shared/request"
 	"svcapi/shared/upstream"
 )
 
@@ -72,7 +70,7 @@ func TestWordsForClients(t *testing.T) {
 	defer vendor.Close()
 	g, accounts := sandboxChain(&sandbox.Server{URL: vendor.URL}, "ultimatesms")
 	r := bulk(single, 1)
-	g.deliver(t.Context(), accounts, r, func(context.Context, []*request.Message) {})
+	g.deliver(t.Context(), accounts, r)
 	_, send, _ := r.references.Open(r.recipients[0].reference)
 	got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send)
 	want := "Bearer *** " + strings.Repeat("a", 48) + "ආ"
@@ -99,7 +97,7 @@ func statusAfter(t *testing.T, vendor, word string, lost int) string {
 	r := bulk(single, 1)
 	r.key = r.references.Scope + "request"
 	for range max(lost, 1) {
-		g.deliver(t.Context(), accounts, r, func(context.Context, []*request.Message) {})
+		g.deliver(t.Context(), accounts, r)
 	}
 	name, send, ok := r.references.Open(r.recipients[0].reference)
 	if !ok || name != vendor || send.Key != r.key+"/0" || (send.ID == "") != (lost > 0) && vendor != "dialogv2" {

@@ -148,7 +148,7 @@ func TestLongestWindow(t *testing.T) {
 	}
 }
 
-// docs/decisions/requests.md#daily-limit: the sum of a day is always exact, and one request claims the alert.
+// docs/decisions/requests.md#daily-limit: the sum of a day is always exact, and one request alerts.
 func TestDailyAtOnce(t *testing.T) {
 	all, _, _ := instances(t, 8)
 	d := Daily{"p", Credits, 1000}
@@ -163,7 +163,7 @@ func TestDailyAtOnce(t *testing.T) {
 			}
 			counted.Add(count.By)
 			if day.Near() {
-				mine, err := l.ClaimAlert(context.Background(), day)
+				mine, err := l.FirstAlert(context.Background(), day)
 				if mine {
 					alerts.Add(1)
 				}
@@ -239,15 +239,15 @@ func TestNear(t *testing.T) {
 		}
 		if day.Near() {
 			for i, want := range []bool{true, false} {
-				if mine, err := all[i].ClaimAlert(t.Context(), day); err != nil || mine != want {
-					t.Errorf("%+v: claimed %t, %v", step, mine, err)
+				if mine, err := all[i].FirstAlert(t.Context(), day); err != nil || mine != want {
+					t.Errorf("%+v: first %t, %v", step, mine, err)
 				}
 			}
 		}
 	}
 }
 
-// TestThrottledAlert checks that throttles of the write that claims an alert do not lose the alert.
+// TestThrottledAlert checks that throttles of the write before an alert do not lose the alert.
 func TestThrottledAlert(t *testing.T) {
 	left := mostThrottles
 	l, _ := proxied(t, func(r *faultproxy.Request, _ bool) faultproxy.Fault {
@@ -259,8 +259,8 @@ func TestThrottledAlert(t *testing.T) {
 	})
 	_, day, err := l.CountDaily(t.Context(), Daily{"p", Units, 10}, 10, noon)
 	must.Succeed(t, err)
-	if mine, err := l.ClaimAlert(t.Context(), day); !mine || err != nil || left > 0 {
-		t.Errorf("claimed %t, %v; %d throttles left", mine, err, left)
+	if mine, err := l.FirstAlert(t.Context(), day); !mine || err != nil || left > 0 {
+		t.Errorf("first %t, %v; %d throttles left", mine, err, left)
 	}
 }
 

@@ -40,7 +40,12 @@ type Day struct {
 	Limit   Daily
 	Start   time.Time
 	Counted int64
-	alerted int64 // the limit that an alert was claimed for; 0: none
+	alerted int64 // the limit of the last alert; 0: none
+}
+
+// Error implements error, for a count that was refused.
+func (s Day) Error() string {
+	return fmt.Sprintf("ratelimit: %d %s of the day", s.Limit.Most, s.Limit.Unit)
 }
 
 func (d Daily) key(start time.Time) string {
@@ -80,13 +85,13 @@ func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time
 	return c, state, err
 }
 
-// Near reports that the day's sum has reached 80 % of the limit, and that no request has claimed the alert.
+// Near reports that the day's sum has reached 80 % of the limit, and that no request has alerted of the limit.
 func (s Day) Near() bool {
 	return s.Counted >= s.Limit.Most-s.Limit.Most/5 && s.alerted != s.Limit.Most
 }
 
-// ClaimAlert reports whether the caller is the one that alerts of this day's limit.
-func (l *Limiter) ClaimAlert(ctx context.Context, s Day) (bool, error) {
+// FirstAlert reports whether the caller is the first one to alert of this day's limit.
+func (l *Limiter) FirstAlert(ctx context.Context, s Day) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
 	_, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{

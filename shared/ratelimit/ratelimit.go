@@ -30,6 +30,9 @@ type Decision struct {
 	Reset     time.Duration // the rest of the window, in whole seconds, at least 1
 }
 
+// Error implements error, for a request that is not allowed.
+func (d Decision) Error() string { return fmt.Sprintf("ratelimit: %d requests in the window", d.Limit) }
+
 // Limiter counts requests in DynamoDB, and caches which windows are exhausted. A Limiter is safe for concurrent use
 // (docs/decisions/requests.md#rate-limit).
 //

@@ -17,6 +17,11 @@ type RecipientRefusal struct {
 	Reset time.Duration // the rest of the window, in whole seconds, at least 1
 }
 
+// Error implements error.
+func (r *RecipientRefusal) Error() string {
+	return fmt.Sprintf("ratelimit: %d messages to one number in %s", r.Limit.Messages, r.Limit.Window)
+}
+
 // windowCounter returns the counter of a recipient window at a time, and the end of the window.
 func windowCounter(l project.RecipientLimit, now time.Time) (counter string, end time.Time) {
 	start, end := window(project.RateLimit{Window: l.Window}, now)

@@ -39,6 +39,14 @@ var (
 
 // keyStore stores Idempotency-Keys in the table of transient items: the first request with a key claims the key, later
 // requests get the outcome of the first (docs/decisions/extensions.md#idempotency-key). Calls may be concurrent.
+//
+//	State    The item has                  A further request             The owner of the claim
+//	free     no item, or it has expired    claims the key                -
+//	claimed  o, h, dead; no n              409; after dead: keeps 503    keep: kept; free: freed
+//	kept     o, h, d, n                    422 for another body, else d  keeps nothing more
+//	freed    o, freed                      claims the key                a late copy of its claim is refused
+//
+// o is the claim's owner, h the digest of the body, dead the time from which the request cannot be alive, d the outcome.
 type keyStore struct {
 	client *dynamodb.Client
 	table  string

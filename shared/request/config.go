@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"svcapi/shared/admit"
 	"svcapi/shared/afterresponse"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
@@ -45,19 +46,23 @@ func (c Config) Validate() error {
 
 // New returns a service on the tables of the configuration.
 func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
-	return &Service{
+	s := &Service{
 		cfg: cfg,
 		db:  db,
 		projects: project.NewCache(project.NewStore(db, cfg.ProjectsTable),
 			time.Duration(cfg.ProjectCacheSeconds)*time.Second),
-		limiter: ratelimit.New(db, cfg.TransientTable),
 		guesses: newGuesses(),
-		wallet:  wallet.NewStore(db, wallet.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
 		keys:    &keyStore{db, cfg.TransientTable, time.Now},
 		log:     log,
 		after:   afterresponse.New(log),
 		now:     time.Now,
 	}
+	s.stores = &admit.Stores{
+		Limiter: ratelimit.New(db, cfg.TransientTable),
+		Wallet:  wallet.NewStore(db, wallet.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
+		Log:     log, After: s.AfterResponse, Now: s.now,
+	}
+	return s
 }
 
 // DB returns the client of the tables, which shares its warm connections.
@@ -73,4 +78,4 @@ func (s *Service) AfterResponse(ctx context.Context, name string, work func(cont
 func (s *Service) Log() *telemetry.Logger { return s.log }
 
 // Wallet returns the store of the credits that the service charges.
-func (s *Service) Wallet() *wallet.Store { return s.wallet }
+func (s *Service) Wallet() *wallet.Store { return s.stores.Wallet }

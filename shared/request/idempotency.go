@@ -48,9 +48,9 @@ func idempotencyKey(h http.Header, problems Problems) string {
 	return key
 }
 
-// claim wins the request's key while the count is under way, or returns the outcome of the key's first request. If the
-// request dies afterwards, its claim stays: only a request from which nothing reached a provider frees its claim.
-func (s *Service) claim(ctx context.Context, state *requestState, key string, counted func() error) (*Result, error) {
+// claim wins the request's key, or returns the outcome of the key's first request. If the request dies afterwards, its
+// claim stays: only a request from which nothing reached a provider frees its claim.
+func (s *Service) claim(ctx context.Context, state *requestState, key string) (*Result, error) {
 	if key == "" {
 		return nil, nil
 	}
@@ -60,27 +60,24 @@ func (s *Service) claim(ctx context.Context, state *requestState, key string, co
 	}
 	won, outcome, err := s.keys.claim(ctx, state.record.ID, string(state.environment), key, state.body, until)
 	state.claim = won
-	if limited := counted(); limited != nil {
-		return nil, state.endClaim(ctx, nil, limited)
-	}
 	if err != nil || won != nil {
 		return nil, err
 	}
 	return replay(outcome)
 }
 
-// endClaim stores the outcome of a request that may have reached a provider, and frees the key of any other request.
-// endClaim returns the request's error (docs/decisions/extensions.md#idempotency-outcomes).
-func (state *requestState) endClaim(ctx context.Context, result *Result, failed error) error {
+// endClaim stores the outcome of a request that may have reached a provider, and frees the key of any other request
+// (docs/decisions/extensions.md#idempotency-outcomes).
+func (state *requestState) endClaim(ctx context.Context, result *Result, failed error) {
 	if state.claim == nil {
-		return failed
+		return
 	}
 	var e *Error
 	if reached := failed == nil || errors.As(failed, &e) && e.Reached; !reached {
 		if err := state.claim.free(ctx); err != nil {
 			state.note("key_not_freed", err)
 		}
-		return failed
+		return
 	}
 	err := state.keep(ctx, result, e)
 	if errors.Is(err, errOutcomeTooLarge) && result.Reduced != nil {
@@ -93,7 +90,6 @@ func (state *requestState) endClaim(ctx context.Context, result *Result, failed 
 		state.note("outcome_not_kept", err)
 		state.metric("OutcomesNotKept")
 	}
-	return failed
 }
 
 func (state *requestState) keep(ctx context.Context, result *Result, failed *Error) error {

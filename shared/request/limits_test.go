@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"svcapi/shared/admit"
 	"svcapi/shared/books"
 	"svcapi/shared/cache"
 	"svcapi/shared/dynamo"
@@ -58,17 +60,15 @@ func (h *fixture) limitToOneMore(t *testing.T) string {
 
 // sending returns an operation that sends one message of a unit to each number. Its work sets which messages did not
 // leave.
-func sending(run func([]*Message) error, to ...string) Route {
+func sending(run func(*admit.Messages) error, to ...string) Route {
 	return &Operation[string]{
 		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: wallet.SMS,
 		Decode: func(*Input) (string, error) { return "", nil },
 		Sends:  func(string) bool { return true },
 		Prepare: func(_ context.Context, call *Call, _ string) (*Job, error) {
-			job := &Job{Credits: call.Credits(len(to)), Irrevocable: true}
-			for _, number := range to {
-				job.Messages = append(job.Messages, &Message{To: number, Units: 1})
-			}
-			job.Run = func(context.Context) (*Result, error) {
+			job := &Job{Credits: call.Credits(len(to)), Irrevocable: true, Messages: call.Messages(messagesTo(to))}
+			job.Run = func(ctx context.Context) (*Result, error) {
+				job.Messages.Begin(ctx, upTo(len(to)))
 				if err := run(job.Messages); err != nil {
 					return nil, err
 				}
@@ -79,13 +79,31 @@ func sending(run func([]*Message) error, to ...string) Route {
 	}
 }
 
-func sentAll([]*Message) error { return nil }
+// messagesTo returns a message of one unit to each number.
+func messagesTo(numbers []string) (all []admit.Message) {
+	for _, number := range numbers {
+		all = append(all, admit.Message{To: number, Units: 1})
+	}
+	return all
+}
+
+// upTo returns the integers from 0 to n-1.
+func upTo(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+func sentAll(*admit.Messages) error { return nil }
 
 // failed is work whose messages certainly did not leave, or of which that is not known.
-func failed(uncertain bool) func([]*Message) error {
-	return func(messages []*Message) error {
-		for _, m := range messages {
-			m.Unsent = !uncertain
+func failed(uncertain bool) func(*admit.Messages) error {
+	return func(messages *admit.Messages) error {
+		for i := range messages.Units() {
+			if !uncertain {
+				messages.End(int(i), admit.Sent{}, true)
+			}
 		}
 		return &Error{Status: 503, Code: CodeHTTPError, Message: "m", Reached: uncertain, Uncertain: uncertain}
 	}
@@ -94,7 +112,7 @@ func failed(uncertain bool) func([]*Message) error {
 // counted returns the value of today's counter.
 func (h *fixture) counted(t *testing.T, unit ratelimit.Unit) int64 {
 	t.Helper()
-	n, err := h.limiter.Counted(t.Context(), ratelimit.Daily{Project: "acme", Unit: unit}, time.Now())
+	n, err := h.stores.Limiter.Counted(t.Context(), ratelimit.Daily{Project: "acme", Unit: unit}, time.Now())
 	must.Succeed(t, err)
 	return n
 }
@@ -191,8 +209,8 @@ func TestDailyCredits(t *testing.T) {
 func TestDailyUnits(t *testing.T) {
 	h := build(t)
 	h.limit(t, project.Limits{DailyUnits: 5, DailyCredits: 1}, project.BYOK)
-	half := func(messages []*Message) error {
-		messages[0].Unsent = true
+	half := func(messages *admit.Messages) error {
+		messages.End(0, admit.Sent{}, true)
 		return nil
 	}
 	full := fmt.Sprintf("The request would exceed the project's daily limit of 5 SMS units, which ends at %s.",
@@ -217,17 +235,12 @@ func TestRecipientLimit(t *testing.T) {
 	h := build(t)
 	limits := project.Limits{Recipients: []project.RecipientLimit{{Messages: 2, Window: 24 * time.Hour}}, DailyUnits: 1000}
 	h.limit(t, limits, project.BYOK)
-	var refused string
-	send := func(messages []*Message) error {
-		refused = ""
-		for _, m := range messages {
-			refused += map[bool]string{true: "x", false: "o"}[m.Refused]
-		}
-		return nil
-	}
-	expect := func(want string) func([]*Message) error {
-		return func(messages []*Message) error {
-			_ = send(messages)
+	expect := func(want string) func(*admit.Messages) error {
+		return func(messages *admit.Messages) error {
+			refused := ""
+			for i := range messages.Units() {
+				refused += map[bool]string{true: "x", false: "o"}[messages.MessageErr(int(i)) != nil]
+			}
 			if refused != want {
 				t.Errorf("refused %s, want %s", refused, want)
 			}
@@ -278,6 +291,7 @@ func TestCountedBeforeTheirSend(t *testing.T) {
 	h := build(t)
 	h.limit(t, project.Limits{Recipients: []project.RecipientLimit{{Messages: 1, Window: 24 * time.Hour}},
 		DailyUnits: 1000}, project.BYOK)
+	const countedAhead = 100
 	numbers := make([]string, countedAhead+60)
 	for i := range numbers {
 		numbers[i] = fmt.Sprint("n", i)
@@ -287,40 +301,51 @@ func TestCountedBeforeTheirSend(t *testing.T) {
 		return &Operation[string]{
 			Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: wallet.SMS,
 			Decode: func(*Input) (string, error) { return "", nil },
-			Prepare: func(context.Context, *Call, string) (*Job, error) {
-				job = &Job{Irrevocable: true, Run: func(ctx context.Context) (*Result, error) { run(ctx); return &Result{}, nil }}
-				for _, number := range numbers[:n] {
-					job.Messages = append(job.Messages, &Message{To: number, Units: 1})
-				}
+			Prepare: func(_ context.Context, call *Call, _ string) (*Job, error) {
+				job = &Job{Irrevocable: true, Messages: call.Messages(messagesTo(numbers[:n])),
+					Run: func(ctx context.Context) (*Result, error) { run(ctx); return &Result{}, nil }}
 				return job, nil
 			},
 		}
 	}
 	half := func(ctx context.Context) {
-		for i, m := range job.Messages {
-			if m.counted != (i < countedAhead) {
-				t.Errorf("message %d is counted ahead: %t", i, m.counted)
-			}
+		ahead := h.countedMessages(t)
+		all := upTo(len(numbers))
+		next, last := all[:countedAhead+40], all[countedAhead+40:]
+		job.Messages.Begin(ctx, next)
+		if ahead != countedAhead || h.countedMessages(t) != len(next) {
+			t.Errorf("%d messages are counted ahead, %d when they begin", ahead, h.countedMessages(t))
 		}
-		next, last := job.Messages[:countedAhead+40], job.Messages[countedAhead+40:]
-		job.Count(ctx, next)
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
-		job.Count(ended, last)
-		for i, m := range job.Messages {
-			if m.Sendable() != (i < len(next)) || m.Refused {
-				t.Errorf("message %d may be sent: %t, refused %t", i, m.Sendable(), m.Refused)
+		job.Messages.Begin(ended, last)
+		for i := range all {
+			err := job.Messages.MessageErr(i)
+			if _, refused := errors.AsType[*ratelimit.RecipientRefusal](err); (err == nil) != (i < len(next)) || refused {
+				t.Errorf("message %d: %v", i, err)
 			}
-			m.Unsent = i >= countedAhead+20
+			if i >= countedAhead+20 {
+				job.Messages.End(i, admit.Sent{}, true)
+			}
 		}
 	}
-	all := func(ctx context.Context) { job.Count(ctx, job.Messages) }
+	all := func(ctx context.Context) { job.Messages.Begin(ctx, upTo(int(job.Messages.Units()))) }
 	h.steps(t, ratelimit.Units, []step{
 		{"a part is counted, and less is sent", route(len(numbers), half), 200, "", countedAhead + 20},
 		{"all refused", route(countedAhead+20, all), 429,
 			"The project's limit of 1 messages to one number in 24 hours is reached.", countedAhead + 20},
 		{"one more", route(countedAhead+21, all), 200, "", countedAhead + 21},
 	})
+}
+
+// countedMessages returns the number of items that count messages to a number.
+func (h *fixture) countedMessages(t *testing.T) int {
+	t.Helper()
+	out, err := h.db.Scan(t.Context(), &dynamodb.ScanInput{TableName: &h.cfg.TransientTable, ConsistentRead: aws.Bool(true),
+		FilterExpression:          aws.String("begins_with(pk, :to)"),
+		ExpressionAttributeValues: dynamo.Item{":to": dynamo.Text("to#acme#")}})
+	must.Succeed(t, err)
+	return int(out.Count)
 }
 
 // counterOf returns the key of the item that counts the messages to a number today.
@@ -435,10 +460,8 @@ func TestGuessesAtOnce(t *testing.T) {
 // none.
 func TestEntryUnits(t *testing.T) {
 	h := build(t)
-	messages := []*Message{{To: "+94770000000", Units: 3}, {To: "+94770000001", Units: 3}}
-	for units, job := range map[int64]Job{1: {Run: done}, 6: {Run: done, Messages: messages}} {
-		h.call(t, pricedOperation(units*10, job), "/test", `{"text":"a"}`, nil)
-	}
+	h.call(t, pricedOperation(10, Job{Run: done}), "/test", `{"text":"a"}`, nil)
+	h.call(t, sending(sentAll, "+94770000000", "+94770000001"), "/test", `{"text":"a"}`, nil)
 	entries, err := h.operator.Entries(t.Context(), "acme", time.Now().Add(-time.Minute), time.Now())
 	if err != nil || len(entries) != 3 { // with the grant
 		t.Fatal(entries, err)

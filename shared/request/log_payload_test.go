@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi/shared/admit"
 	"svcapi/shared/project"
 	"svcapi/test/must"
 )
@@ -112,16 +113,17 @@ func TestLogPayloads(t *testing.T) {
 
 // docs/decisions/operating.md#logged-sends: what the line of a send says of its messages, by LogPayloads and privacy.
 func TestLoggedSends(t *testing.T) {
-	messages := make([]*Message, loggedSends+2)
+	messages := make([]string, loggedSends+2)
 	for i := range messages {
-		messages[i] = &Message{To: fmt.Sprintf("+947712345%02d", i), Units: 1}
+		messages[i] = fmt.Sprintf("+947712345%02d", i)
 	}
-	job := Job{Messages: messages, Run: func(context.Context) (*Result, error) {
-		for _, m := range messages {
-			m.Sent = Sent{"accepted", "v", "needle-id", "needle-reference"}
+	send := func(m *admit.Messages) error {
+		for i, to := range messages {
+			m.End(i, admit.Sent{To: to, State: "accepted", Vendor: "v", VendorID: "needle-id", Reference: "needle-reference"},
+				false)
 		}
-		return &Result{}, nil
-	}}
+		return nil
+	}
 	for _, c := range []struct {
 		value, privacy            string
 		hashes, outcomes, numbers int
@@ -134,13 +136,13 @@ func TestLoggedSends(t *testing.T) {
 		h := build(t)
 		h.cfg.LogPayloads = c.value
 		h.log.Reset()
-		h.call(t, pricedOperation(10, job), "/test", `{"text":"a"}`, map[string]string{"X-Privacy-Mode": c.privacy})
+		h.call(t, sending(send, messages...), "/test", `{"text":"a"}`, map[string]string{"X-Privacy-Mode": c.privacy})
 		record, err := project.NewStore(h.db, h.cfg.ProjectsTable).Load(t.Context(), "acme")
 		must.Succeed(t, err)
 		line, hashes, numbers := h.log.String(), 0, 0
-		for _, m := range messages {
-			hashes += strings.Count(line, `"`+record.LoggedNumber(m.To)+`"`)
-			numbers += strings.Count(line, m.To)
+		for _, to := range messages {
+			hashes += strings.Count(line, `"`+record.LoggedNumber(to)+`"`)
+			numbers += strings.Count(line, to)
 		}
 		outcomes := strings.Count(line, `"state":"accepted","vendor":"v","vendor_id":"needle-id","reference":"needle-reference"`)
 		if hashes != c.hashes || outcomes != c.outcomes || numbers != c.numbers {

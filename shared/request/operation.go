@@ -8,11 +8,10 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"svcapi/shared/admit"
 	"svcapi/shared/project"
-	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
 )
@@ -99,15 +98,20 @@ type Call struct {
 	kind         project.Kind
 	prices       wallet.Prices
 	price        string
+	holds        *admit.Request
 }
 
-// Credits returns the price of a number of units: 0 for Manual (BYOK) and for free operations.
-func (c *Call) Credits(units int) int64 {
-	if c.Mode != project.Managed || c.price == "" {
-		return 0
+// Credits returns the credits for a number of units: 0 for Manual (BYOK) and for free operations.
+func (c *Call) Credits(units int) *admit.Credits {
+	amount := int64(0)
+	if c.Mode == project.Managed && c.price != "" {
+		amount = int64(units) * c.prices[c.price]
 	}
-	return int64(units) * c.prices[c.price]
+	return admit.NewCredits(c.holds, c.price, units, amount)
 }
+
+// Messages returns the messages of a send for the limits of the project (docs/limits-and-429.md).
+func (c *Call) Messages(all []admit.Message) *admit.Messages { return admit.NewMessages(c.holds, all) }
 
 // NoIntegration returns the error for a project without a usable active integration of the operation's kind. The error
 // names the kind, the environment, and the vendors of the integrations that cannot be used.
@@ -127,30 +131,18 @@ func (c *Call) NoIntegration(cause error) *Error {
 
 // Job is accepted work.
 type Job struct {
-	// Credits are reserved before Run and captured when Run succeeds; 0: nothing to pay.
-	Credits int64
+	// Credits are reserved before Run and captured when Run succeeds; nil: nothing to pay.
+	Credits *admit.Credits
 	// Irrevocable work (a sent SMS) is marked in the ledger before Run, and stays charged if the request dies.
 	Irrevocable bool
 	// Died returns what the ledger says of irrevocable work if the request dies; nil: nothing.
 	Died func() wallet.Outcome
-	// Reservation is the request's own key of its credits. The pipeline sets it before Run; empty: nothing is reserved.
-	Reservation wallet.Key
-	// Messages are the messages of a send, which the project's limits count; nil: no send.
-	Messages []*Message
+	// Messages are those of a send, which Run begins one by one (Messages.Begin); nil: no send.
+	Messages *admit.Messages
 	// Prefetch is a read that goes out together with the count and the reservation; nil: no such read.
 	Prefetch func(ctx context.Context) error
-	// Run does the work. The context ends in time for the response. Run sends no message before Count has counted it.
+	// Run does the work. The context ends in time for the response.
 	Run func(ctx context.Context) (*Result, error)
-
-	count func(context.Context, []*Message) // nil: the project does not limit messages to one number
-}
-
-// Count counts messages just before their send, unless they are counted, and sets what must not be sent
-// (Message.Sendable).
-func (j *Job) Count(ctx context.Context, messages []*Message) {
-	if j.count != nil {
-		j.count(ctx, messages)
-	}
 }
 
 // Result is the success of an operation.
@@ -220,17 +212,14 @@ func (o *Operation[T]) prepare(ctx context.Context, state *requestState, prices 
 	call := &Call{
 		RequestID: state.id, Project: &state.record.Project, Environment: state.environment,
 		Integrations: state.record.Active(o.Kind, state.environment), kind: o.Kind, prices: prices, price: o.Price,
+		holds: state.holds,
 	}
 	if len(call.Integrations) == 0 {
 		return nil, call.NoIntegration(nil)
 	}
 	call.Mode = call.Integrations[0].Mode
 	state.mode = call.Mode
-	job, err := o.Prepare(ctx, call, decoded)
-	if err == nil {
-		state.messages = job.Messages
-	}
-	return job, err
+	return o.Prepare(ctx, call, decoded)
 }
 
 func errInvalid(n *notes) *Error {
@@ -255,14 +244,14 @@ type requestState struct {
 	playground  bool
 	privacy     bool
 	decoded     bool
-	credits     int64
 	vendor      string
-	used        *usage
-	ignored     []string                           // unknown fields of the body, sorted
-	warnings    []string                           // of the operation's Decode
-	messages    []*Message                         // of a send
-	claim       *claim                             // of the Idempotency-Key that the request has won; nil: none
-	rate        atomic.Pointer[ratelimit.Decision] // of the count; nil: the request was not counted
+	ignored     []string // unknown fields of the body, sorted
+	warnings    []string // of the operation's Decode
+	holds       *admit.Request
+	window      *admit.Window // nil: the request is not authenticated
+	claim       *claim        // of the Idempotency-Key that the request has won; nil: none
+	job         *Job          // nil: the request is not accepted
+	credits     int64         // that are charged
 
 	mu         sync.Mutex // guards the fields below, which concurrent steps change
 	attributes []slog.Attr

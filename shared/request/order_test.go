@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"svcapi/shared/admit"
 	"svcapi/shared/project"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
@@ -26,7 +27,7 @@ func pricedOperation(credits int64, job Job) Route {
 		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: wallet.SMS,
 		Decode: func(in *Input) (string, error) { return in.Text("text", Text{Required: true}), nil },
 		Sends:  func(string) bool { return job.Irrevocable },
-		Prepare: func(_ context.Context, _ *Call, text string) (*Job, error) {
+		Prepare: func(_ context.Context, call *Call, text string) (*Job, error) {
 			switch text {
 			case "refused":
 				return nil, &Error{Status: 403, Code: CodeForbidden, Message: "m"}
@@ -34,7 +35,7 @@ func pricedOperation(credits int64, job Job) Route {
 				panic("in Prepare")
 			}
 			job := job
-			job.Credits = credits
+			job.Credits = admit.NewCredits(call.holds, wallet.SMS, 1, credits)
 			return &job, nil
 		},
 	}
@@ -193,7 +194,7 @@ func TestCallCredits(t *testing.T) {
 			0}, {project.Managed, wallet.PDF, 3, 0},
 	} {
 		call := Call{Mode: c.mode, price: c.price, prices: prices}
-		if got := call.Credits(c.units); got != c.want {
+		if got := call.Credits(c.units).Amount(); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
@@ -299,7 +300,7 @@ func TestUnsettledIsNoted(t *testing.T) {
 		_, tables := enginetest.Client(t)
 		run := func(context.Context) (*Result, error) {
 			h.cfg.LedgerTable, h.cfg.WalletsTable = tables.Ledger+"-gone", tables.Wallets+"-gone"
-			h.wallet = wallet.NewStore(h.db, wallet.Tables{Wallets: h.cfg.WalletsTable, Ledger: h.cfg.LedgerTable})
+			h.stores.Wallet = wallet.NewStore(h.db, wallet.Tables{Wallets: h.cfg.WalletsTable, Ledger: h.cfg.LedgerTable})
 			if succeeds {
 				return &Result{}, nil
 			}

@@ -18,14 +18,13 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"svcapi/shared/admit"
 	"svcapi/shared/afterresponse"
 	"svcapi/shared/project"
-	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
 )
@@ -41,9 +40,8 @@ type Service struct {
 	cfg      Config
 	db       *dynamodb.Client
 	projects *project.Cache
-	limiter  *ratelimit.Limiter
+	stores   *admit.Stores
 	guesses  *guesses
-	wallet   *wallet.Store
 	keys     *keyStore
 	log      *telemetry.Logger
 	after    *afterresponse.Runner
@@ -116,38 +114,96 @@ func (s *Service) serve(ctx context.Context, state *requestState, route Route,
 	if state.record.Paused { // 503
 		return nil, errPaused
 	}
-	if err := s.exhausted(state); err != nil { // 429, from the cache
-		return nil, err
+	state.holds = &admit.Request{Stores: s.stores, ID: state.id, Project: &state.record.Project,
+		Environment: state.environment, Received: received(ctx)}
+	state.window = state.holds.Window()
+	if err := state.holds.Take(ctx, state.window); err != nil { // 429, from memory
+		return nil, state.refusal(err)
 	}
 	state.playground = s.fromPlayground(state.request)
-	counted := s.count(ctx, state) // 429, while the next steps run; its error comes before theirs
+	result, err := s.accept(ctx, state, route, parameters)
+	if refused := state.holds.Wait(); refused != nil { // 429, 402
+		err = state.refusal(refused)
+	}
+	if state.job != nil && err == nil {
+		result, err = state.run(ctx) // 500 for the mark, 429 for the recipients of a bulk, then the work's own
+	}
+	return result, s.finish(ctx, state, result, err)
+}
+
+// accept decodes the request, wins its Idempotency-Key, and begins to take what its job needs. The result is that of
+// the key's first request; otherwise state.job is set, or the request is refused.
+func (s *Service) accept(ctx context.Context, state *requestState, route Route,
+	parameters map[string]string) (*Result, error) {
 	request, err := route.decode(state, parameters)
 	if err != nil { // 422, or 400 for a currency code
-		return nil, cmp.Or(counted(), err)
+		return nil, err
 	}
 	if err := request.confirm(state); err != nil { // 428, then 422 for the Idempotency-Key
-		return nil, cmp.Or(counted(), err)
+		return nil, err
 	}
-	kept, err := s.claim(ctx, state, request.key, counted)
-	if err != nil || kept != nil { // 422, 409, or the outcome of the key's first request
+	if kept, err := s.claim(ctx, state, request.key); err != nil || kept != nil { // 422, 409, or the kept outcome
 		return kept, err
 	}
 	job, err := request.prepare(ctx, s.cfg.Prices)
 	if err != nil { // 422 for the integration, then the operation's own refusals
-		return nil, state.endClaim(ctx, nil, cmp.Or(counted(), err))
+		return nil, err
 	}
-	reservation, err := s.reserve(ctx, state, job, counted)
-	if err != nil { // 429 for the recipients, 402
-		return nil, state.endClaim(ctx, nil, err)
+	state.job = job
+	return nil, state.refusal(state.holds.Take(ctx, job.holds(state)...)) // 429, 402, from memory
+}
+
+// finish captures the credits of work that succeeded or may have happened, returns what the work has not used, and
+// stores the outcome of the Idempotency-Key meanwhile. finish returns the error of the response.
+func (s *Service) finish(ctx context.Context, state *requestState, result *Result, failed error) error {
+	kept := admit.Async(func() error { state.endClaim(ctx, result, failed); return nil })
+	if outcome, charged := charge(result, failed); charged && state.job != nil && state.job.Credits.Amount() > 0 {
+		if outcome.Uncertain {
+			state.metric("UncertainSends")
+		}
+		failed = cmp.Or(s.capture(ctx, state, outcome), failed)
 	}
-	if err := s.mark(ctx, state, job, reservation); err != nil { // 500
-		return nil, state.endClaim(ctx, nil, err)
+	if err := state.holds.Return(ctx); err != nil {
+		state.unsettled(err)
 	}
-	result, err := work(ctx, job)
-	if refused := state.used.unsendable(); refused != nil { // 429 for the recipients of a bulk
-		result, err = nil, refused
+	if panicked := kept(); panicked != nil {
+		state.note("outcome_not_kept", panicked)
 	}
-	return result, s.finish(ctx, state, reservation, result, err)
+	return failed
+}
+
+// charge returns the outcome that a request is charged for, and false for a request that is not charged.
+func charge(result *Result, err error) (wallet.Outcome, bool) {
+	failed, _ := errors.AsType[*Error](err)
+	switch {
+	case err == nil:
+		return wallet.Outcome{Vendor: result.Vendor, VendorID: result.VendorID}, !result.NotCharged
+	case failed != nil && failed.Uncertain:
+		return wallet.Outcome{Uncertain: true, Vendor: failed.Vendor, Reference: failed.Reference}, true
+	}
+	return wallet.Outcome{}, false
+}
+
+// capture charges the project. Work that can be taken back is not served where its credits were settled and could not
+// be reserved again (docs/decisions/money.md#leases).
+func (s *Service) capture(ctx context.Context, state *requestState, o wallet.Outcome) error {
+	state.credits = state.job.Credits.Amount()
+	err := state.job.Credits.Capture(ctx, o)
+	if err == nil {
+		return nil
+	}
+	state.unsettled(fmt.Errorf("capture: %w", err))
+	if state.job.Irrevocable || !errors.Is(err, wallet.ErrSettled) {
+		return nil
+	}
+	state.credits = 0
+	return state.refusal(err)
+}
+
+// unsettled notes a reservation that the settling function has to finish.
+func (state *requestState) unsettled(err error) {
+	state.note("unsettled", err)
+	state.metric("UnsettledReservations")
 }
 
 // readBody reads the request's body, and the header that asks for privacy.
@@ -211,34 +267,6 @@ func errHeader(message string) error {
 	return &e
 }
 
-// exhausted refuses the request if this instance has seen the window's limit reached.
-func (s *Service) exhausted(state *requestState) error {
-	if d, exhausted := s.limiter.Exhausted(&state.record.Project, string(state.environment)); exhausted {
-		state.rate.Store(&d)
-		return errRateLimited(state, d)
-	}
-	return nil
-}
-
-func errRateLimited(state *requestState, d ratelimit.Decision) *Error {
-	return errLimited("", d.Reset, d.Limit, state.record.Limit.Window, "The project's request limit is reached.")
-}
-
-// count starts to count the request, and returns a function that waits for the result.
-func (s *Service) count(ctx context.Context, state *requestState) (wait func() error) {
-	return async(func() error {
-		decision, err := s.limiter.Count(ctx, &state.record.Project, string(state.environment))
-		if err != nil {
-			return internal("count request", err)
-		}
-		state.rate.Store(&decision)
-		if !decision.Allowed {
-			return errRateLimited(state, decision)
-		}
-		return nil
-	})
-}
-
 // confirm refuses an invalid Idempotency-Key and an unconfirmed send (docs/decisions/requests.md#playground).
 func (r *request) confirm(state *requestState) error {
 	if r.sends && state.playground && !isTrue(state.request.Header.Get("X-Confirm-Send")) {
@@ -250,20 +278,6 @@ func (r *request) confirm(state *requestState) error {
 	return nil
 }
 
-// async starts f and returns a function that awaits its result. A panic of f becomes an error, and so ends no process.
-func async(f func() error) (wait func() error) {
-	done := make(chan error, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				done <- panicked(p)
-			}
-		}()
-		done <- f()
-	}()
-	return sync.OnceValue(func() error { return <-done })
-}
-
 // fromPlayground reports whether a request comes from the documentation page, by its mark or by its origin. The origin
 // is the API's own where the stack serves the page, and the configured one where the page has another name.
 func (s *Service) fromPlayground(r *http.Request) bool {
@@ -273,6 +287,25 @@ func (s *Service) fromPlayground(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	_, host, _ := strings.Cut(origin, "://")
 	return host != "" && (origin == s.cfg.PlaygroundOrigin || host == r.Host)
+}
+
+// run marks irrevocable work in the ledger, and works.
+func (state *requestState) run(ctx context.Context) (*Result, error) {
+	job := state.job
+	if job.Irrevocable && job.Credits.Amount() > 0 {
+		var died wallet.Outcome
+		if job.Died != nil {
+			died = job.Died()
+		}
+		if err := job.Credits.Mark(ctx, died); err != nil {
+			return nil, state.refusal(err)
+		}
+	}
+	result, err := work(ctx, job)
+	if job.Messages != nil {
+		err = cmp.Or(state.refusal(job.Messages.Err()), err)
+	}
+	return result, err
 }
 
 // work runs the job with what is left of the request's time.

@@ -101,7 +101,10 @@ func (resp *response) write(w http.ResponseWriter, requestID string) {
 
 // announceLimit sets the headers of the rate limit for a counted request, in the letter case of openapi.yaml.
 func (state *requestState) announceLimit(header http.Header) {
-	rate := state.rate.Load()
+	if state.window == nil {
+		return
+	}
+	rate := state.window.Decision()
 	if rate == nil {
 		return
 	}

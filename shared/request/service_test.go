@@ -189,7 +189,7 @@ func envelopeMessage(envelope map[string]any) string {
 
 func (h *fixture) balance(t *testing.T) int64 {
 	t.Helper()
-	n, err := h.wallet.Balance(t.Context(), "acme")
+	n, err := h.stores.Wallet.Balance(t.Context(), "acme")
 	must.Succeed(t, err)
 	return n
 }
