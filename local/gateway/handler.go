@@ -99,10 +99,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// requestID returns $context.requestId, which a client can set by the header x-amzn-RequestId ("can be overridden by
+// clients": API Gateway Developer Guide, variables for data models). A header that is no UUID is ignored here.
+func requestID(r *http.Request) string {
+	if id, err := uuid.Parse(r.Header.Get("X-Amzn-Requestid")); err == nil {
+		return id.String()
+	}
+	return uuid.NewString()
+}
+
 // newState returns the state of a request that has just arrived.
 func (h *Handler) newState(r *http.Request) *requestState {
 	return &requestState{
-		id: uuid.NewString(), extendedID: rand.Text()[:15] + "=", at: time.Now(), api: h.api, request: r, path: sentPath(r),
+		id: requestID(r), extendedID: rand.Text()[:15] + "=", at: time.Now(), api: h.api, request: r, path: sentPath(r),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
@@ -72,14 +73,16 @@ func FuzzEvent(f *testing.F) {
 		event := events.APIGatewayProxyRequest{
 			HTTPMethod: method, Path: path, MultiValueHeaders: map[string][]string{"X-API-KEY": {key},
 				"X-API-SECRET": {secret}, name: {value, value}},
-			Body: string(body), RequestContext: events.APIGatewayProxyRequestContext{RequestID: uuid.NewString(),
+			Body: string(body), RequestContext: events.APIGatewayProxyRequestContext{RequestID: chosenID,
 				RequestTimeEpoch: time.Now().UnixMilli(), DomainName: host},
 		}
 		if encoded {
 			event.Body, event.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), true
 		}
 		log.Reset()
-		response, err := handler(t.Context(), event)
+		id := uuid.NewString()
+		ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: id})
+		response, err := handler(ctx, event)
 		if err != nil {
 			if _, impossible := http.NewRequest(method, "/", nil); impossible != nil {
 				return // no gateway passes a method that HTTP has not
@@ -92,7 +95,7 @@ func FuzzEvent(f *testing.F) {
 		}
 		known := map[int]string{401: CodeUnauthorized, 404: CodeHTTPError, 405: CodeHTTPError, 413: CodeHTTPError}
 		if envelope.Success || envelope.Error.Code != known[response.StatusCode] ||
-			envelope.RequestID != event.RequestContext.RequestID {
+			envelope.RequestID != id {
 			t.Errorf("%q %q: %d %s", method, path, response.StatusCode, response.Body)
 		}
 		if strings.Count(log.String(), "\n") != 1 || len(secret) > 8 && strings.Contains(log.String(), secret) ||

@@ -64,7 +64,7 @@ func begin(ctx context.Context, event *events.APIGatewayProxyRequest) (context.C
 	if _, err := url.Parse("https://host/" + event.Path); err != nil {
 		event.Path = "/"
 	}
-	event.RequestContext.RequestID = validID(ctx, event.RequestContext.RequestID)
+	event.RequestContext.RequestID = invocationID(ctx)
 	return withDeadline(ctx, event.RequestContext.RequestTimeEpoch)
 }
 
@@ -128,15 +128,12 @@ func withDeadline(ctx context.Context, epochMilliseconds int64) (context.Context
 	return context.WithDeadline(ctx, received.Add(gatewayLimit))
 }
 
-// validID returns the gateway's request ID, or Lambda's where an event has no UUID of its own.
-func validID(ctx context.Context, id string) string {
-	candidates := []string{id}
+// invocationID returns Lambda's own ID of the invocation, and never the gateway's, which a client can choose
+// (docs/decisions/requests.md#request-id).
+func invocationID(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
-		candidates = append(candidates, lc.AwsRequestID)
-	}
-	for _, c := range candidates {
-		if parsed, err := uuid.Parse(c); err == nil {
-			return parsed.String()
+		if id, err := uuid.Parse(lc.AwsRequestID); err == nil {
+			return id.String()
 		}
 	}
 	return uuid.NewString()
@@ -149,6 +146,12 @@ func requestID(ctx context.Context) string {
 		return uuid.NewString()
 	}
 	return gateway.RequestID
+}
+
+// gatewayID returns the gateway's extended ID of the request, which is in the gateway's own logs and no client chooses.
+func gatewayID(ctx context.Context) string {
+	gateway, _ := core.GetAPIGatewayContextFromContext(ctx)
+	return gateway.ExtendedRequestID
 }
 
 // received returns when the gateway received the request that the context belongs to, or the zero time.

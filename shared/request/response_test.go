@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"svcapi/test/must"
 )
@@ -74,8 +75,8 @@ func TestStreamedResponse(t *testing.T) {
 				HTTPMethod: "POST", Path: "/test", Resource: "/test", Body: `{"text":"a"}`,
 				MultiValueHeaders: map[string][]string{"X-API-KEY": {h.client}, "X-API-SECRET": {h.secret}},
 			}
-			event.RequestContext.RequestID = "7b6f3b0e-6d1c-4f0a-9a53-2c1f0d7b8a50"
-			whole, err := Lambda(h.Handler(route))(t.Context(), event)
+			ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: chosenID})
+			whole, err := Lambda(h.Handler(route))(ctx, event)
 			must.Succeed(t, err)
 			want := []byte(whole.Body)
 			if whole.IsBase64Encoded {
@@ -83,7 +84,7 @@ func TestStreamedResponse(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			out, err := lambdaStream(h.Handler(route), []string{"/test"})(t.Context(), event)
+			out, err := lambdaStream(h.Handler(route), []string{"/test"})(ctx, event)
 			stream, ok := out.(*events.APIGatewayProxyStreamingResponse)
 			if err != nil || !ok {
 				t.Fatalf("%T, %v", out, err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
@@ -69,6 +70,10 @@ func build(t *testing.T) *fixture {
 	return h
 }
 
+// chosenID is the gateway's request ID, which a client can choose by the header x-amzn-RequestId. No test may see the
+// ID again (docs/decisions/requests.md#request-id).
+const chosenID = "7b6f3b0e-6d1c-4f0a-9a53-2c1f0d7b8a50"
+
 // call sends a request through the Lambda adapter.
 func (h *fixture) call(t *testing.T, route Route, path, body string,
 	header map[string]string) (int, map[string]any, http.Header) {
@@ -78,9 +83,11 @@ func (h *fixture) call(t *testing.T, route Route, path, body string,
 	}
 	header["X-API-KEY"], header["X-API-SECRET"] = h.client, h.secret
 	id := uuid.NewString()
-	response, err := Lambda(h.Handler(route))(t.Context(), events.APIGatewayProxyRequest{
+	ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: id})
+	response, err := Lambda(h.Handler(route))(ctx, events.APIGatewayProxyRequest{
 		HTTPMethod: "POST", Path: path, Headers: header, Body: body,
-		RequestContext: events.APIGatewayProxyRequestContext{RequestID: id, RequestTimeEpoch: time.Now().UnixMilli()},
+		RequestContext: events.APIGatewayProxyRequestContext{RequestID: chosenID, ExtendedRequestID: "extended=",
+			RequestTimeEpoch: time.Now().UnixMilli()},
 	})
 	must.Succeed(t, err)
 	var envelope map[string]any
@@ -403,6 +410,9 @@ func TestLogLine(t *testing.T) {
 	if line.Operation != "test" || line.Outcome != "success" || line.Vendor != "v" || line.Project != "acme" ||
 		line.Credits != 10 || line.Units != 2 || line.Error != "a part failed" {
 		t.Errorf("%+v", line)
+	}
+	if !strings.Contains(h.log.String(), `"extended_request_id":"extended="`) || strings.Contains(h.log.String(), chosenID) {
+		t.Errorf("the line lacks the gateway's extended ID, or has the one that a client can choose: %s", h.log.String())
 	}
 	if line.SourceIP == nil {
 		t.Error("the line does not say where the request came from")
