@@ -13,6 +13,10 @@ import (
 	"path"
 	"strings"
 	"sync"
+	plain "text/template"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
 
 	"svcapi/shared/wallet"
 )
@@ -22,8 +26,8 @@ import (
 //go:embed web
 var web embed.FS
 
-// page is the name of the page's template in web.
-const page = "index.html"
+// page and llms are the names of templates in web: of the page, and of the reference as Markdown.
+const page, llms = "index.html", "llms.txt"
 
 // kinds are content types by extension.
 var kinds = map[string]string{
@@ -41,15 +45,16 @@ func newFiles(openAPI, changelog []byte, prices wallet.Prices, credentials demo)
 	parts, version := readParts()
 	incomplete := doc.complete(prices)
 	asJSON, noJSON := doc.json()
-	index, err := render(doc, prices, credentials, version)
-	if err := errors.Join(incomplete, noJSON, err); err != nil {
+	index, noIndex := render(doc, prices, credentials, version)
+	markdown, noText := renderText(doc)
+	if err := errors.Join(incomplete, noJSON, noIndex, noText); err != nil {
 		return nil, err
 	}
 	ofPage, _ := doc.playground().json() // a part of what asJSON has
 	files := map[string]*file{}
 	for path, content := range map[string][]byte{
 		"/docs": index, "/docs/openapi.yaml": openAPI, "/docs/openapi.json": asJSON, "/docs/page.json": ofPage,
-		"/docs/changelog.txt": changelog,
+		"/docs/changelog.txt": changelog, "/docs/llms.txt": markdown,
 	} {
 		files[path] = newFile(path, content)
 	}
@@ -74,7 +79,7 @@ func readParts() (parts map[string]*file, version string) {
 	parts, sum := map[string]*file{}, sha256.New()
 	entries, _ := web.ReadDir("web") // the program contains the folder and its files
 	for _, entry := range entries {
-		if name := entry.Name(); name != page {
+		if name := entry.Name(); name != page && name != llms {
 			content, _ := web.ReadFile("web/" + name)
 			parts[name] = newFile(name, content)
 			parts[name].lasting = true
@@ -89,13 +94,28 @@ func render(doc *document, prices wallet.Prices, credentials demo, version strin
 	// A narrow page may break a path after each slash, and a name after each dot.
 	t := template.Must(template.New(page).Funcs(template.FuncMap{"splitAfter": strings.SplitAfter}).ParseFS(web, "web/"+
 		page))
-	r := newReference(doc)
+	r := newReference(doc, goldmark.New(goldmark.WithExtensions(extension.Table)))
+	content := r.content()
+	content["Parts"] = "docs/" + version // where the page's parts are, relative to the page
+	content["Reasons"] = r.html(at(doc.root, "components", "schemas", "ErrorReason"))
+	content["Demo"], content["SMS"] = credentials, prices[wallet.SMS]
 	var out bytes.Buffer
-	err := t.Execute(&out, map[string]any{
-		"Title": text(at(doc.root, "info", "title")), "Version": text(at(doc.root, "info", "version")),
-		"Parts":  "docs/" + version, // where the page's parts are, relative to the page
-		"Groups": r.groups(), "Common": r.common(), "Reasons": r.html(at(doc.root, "components", "schemas", "ErrorReason")),
-		"Demo": credentials, "SMS": prices[wallet.SMS],
-	})
+	err := t.Execute(&out, content)
+	return out.Bytes(), err
+}
+
+// content returns what the page and llms.txt have in common.
+func (r *reference) content() map[string]any {
+	info := at(r.root, "info")
+	return map[string]any{"Title": text(at(info, "title")), "Version": text(at(info, "version")), "Groups": r.groups(),
+		"Common": r.common()}
+}
+
+// renderText returns llms.txt, the whole reference as Markdown.
+func renderText(doc *document) ([]byte, error) {
+	line := func(text template.HTML) string { return strings.Join(strings.Fields(string(text)), " ") }
+	t := plain.Must(plain.New(llms).Funcs(plain.FuncMap{"line": line}).ParseFS(web, "web/"+llms))
+	var out bytes.Buffer
+	err := t.Execute(&out, newReference(doc, nil).content())
 	return out.Bytes(), err
 }

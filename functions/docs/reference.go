@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/yuin/goldmark"
-	"github.com/yuin/goldmark/extension"
 	"go.yaml.in/yaml/v3"
 
 	"svcapi/functions/docs/samples"
@@ -71,15 +70,15 @@ type example struct{ Title, JSON string }
 // reference turns the document into the content of the page.
 type reference struct {
 	*document
-	markdown goldmark.Markdown
+	markdown goldmark.Markdown   // nil: descriptions stay as the document has them
 	users    map[string][]string // tags that use a shared response, by its name
 	statuses map[string]string   // of shared responses, by name
 }
 
-// newReference returns the reference of a document.
-func newReference(d *document) *reference {
+// newReference returns the reference of a document. markdown converts the descriptions.
+func newReference(d *document, markdown goldmark.Markdown) *reference {
 	r := &reference{
-		document: d, markdown: goldmark.New(goldmark.WithExtensions(extension.Table)),
+		document: d, markdown: markdown,
 		users: map[string][]string{}, statuses: map[string]string{},
 	}
 	for _, o := range d.operations() {
@@ -309,6 +308,9 @@ func (r *reference) html(nodes ...*yaml.Node) template.HTML {
 	source := ""
 	for _, node := range nodes {
 		source = cmp.Or(source, text(at(node, "description")))
+	}
+	if r.markdown == nil {
+		return template.HTML(strings.TrimSpace(source)) //nolint:gosec // llms.txt is plain text
 	}
 	var out bytes.Buffer
 	_ = r.markdown.Convert([]byte(source), &out) // a write into memory cannot fail

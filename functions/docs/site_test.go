@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
 )
@@ -175,5 +176,39 @@ func TestOff(t *testing.T) {
 		if err := (config{Docs: value}).Validate(); (err == nil) != want {
 			t.Errorf("DOCS=%q: %v", value, err)
 		}
+	}
+}
+
+// TestMarkdown checks that llms.txt has each operation with its path, its price and its fields, as text.
+func TestMarkdown(t *testing.T) {
+	prices := wallet.Prices{}
+	for _, p := range wallet.PriceList() {
+		prices[p.Name] = 1
+	}
+	files, err := newFiles(svcapi.OpenAPI, nil, prices, demo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := parse(svcapi.OpenAPI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(files["/docs/llms.txt"].plain)
+	for _, o := range doc.operations() {
+		id, summary := at(o.node, "operationId").Value, at(o.node, "summary").Value
+		_, part, found := strings.Cut(text, "\n## "+summary+"\n")
+		part, _, _ = strings.Cut(part, "\n## ")
+		if !found || !strings.Contains(part, o.method+" "+o.path+" ("+id+", ") ||
+			!strings.Contains(part, "### Response 200") {
+			t.Errorf("%s: %.300q", id, part)
+		}
+	}
+	for _, markup := range []string{"<p>", "&lt;", "&#34;", "{base_url}"} {
+		if strings.Contains(text, markup) {
+			t.Errorf("llms.txt has %s", markup)
+		}
+	}
+	if !strings.Contains(text, "- margins.top (number; 0 to 100") {
+		t.Error("llms.txt lacks the field margins.top with its rule")
 	}
 }

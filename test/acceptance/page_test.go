@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,11 +10,14 @@ import (
 	"github.com/go-rod/rod/lib/proto"
 )
 
-// sizes of the window: a desk, a tablet and a phone.
-var sizes = []struct {
+// window is the size of a window, in pixels.
+type window struct {
 	name          string
 	width, height int
-}{{"desk", 1440, 900}, {"tablet", 1024, 768}, {"phone", 390, 844}}
+}
+
+// sizes are those of a desk, a tablet and a phone.
+var sizes = []window{{"desk", 1440, 900}, {"tablet", 1024, 768}, {"phone", 390, 844}}
 
 // Enter in the dialog keeps what was typed, and does not open the dialog again. On the local stack the playground
 // starts with a demo project's credentials.
@@ -122,7 +126,9 @@ func TestPageSearch(t *testing.T) {
 	openDocs(t, v, "")
 	for words, want := range map[string]string{
 		"vpn": "/Security/checkVpn", "disposable": "/Security/checkBurnerEmail", "recipients": "sendSms.bulk_same.recipients",
-		"qrcode": "/QR%20Code/generateQrCode", "send_confirmation_required": "sendSms.428", "insufficient": "errors",
+		"qrcode": "/QR%20Code/generateQrCode", "send_confirmation_required": "sendSms.428",
+		"check_cost":  "sendSms.bulk_same.check_cost",
+		"test values": "values", "clients": "clients",
 		"invalid_currency_code 400": "getLatestRates.400",
 	} {
 		v.fill(t, "#search", words)
@@ -131,6 +137,16 @@ func TestPageSearch(t *testing.T) {
 		if !strings.Contains(found, `"#`+want+`"`) {
 			t.Errorf("%q finds %s, want %s", words, found, want)
 		}
+	}
+	for words, want := range map[string]string{
+		"insufficient_funds": "Too few credits", "timeout": "time-out", "webhook": "no webhooks", "refund": "no refund",
+		"python": "Python", "pip": "pip install", "test number": "test numbers",
+	} {
+		v.fill(t, "#search", words)
+		v.eval(t, `() => { document.querySelector("#results a").click(); return "" }`)
+		v.until(t, words+" in view", `(want) => {
+			const hit = document.querySelector(":target"), y = hit?.getBoundingClientRect().top
+			return hit?.textContent.includes(want) && y > 0 && y < innerHeight }`, want)
 	}
 	v.fill(t, "#search", "prove delivery") // of a description
 	v.until(t, "the sentence", `() => document.querySelector("#results .where")?.textContent === "Send SMS"`)
@@ -170,7 +186,7 @@ func TestPageLayout(t *testing.T) {
 	local(t)
 	t.Parallel()
 	browser := newBrowser(t)
-	for _, size := range sizes {
+	for _, size := range append(slices.Clip(sizes), window{"laptop", 1280, 900}) {
 		t.Run(size.name, func(t *testing.T) {
 			v := newTab(t, browser, size.width, size.height)
 			openDocs(t, v, "")
@@ -179,13 +195,16 @@ func TestPageLayout(t *testing.T) {
 					.filter((id) => !(document.getElementById(id)?.offsetHeight > 0)).join()`,
 				"rule": `() => document.getElementById("generateBarcode.width_factor").textContent.replace(/\s+/g, " ` +
 					`").includes("1 to 4") ? "" : document.getElementById("generateBarcode.width_factor").textContent`,
-				"places": fmt.Sprintf(`() => [...document.querySelectorAll(".operation")].filter((o) => {
-					const [head, about, play, request, response, samples, outcome] = [".head", ".about", ".playground", ".request", ".response", ".samples", ".outcome"]
-						.map((s) => o.querySelector(s).getBoundingClientRect())
-					return head.bottom > play.top || outcome.top < play.bottom || (%d > 1280
-						? samples.left < about.right || samples.top > about.top + 40 || response.left < request.right || play.top < about.bottom
-						: play.bottom > about.top || about.bottom > samples.top || response.top < request.bottom)
+				"places": fmt.Sprintf(`() => (scrollTo(0, 0), 0) || [...document.querySelectorAll(".operation")].filter((o) => {
+					const order = [".head", ".about", ".samples", ".playground", ".response", ".outcome"].map((s) => o.querySelector(s))
+					if (order.some((e, i) => i > 0 && !(order[i - 1].compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING))) return true
+					const [head, about, samples, play, response, outcome] = order.map((e) => e.getBoundingClientRect())
+					return head.bottom > about.top || samples.bottom > play.top || (%d >= 1200
+						? samples.left < about.right || samples.top > about.top + 40 || play.left < about.right || play.top - head.top > 800 || outcome.top < about.bottom
+						: about.bottom > samples.top || play.bottom > outcome.top)
 				}).map((o) => o.id).join()`, size.width),
+				"order": `() => [...document.querySelectorAll(".operation *")].filter((e) => getComputedStyle(e).order !== ` +
+					`"0").length || ""`,
 				"overlaps": `() => [...document.querySelectorAll(".operation")].filter((o) => {
 					o.querySelector(".playground").scrollIntoView({ behavior: "instant" })
 					const [play, sample] = [".playground", ".samples pre"].map((s) => o.querySelector(s).getBoundingClientRect())
@@ -230,6 +249,14 @@ func TestPageLayout(t *testing.T) {
 						if (left.width > 0 && right.top < left.bottom && left.right > right.left + 1) meet.push(row.textContent)
 					}
 					return meet.join() }`,
+				"opened": fmt.Sprintf(`() => {
+					const wide = [...document.querySelectorAll("main details")].filter((d) => {
+						d.open = true
+						const wider = document.documentElement.scrollWidth > %d
+						d.open = false
+						return wider
+					})
+					return wide.map((d) => d.textContent.slice(0, 60)).join() }`, size.width),
 				"width": fmt.Sprintf(`() => document.documentElement.scrollWidth <= %d ? "" : "wider than the window"`, size.width),
 				"weight": `() => {
 					const sum = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].reduce((n, e) => n + e.encodedBodySize, 0)

@@ -1,14 +1,18 @@
 // The page: fills each operation of the reference with code samples and a playground, and follows the reader.
 
 import { playground } from "./playground.js";
-import { copyable } from "./dom.js";
+import { copyable, copyButton, element } from "./dom.js";
 import { codeSamples } from "./samples.js";
 import "./search.js";
 
 const baseURL = new URL("api/v1", location.href).href;
 for (const place of document.querySelectorAll(".base-url")) place.textContent = baseURL;
 for (const code of document.querySelectorAll("main pre")) copyable(code);
-for (const code of document.querySelectorAll(".text :not(pre) > code")) code.classList.toggle("phrase", code.textContent.includes(" ")); // may break at spaces
+for (const code of document.querySelectorAll(".text :not(pre) > code")) {
+  if (code.children.length > 0 || !code.textContent.includes(" ")) continue;
+  code.classList.add("phrase"); // breaks at its spaces, and at no hyphen
+  code.replaceChildren(...code.textContent.split(/( )/).map((part) => (part === " " ? part : element("span", { textContent: part }))));
+}
 for (const table of document.querySelectorAll(".about > table:not(.stacked)")) table.tabIndex = 0; // a narrow page scrolls it
 
 /** Brings the element that the address names into view, with everything that hides it opened. */
@@ -25,13 +29,20 @@ async function start() {
   const places = new Map([...document.querySelectorAll(".try")].map((place) => [place.dataset.operation, place]));
   for (const [path, item] of Object.entries(spec.paths)) {
     for (const [method, operation] of Object.entries(item)) {
-      places.get(operation.operationId)?.append(playground({ spec, operation, path, method, baseURL }), codeSamples(operation, baseURL));
+      places.get(operation.operationId)?.append(codeSamples(operation, baseURL), playground({ spec, operation, path, method, baseURL }));
     }
   }
   land(); // the playgrounds moved what was in view
 }
 
 addEventListener("hashchange", land);
+
+// llms.txt has each operation under its summary.
+const markdown = async () => (await (await fetch("docs/llms.txt")).text()).split(/^(?=## )/m);
+for (const operation of document.querySelectorAll(".operation")) {
+  const title = `## ${operation.querySelector("h4 a").textContent}\n`;
+  operation.querySelector(".path").append(copyButton("Copy as Markdown", async () => (await markdown()).find((part) => part.startsWith(title))));
+}
 
 // Where the link skips to is where the next Tab goes on from.
 document.querySelector(".skip").addEventListener("click", () => document.getElementById("main").focus());

@@ -64,7 +64,6 @@ export function codeSamples(operation, baseURL) {
     known = current;
     draw();
   });
-  // The inner element follows the reader, and the section is where it may: beside the description alone.
-  const follows = element("div", {}, title, element("div", { className: "tabs" }, list, copyButton("Copy", () => code.textContent)), panel);
-  return element("section", { className: "samples", "aria-label": `Code samples: ${operation.summary}` }, follows);
+  const tabs = element("div", { className: "tabs" }, list, copyButton("Copy", () => code.textContent));
+  return element("section", { className: "samples", "aria-label": `Code samples: ${operation.summary}` }, title, tabs, panel);
 }

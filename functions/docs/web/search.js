@@ -22,16 +22,20 @@ function entries() {
   }
   for (const row of document.querySelectorAll("#error-list tr")) {
     const code = row.querySelector("code").textContent;
-    list.push({ kind: "Error", title: `${row.cells[0].textContent} ${code}`, id: "errors", words: row.textContent });
+    row.id ||= uniqueID("error");
+    list.push({ kind: "Error", title: `${row.cells[0].textContent} ${code}`, id: row.id, words: row.textContent });
   }
-  const sentences = "main section.text > p, main section.text li, .wide td:last-child, .about > p, .about li, .about > table:not(.fields) td";
+  const sentences = "main section.text > p, main section.text li, .wide td:last-child, .clients td, .values td:first-child, .about > p, .about li, .about > table:not(.fields) td";
   for (const text of document.querySelectorAll(sentences)) {
     text.id ||= uniqueID("text");
     const chapter = text.closest(".operation")?.querySelector("h4") ?? headingBefore(text);
     list.push({ kind: "Text", title: text.textContent.trim().replace(/\s+/g, " "), where: chapter?.textContent, id: text.id, words: text.textContent });
   }
-  return list.map((entry) => ({ ...entry, words: entry.words.toLowerCase() }));
+  return list.map((entry) => ({ ...entry, words: plain(entry.words) }));
 }
+
+/** A text as it is compared: "timeout" finds "time-out". */
+const plain = (text) => text.toLowerCase().replace(/(?<=[a-z])-(?=[a-z])/g, "");
 
 /** The chapter's heading that stands before an element. */
 function headingBefore(element) {
@@ -55,7 +59,7 @@ const found = document.getElementById("found");
 let index = null;
 
 function show() {
-  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = plain(field.value).split(/\s+/).filter(Boolean);
   index ??= entries();
   const matching = words.length === 0 ? [] : index.filter((entry) => words.every((word) => entry.words.includes(word)));
   const rank = { Operation: 0, Chapter: 1, Error: 2, Field: 3, Text: 4 };
