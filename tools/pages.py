@@ -67,7 +67,7 @@ class Machine:
             (programs / name).chmod(0o755)
         (programs / "sam").symlink_to(ROOT / ".local/venv/bin/sam")
         stub = self.folder / "stub"
-        subprocess.run(["go", "build", "-C", "bench", "-ldflags=-s -w", "-o", stub, "./baseline/hello"], cwd=ROOT, check=True)
+        subprocess.run(["go", "build", "-ldflags=-s -w", "-o", stub, "./test/hello"], cwd=ROOT, check=True)
         self.variables = {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "HOME": str(self.folder),

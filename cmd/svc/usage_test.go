@@ -115,11 +115,11 @@ func TestUsage(t *testing.T) {
 // and its memory.
 func compiled(t *testing.T) func(args ...string) (out string, kilobytes int64) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "svc")
-	t.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
-	if err := build.Packages(t.Context(), binary, "./cmd/svc"); err != nil {
+	binary, err := build.Program(t.Context(), "./cmd/svc")
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return func(args ...string) (text string, kilobytes int64) {
 		t.Helper()
 		var out, errs bytes.Buffer

@@ -31,6 +31,16 @@ func Functions(ctx context.Context, functions []template.Function) (map[string]s
 	return paths, Packages(ctx, dir+string(filepath.Separator), packages...)
 }
 
+// Program compiles a program into .local/programs of the module, where only a changed one is linked again, and returns
+// its path.
+func Program(ctx context.Context, pkg string) (string, error) {
+	path, err := workdir.Local("programs", filepath.Base(pkg))
+	if err != nil {
+		return "", err
+	}
+	return path, Packages(ctx, path, pkg)
+}
+
 // Packages builds packages of the module, with the functions' flags, into a binary, or into a folder whose name ends
 // with a slash. Two processes do not write one output at a time.
 func Packages(ctx context.Context, output string, packages ...string) error {

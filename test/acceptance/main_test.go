@@ -111,8 +111,7 @@ func (s *system) start(ctx context.Context) error {
 	if s.spec, err = openapi3.NewLoader().LoadFromFile(filepath.Join(root, "openapi.yaml")); err != nil {
 		return err
 	}
-	s.svc = filepath.Join(s.dir, "svc")
-	if err := build.Packages(ctx, s.svc, "./cmd/svc"); err != nil {
+	if s.svc, err = build.Program(ctx, "./cmd/svc"); err != nil {
 		return err
 	}
 	if deployed := os.Getenv("BASE_URL"); deployed != "" {

@@ -77,8 +77,7 @@ func (r *fixture) start(t *testing.T) (err error) {
 	if r.binaries, err = build.Functions(ctx, model.Functions); err != nil {
 		return err
 	}
-	r.svc = filepath.Join(r.dir, "svc")
-	if err := build.Packages(ctx, r.svc, "./cmd/svc"); err != nil {
+	if r.svc, err = build.Program(ctx, "./cmd/svc"); err != nil {
 		return err
 	}
 	if r.browser, err = chromium.Environment(ctx, func(string) {}); err != nil {
