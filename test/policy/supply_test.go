@@ -157,7 +157,8 @@ func TestBrowserAge(t *testing.T) {
 		})
 	}
 	for path, version := range map[string]string{"debian153": "153.0.8010.99", "debian156": "156.0.8078.108"} {
-		cmd := exec.Command("python3", "-c", "import lzma, sys; sys.stdout.buffer.write(lzma.compress(sys.stdin.buffer.read()))")
+		cmd := exec.Command("python3", "-c",
+			"import lzma, sys; sys.stdout.buffer.write(lzma.compress(sys.stdin.buffer.read()))")
 		cmd.Stdin = strings.NewReader("Package: chromium\nArchitecture: amd64\nVersion: " + version + "-1~deb12u1\n\n" +
 			"Package: other\nVersion: 999.0.1-1\n")
 		index, err := cmd.Output()

@@ -58,7 +58,8 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 	}
 	above := d.limits.AboveStage(rec.Limit)
 	d.AddIf(above != "", app.Warning, "limits", id, above,
-		"Raise the stage's limit (docs/limits-and-429.md), or lower the project's: "+d.Line("project limits %s --requests N", id))
+		"Raise the stage's limit (docs/limits-and-429.md), or lower the project's: "+
+			d.Line("project limits %s --requests N", id))
 	d.AddIf(rec.Paused, app.Warning, "paused", id, "every request gets 503 project_paused",
 		d.Line("project resume %s", id))
 	d.AddIf(rec.Trial && len(rec.TrialDestinations) == 0, app.Warning, "trial", id,
