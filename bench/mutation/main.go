@@ -1,7 +1,8 @@
 // Command mutation changes the code in small ways, one at a time, and runs the tests that must notice the change.
 //
-// The command makes its changes itself: of shared/wallet and shared/books it makes 463, about 130 of them in expressions of DynamoDB,
-// which hold the rules of money. Gremlins 0.6.0 makes 297, none in an expression, and runs no tests of a package main.
+// The command makes its changes itself: of shared/wallet and shared/books it makes 463, about 130 of them in
+// expressions of DynamoDB, which hold the rules of money. Gremlins 0.6.0 makes 297, none in an expression, and runs no
+// tests of a package main.
 //
 // A change that no test notices must be explained in survivors.txt, and an explanation without such a change must go:
 // both fail the run. The tests run in the working tree, which stays unchanged, so do not edit the package meanwhile.

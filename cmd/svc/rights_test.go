@@ -69,9 +69,11 @@ func TestAboveStage(t *testing.T) {
 	t.Setenv("SVC_STAGE", f.stage)
 	call{args: "project create Acme --id acme"}.run(t)
 	for requests, warning := range map[string]string{
-		"2000":   "", // 33.3 a second, as the web ACL has them
-		"2001":   `Warning: 33.35 requests a second are above AddressRequestsPer5Minutes=10000, which is 33.33 a second for one`,
-		"180000": `Warning: 3000 requests a second are above ApiRequestsPerSecond=1000, which is 1000 a second for all projects`,
+		"2000": "", // 33.3 a second, as the web ACL has them
+		"2001": `Warning: 33.35 requests a second are above AddressRequestsPer5Minutes=10000, which is 33.33 a second ` +
+			`for one`,
+		"180000": `Warning: 3000 requests a second are above ApiRequestsPerSecond=1000, which is 1000 a second for all ` +
+			`projects`,
 	} {
 		_, errs := call{args: "project limits acme --requests " + requests}.run(t)
 		if (warning == "") == strings.Contains(errs, "Warning") || !strings.Contains(errs, warning) {

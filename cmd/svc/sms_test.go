@@ -88,7 +88,8 @@ func TestFind(t *testing.T) {
 		{args: find + "--around noon", exit: app.ExitUsage, errs: []string{"--around is a time such as"}},
 		{args: find + "--around 14:05 --from 14:00", exit: app.ExitUsage, errs: []string{"--around, or --from"}},
 		{args: find + "--to-time 14:05", exit: app.ExitUsage, errs: []string{"needs --from"}},
-		{args: find + "--from 2026-03-31T14:05 --to-time 2026-03-31T14:05", exit: app.ExitUsage, errs: []string{"ends before"}},
+		{args: find + "--from 2026-03-31T14:05 --to-time 2026-03-31T14:05", exit: app.ExitUsage,
+			errs: []string{"ends before"}},
 		{args: find + "--last 1h", out: []string{`TIME +REQUEST +STATE .*\n\S+ \S+ UTC +` + loggedID +
 			` +accepted +twilio +SM0 +sms_send +production +managed +10,000 +` + twilio + `\n$`}},
 		{args: find + "--env dev", out: []string{"No message to that number in the logs.*svc sms uncertain list acme"}},
@@ -98,13 +99,15 @@ func TestFind(t *testing.T) {
 		{args: find + "--from " + clock + " --to-time " + time.Now().UTC().Format(time.RFC3339) + " --output csv",
 			out: []string{loggedID, `^TIME,REQUEST,STATE,VENDOR,VENDOR ID,`}},
 
-		{args: "sms status nonsense", exit: app.ExitNotFound, errs: []string{"no project has this reference", "svc sms find"}},
+		{args: "sms status nonsense", exit: app.ExitNotFound,
+			errs: []string{"no project has this reference", "svc sms find"}},
 		{args: "sms status " + strings.Replace(loggedID, "9", "6", 1), exit: app.ExitNotFound,
 			errs: []string{"no reference of request 6ed.*\n.*svc logs 6ed"}},
 		{args: "sms status " + otherID, exit: app.ExitNotFound, errs: []string{"svc sms uncertain ask acme " + uncertain}},
 		{args: "sms status " + loggedID, out: []string{`acme +production +twilio +not_found +20404 +- `}},
 		{args: "sms status " + argument(twilio) + " --project other", exit: app.ExitNotFound},
-		{args: "sms status " + argument(none) + " --project acme", out: []string{`quicksend +unknown +- +vendor_has_no_status`},
+		{args: "sms status " + argument(none) + " --project acme",
+			out:  []string{`quicksend +unknown +- +vendor_has_no_status`},
 			errs: []string{"quicksend reports no state. These vendors do: textlk, ultimatesms, dialogv2, twilio."}},
 
 		{args: "sms uncertain ask acme 7", exit: app.ExitUsage, errs: []string{"uncertain list"}},
@@ -130,7 +133,8 @@ func TestUncertain(t *testing.T) {
 	resolve := "sms uncertain resolve acme " + first
 	f.runAll([]call{
 		{args: "sms uncertain list", out: []string{`PROJECT +ID +TIME`,
-			`acme +` + first + ` .*:\d\d UTC +10,000 +0.01 +production +quicksend +r1 +- +\S{80,}\n`, second, `other +` + third}},
+			`acme +` + first + ` .*:\d\d UTC +10,000 +0.01 +production +quicksend +r1 +- +\S{80,}\n`, second,
+			`other +` + third}},
 		{args: "sms uncertain list acme", out: []string{first, second}, absent: third},
 		{args: "sms uncertain list nobody", exit: app.ExitNotFound},
 		{args: "credit ledger acme --uncertain", out: []string{"uncertain", "r2"}},
@@ -160,7 +164,8 @@ func TestUncertain(t *testing.T) {
 		{args: "credit ledger acme --days 2", out: []string{
 			`captured +-10,000 .* r1 +refunded: vendor has no record of it, by local`,
 			`captured +-10,000 .* r2 +confirmed: delivered, by local`,
-			`refund +\+10,000 +\+0.01 +sms +production +quicksend +- +r1 +vendor has no record of it, for ` + first + `, by local`,
+			`refund +\+10,000 +\+0.01 +sms +production +quicksend +- +r1 +vendor has no record of it, for ` + first +
+				`, by local`,
 		}},
 	})
 	if open := decode[[]sms.Uncertain](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" ||

@@ -54,7 +54,8 @@ func TestTasks(t *testing.T) {
 	record, err := f.stack().Load(t.Context(), "acme")
 	f.must(err)
 	f.must(os.WriteFile(filepath.Join(logDir, "sms.log"), []byte(logLine(loggedID, `"code"`, fmt.Sprintf(
-		`"environment":"production","sends":[{"to":%q,"state":"accepted","reference":%q}],"code"`, record.LoggedNumber("+94771234567"),
+		`"environment":"production","sends":[{"to":%q,"state":"accepted","reference":%q}],"code"`,
+		record.LoggedNumber("+94771234567"),
 		f.reference("acme", "twilio", "SM0", "k")))), 0o600))
 	for _, task := range []struct{ command, with, shows string }{
 		{"usage", "", "No usage"},

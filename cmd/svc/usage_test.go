@@ -82,7 +82,7 @@ func TestUsage(t *testing.T) {
 	})
 	row := func(day time.Time, sums usage.Sums) usage.Row {
 		return usage.Row{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", Sums: sums,
-			Final: final && day == yesterday}
+			Final: final && day.Equal(yesterday)}
 	}
 	want := usageReport{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"},
 		Rows: []usage.Row{

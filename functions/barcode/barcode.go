@@ -64,8 +64,8 @@ func decodeBarcode(in *request.Input) (barcodeRequest, error) {
 	return r, nil
 }
 
-// picture draws the barcode, and returns the warnings about its data. The error is a client message, the type rejected the
-// data, or an *request.Error.
+// picture draws the barcode, and returns the warnings about its data. The error is a client message, the type rejected
+// the data, or an *request.Error.
 func (r *barcodeRequest) picture() (*draw.Picture, []string, error) {
 	kind, _ := symbology.Variant(r.kind, r.rectangle, r.gs1)
 	code, err := kind.Encode(r.data)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,13 +78,14 @@ func asRead(code barcode.Barcode, name, data string) string {
 	return code.Content()
 }
 
-// elements returns the data of samples.Elements as a reader gives it: only (10), (21) and (91) have no pre-defined length.
+// elements returns the data of samples.Elements as a reader gives it: only (10), (21) and (91) have no pre-defined
+// length.
 func elements(data string) string {
 	var b strings.Builder
 	parts := strings.Split(data, "(")[1:]
 	for i, part := range parts {
 		b.WriteString(strings.Replace(part, ")", "", 1))
-		if last := i == len(parts)-1; !last && strings.Contains("10 21 91", part[:2]) {
+		if last := i == len(parts)-1; !last && slices.Contains([]string{"10", "21", "91"}, part[:2]) {
 			b.WriteString("\x1d")
 		}
 	}

@@ -16,12 +16,13 @@ const (
 	noAlias      = "is not supported: remove it; sender_id names a sender of the integration's list"
 )
 
-// refusedFields are the fields of other gateways whose meaning a send must not ignore, in lower case without hyphens and
-// underscores (docs/decisions/sms.md#refused-fields). docs/sms.md names the gateways of each field.
+// refusedFields are the fields of other gateways whose meaning a send must not ignore, in lower case without hyphens
+// and underscores (docs/decisions/sms.md#refused-fields). docs/sms.md names the gateways of each field.
 var refusedFields = refusals(map[string]string{
 	notSupported: `
 		date datetime deferred delay delayuntil deliverat deliveryat deliverytime deliverytimewindow schedule scheduleat
-		scheduled scheduledat scheduledate scheduleddatetime scheduledfor scheduledtime scheduletime scheduletype sendat senddate
+		scheduled scheduledat scheduledate scheduleddatetime scheduledfor scheduledtime scheduletime scheduletype sendat
+		senddate
 		senddatetime sendingdatetime sendingspeedlimit sendon sendtime startdate starttime time timetosend timezone
 		expireat expires expiresat expiry timetolive ttl validity validityperiod validityperiodinseconds
 		validityperiodtimeunit validuntil

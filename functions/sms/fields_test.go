@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -40,7 +41,8 @@ func TestRefusedFields(t *testing.T) {
 
 // docs/decisions/sms.md#smart-encoding, docs/decisions/sms.md#phone-numbers
 func TestSendWarnings(t *testing.T) {
-	typed, same := strings.Repeat("m", 120)+"It’s", `"send_method":"bulk_same","recipients":["0731234567","0791234567","+94771234567"]`
+	typed, same := strings.Repeat("m", 120)+"It’s",
+		`"send_method":"bulk_same","recipients":["0731234567","0791234567","+94771234567"]`
 	one := `"send_method":"single","to":"0771234567"`
 	for _, c := range []struct{ name, body, text, warnings string }{
 		{"GSM", one + `,"message":"It's €5"`, "It's €5", ""},
@@ -86,8 +88,8 @@ func TestSenderOfRequest(t *testing.T) {
 		for _, a := range allowed {
 			got += a.Endpoint + a.Settings[vendors.SenderID] + " "
 		}
-		if err != nil {
-			got = fmt.Sprint(err.(*request.Error).Status)
+		if refusal, ok := errors.AsType[*request.Error](err); ok {
+			got = fmt.Sprint(refusal.Status)
 		}
 		if got != want || accounts[1].Settings[vendors.SenderID] != "Own" {
 			t.Errorf("%q: %s, want %s", sender, got, want)

@@ -108,8 +108,8 @@ func launch(ctx context.Context, java, lib string, options Options) (*Engine, er
 // errForeign reports that another program took the engine's port.
 var errForeign = errors.New("another server has taken its port")
 
-// ready waits until the engine responds or ends, on a busy machine for minutes. DynamoDB's refusal of a request without a
-// signature is response enough.
+// ready waits until the engine responds or ends, on a busy machine for minutes. DynamoDB's refusal of a request without
+// a signature is response enough.
 func (e *Engine) ready(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for {

@@ -2,6 +2,7 @@ package admit
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -216,7 +217,7 @@ func (m *Messages) Err() error {
 		return nil
 	}
 	for _, s := range m.states {
-		if _, refused := s.err.(*ratelimit.RecipientRefusal); !refused {
+		if _, refused := errors.AsType[*ratelimit.RecipientRefusal](s.err); !refused {
 			return s.err
 		}
 	}

@@ -64,8 +64,9 @@ func TestObjectNamesEveryProblem(t *testing.T) {
 		{"another name of an absent field", `{"title":"t"}`,
 			"name: is required\ntitle: unknown field; did you mean \"name\"?"},
 		{"nearly a field, and null", `{"name":"n","Flag":null}`, ""},
-		{"refused names, at any depth", `{"name":"n","Send-At":1,"items":[{"to":"a","send_at":"b"}],"o":{"x":[{"y":"send_at"},` +
-			`{"sendAt":[],"send_at":1}]},"send_at":null,"p":{"sendAt":null}}`,
+		{"refused names, at any depth",
+			`{"name":"n","Send-At":1,"items":[{"to":"a","send_at":"b"}],"o":{"x":[{"y":"send_at"},` +
+				`{"sendAt":[],"send_at":1}]},"send_at":null,"p":{"sendAt":null}}`,
 			"Send-At: is late\nitems.0.send_at: is late\no.x.1.sendAt: is late"},
 		{"far too long a name", `{"name":"n","flag` + strings.Repeat("_", 100) + `":1}`, ""},
 		{"empty text", `{"name":""}`, "name: must not be empty"},

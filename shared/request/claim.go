@@ -46,7 +46,8 @@ var (
 //	kept     o, h, d, n                    422 for another body, else d  keeps nothing more
 //	freed    o, freed                      claims the key                a late copy of its claim is refused
 //
-// o is the claim's owner, h the digest of the body, dead the time from which the request cannot be alive, d the outcome.
+// o is the claim's owner, h the digest of the body, dead the time from which the request cannot be alive, d the
+// outcome.
 type keyStore struct {
 	client *dynamodb.Client
 	table  string

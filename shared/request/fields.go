@@ -27,9 +27,9 @@ func (o Object) Knows(names ...string) {
 // Means declares another name for a field, which is proposed where the field is absent.
 func (o Object) Means(other, field string) { o.fields[other] = field }
 
-// Refuse declares names of fields that the operation must not ignore, at any depth of the body: lower-case names without
-// hyphens and underscores, each with the message about a field with the name in any spelling. Fields that the operation
-// reads and proposals for misspelt ones come before (docs/decisions/sms.md#refused-fields).
+// Refuse declares names of fields that the operation must not ignore, at any depth of the body: lower-case names
+// without hyphens and underscores, each with the message about a field with the name in any spelling. Fields that the
+// operation reads and proposals for misspelt ones come before (docs/decisions/sms.md#refused-fields).
 func (in *Input) Refuse(messages map[string]string) { in.refused = messages }
 
 // Warn adds a warning to the response, whatever its status (openapi.yaml#Warnings).
@@ -54,8 +54,8 @@ func (n *notes) refusal(name string, value jsontext.Value) (path, message string
 
 // noteMisspelt notes a problem on unknown fields of the body's objects whose name is nearly that of a known field
 // (within an inner object, of an absent one) or another name of an absent field, on at most maxListProblems of an
-// object, and on those with a refused name in them (docs/decisions/requests.md#misspelt-fields). noteMisspelt returns the
-// paths of the other unknown fields.
+// object, and on those with a refused name in them (docs/decisions/requests.md#misspelt-fields). noteMisspelt returns
+// the paths of the other unknown fields.
 func (n *notes) noteMisspelt() (ignored []string) {
 	for _, o := range n.objects {
 		var known []knownField

@@ -341,9 +341,10 @@ func TestCountedBeforeTheirSend(t *testing.T) {
 // countedMessages returns the number of items that count messages to a number.
 func (h *fixture) countedMessages(t *testing.T) int {
 	t.Helper()
-	out, err := h.db.Scan(t.Context(), &dynamodb.ScanInput{TableName: &h.cfg.TransientTable, ConsistentRead: aws.Bool(true),
-		FilterExpression:          aws.String("begins_with(pk, :to)"),
-		ExpressionAttributeValues: dynamo.Item{":to": dynamo.Text("to#acme#")}})
+	out, err := h.db.Scan(t.Context(),
+		&dynamodb.ScanInput{TableName: &h.cfg.TransientTable, ConsistentRead: aws.Bool(true),
+			FilterExpression:          aws.String("begins_with(pk, :to)"),
+			ExpressionAttributeValues: dynamo.Item{":to": dynamo.Text("to#acme#")}})
 	must.Succeed(t, err)
 	return int(out.Count)
 }

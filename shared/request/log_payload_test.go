@@ -144,7 +144,8 @@ func TestLoggedSends(t *testing.T) {
 			hashes += strings.Count(line, `"`+record.LoggedNumber(to)+`"`)
 			numbers += strings.Count(line, to)
 		}
-		outcomes := strings.Count(line, `"state":"accepted","vendor":"v","vendor_id":"needle-id","reference":"needle-reference"`)
+		outcomes := strings.Count(line,
+			`"state":"accepted","vendor":"v","vendor_id":"needle-id","reference":"needle-reference"`)
 		if hashes != c.hashes || outcomes != c.outcomes || numbers != c.numbers {
 			t.Errorf("%+v: %d hashes, %d outcomes, %d numbers: %s", c, hashes, outcomes, numbers, line)
 		}

@@ -118,7 +118,8 @@ func (state *requestState) announceLimit(header http.Header) {
 // maxNamed and maxName bound the names of ignored fields in a response: their number and their length.
 const maxNamed, maxName = 5, 40
 
-// warn adds the warnings of Decode and the one about ignored fields to a response (docs/decisions/requests.md#warnings).
+// warn adds the warnings of Decode and the one about ignored fields to a response
+// (docs/decisions/requests.md#warnings).
 func (state *requestState) warn(resp *response) {
 	warnings := append(slices.Clone(resp.header["X-SVC-Warnings"]), state.warnings...) //nolint:staticcheck // openapi.yaml
 	if len(state.ignored) > 0 {

@@ -411,7 +411,8 @@ func TestLogLine(t *testing.T) {
 		line.Credits != 10 || line.Units != 2 || line.Error != "a part failed" {
 		t.Errorf("%+v", line)
 	}
-	if !strings.Contains(h.log.String(), `"extended_request_id":"extended="`) || strings.Contains(h.log.String(), chosenID) {
+	if !strings.Contains(h.log.String(), `"extended_request_id":"extended="`) ||
+		strings.Contains(h.log.String(), chosenID) {
 		t.Errorf("the line lacks the gateway's extended ID, or has the one that a client can choose: %s", h.log.String())
 	}
 	if line.SourceIP == nil {

@@ -49,8 +49,8 @@ func (s *Store) Available(ctx context.Context, item dynamo.Item) (int64, error) 
 }
 
 // Unspent returns the credits of leases without those of entries in the given states. A lease with an entry that cannot
-// be read counts as spent. Unspent makes one query for each partition of the ledger in which a lease has its entries: up
-// to 16 of each UTC day, however many leases there are.
+// be read counts as spent. Unspent makes one query for each partition of the ledger in which a lease has its entries:
+// up to 16 of each UTC day, however many leases there are.
 func (s *Store) Unspent(ctx context.Context, leases []Lease, spent ...State) (sum int64, err error) {
 	partitions, unspent := map[string][]Key{}, map[Key]int64{}
 	for _, l := range leases { // the oldest first

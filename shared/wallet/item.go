@@ -39,10 +39,12 @@ import (
 // second.
 const LedgerShards = 16
 
+// ItemKey returns the key of a project's wallet.
 func ItemKey(project string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": dynamo.Text(project)}
 }
 
+// EntryKey returns the key of an entry in the ledger.
 func EntryKey(project string, key Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": dynamo.Text(Partition(project, key)), "sk": dynamo.Text(string(key))}
 }
@@ -64,8 +66,10 @@ func Shard(project string, key Key) string {
 	return Shards(project)[sum.Sum32()%LedgerShards]
 }
 
+// Partition returns the partition of the ledger that holds an entry: its shard and its day.
 func Partition(project string, key Key) string { return Shard(project, key) + "#" + key.Day() }
 
+// ProjectOf returns the project of a partition.
 func ProjectOf(pk string) string {
 	project, _, _ := strings.Cut(pk, "#")
 	return project
@@ -164,6 +168,7 @@ func EncodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types
 	return item
 }
 
+// DecodeEntry returns the entry of an item of the ledger, or of the tables of what operators do.
 func DecodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 	e := Entry{
 		Key: Key(dynamo.TextOf(item["sk"])), State: State(dynamo.TextOf(item["st"])),

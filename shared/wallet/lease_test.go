@@ -372,8 +372,8 @@ func TestLateLeases(t *testing.T) {
 	}
 }
 
-// TestManyLeases checks that the balance of 256 leases takes 17 calls, 33 around midnight, and that an entry which cannot
-// be read makes its lease count as spent and keeps no other lease from being closed.
+// TestManyLeases checks that the balance of 256 leases takes 17 calls, 33 around midnight, and that an entry which
+// cannot be read makes its lease count as spent and keeps no other lease from being closed.
 func TestManyLeases(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -80,8 +80,8 @@ func TestLongBulk(t *testing.T) {
 	checkMemory(t)
 }
 
-// docs/decisions/sms.md#refused-fields, docs/decisions/sms.md#sender-id: what is refused reaches no vendor and counts in
-// no limit, and a listed sender reaches the vendor. docs/decisions/sms.md#smart-encoding: so does the replaced text.
+// docs/decisions/sms.md#refused-fields, docs/decisions/sms.md#sender-id: what is refused reaches no vendor and counts
+// in no limit, and a listed sender reaches the vendor. docs/decisions/sms.md#smart-encoding: so does the replaced text.
 func TestOtherGateways(t *testing.T) {
 	local(t)
 	t.Parallel()
@@ -98,7 +98,8 @@ func TestOtherGateways(t *testing.T) {
 	for more, field := range map[string]string{
 		`,"schedule_time":"2026-12-25 08:00"`: "schedule_time", `,"callbackUrl":"https://x.example"`: "callbackUrl",
 		`,"Flash":false`: "Flash", `,"from":"Acme"`: "from", `,"sourceAddress":"Acme"`: "sourceAddress", `,"ttl":1`: "ttl",
-		`,"options":{"schedule":{"at":1}}`: "options.schedule", `,"dry-run":true`: "dry-run", `,"sender_id":"Other"`: "sender_id",
+		`,"options":{"schedule":{"at":1}}`: "options.schedule", `,"dry-run":true`: "dry-run",
+		`,"sender_id":"Other"`: "sender_id",
 	} {
 		r := post(more)
 		r.failsOn(t, field)

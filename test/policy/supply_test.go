@@ -136,8 +136,8 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// TestBrowserAge: the version string of the browser's own file is compared with Chrome's stable channel, by the answer of
-// either source, and no answer is red (docs/supply-chain.md, Renew the browser).
+// TestBrowserAge: the version string of the browser's own file is compared with Chrome's stable channel, by the answer
+// of either source, and no answer is red (docs/supply-chain.md, Renew the browser).
 func TestBrowserAge(t *testing.T) {
 	t.Parallel()
 	answers := http.NewServeMux()
@@ -175,7 +175,8 @@ func TestBrowserAge(t *testing.T) {
 		{"same", "debian153", "the browser is 153.0.8010.0, Chrome's stable is 153.0.8010.0"},
 		{"new", "none", "the browser is 153.0.8010.0, Chrome's stable is 154.0.8040.7"},
 		{"none", "debian153", "the browser is 153.0.8010.0, Chrome's stable is 153.0.8010.99"},
-		{"old", "none", "! the browser is 153.0.8010.0, Chrome's stable is 156.0.8078.9, and a newer one is out for more than 14"},
+		{"old", "none", "! the browser is 153.0.8010.0, Chrome's stable is 156.0.8078.9, and a newer one is out for more " +
+			"than 14"},
 		{"none", "debian156", "! the browser is 153.0.8010.0, Chrome's stable is 156.0.8078.108, and a newer one"},
 		{"none", "none", "! no source answered: the age of the browser 153.0.8010.0 is not known"},
 	} {

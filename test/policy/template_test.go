@@ -132,8 +132,8 @@ func gateway(s *templateFile) (f findings) {
 	f.want(stage, `~LogsAccess \? \{DestinationArn: \$\{AccessLogGroup\.Arn\}, Format: \{("[a-z_]+":("\$context\.(`+
 		`error\.responseType|httpMethod|identity\.sourceIp|requestId|resourcePath|responseLatency|responseLength|status|`+
 		`waf\.status)"|\$context\.requestTimeEpoch)[,}])+\} : -`, "AccessLogSetting")
-	// "Disable the default endpoint for REST APIs" (API Gateway developer guide): a setting of the stage has to change with
-	// it.
+	// "Disable the default endpoint for REST APIs" (API Gateway developer guide): a setting of the stage has to change
+	// with it.
 	f.want(stage, "{host: HasDomain ? ${DomainName} : default}", "Variables")
 	f.want(api, "HasDomain ? true : false", "Body", "servers", "0", "x-amazon-apigateway-endpoint-configuration",
 		"disableExecuteApiEndpoint")
@@ -220,7 +220,8 @@ func times(s *templateFile) (f findings) {
 	}
 	integrations := map[string]time.Duration{}
 	for path, function := range s.routes() {
-		milliseconds := s.doc.seconds("Resources", "Api", "Properties", "Body", "paths", path, "x-amazon-apigateway-any-method",
+		milliseconds := s.doc.seconds("Resources", "Api", "Properties", "Body", "paths", path,
+			"x-amazon-apigateway-any-method",
 			"x-amazon-apigateway-integration", "timeoutInMillis")
 		integrations[function] = max(integrations[function], cmp.Or(milliseconds/1000, gatewayGivesUp))
 	}
@@ -251,7 +252,8 @@ func slowness(s *templateFile) (f findings) {
 	f.want(alarm, strconv.FormatInt((common*8/10).Milliseconds(), 10), "Threshold")
 	scale := map[string]string{}
 	for _, item := range alarm.properties.list("Metrics") {
-		if match := regexp.MustCompile(`^(\w+) \* (\d+) / (\d+)$`).FindStringSubmatch(show(at(item, "Expression"))); match != nil {
+		if match := regexp.MustCompile(`^(\w+) \* (\d+) / (\d+)$`).FindStringSubmatch(show(at(item,
+			"Expression"))); match != nil {
 			scale[match[1]] = match[2] + "/" + match[3]
 		}
 	}
@@ -279,7 +281,8 @@ func every(expression string) time.Duration {
 		return 0
 	}
 	n, _ := strconv.Atoi(match[1])
-	return time.Duration(n) * map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}[match[2]]
+	return time.Duration(n) * map[string]time.Duration{"minute": time.Minute, "hour": time.Hour,
+		"day": 24 * time.Hour}[match[2]]
 }
 
 // rights are the actions of roles and managed policies, after the name of the stack's condition, where there is one,

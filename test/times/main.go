@@ -47,8 +47,8 @@ func command(args []string) error {
 	return errors.New("usage: times run NAME COMMAND [ARGUMENT ...], or times table")
 }
 
-// run runs a share's command, shows its output, and writes its times. Of go test -json it shows what a reader needs, and
-// the folder TEST_LOGS gets the rest as NAME.log.
+// run runs a share's command, shows its output, and writes its times. Of go test -json it shows what a reader needs,
+// and the folder TEST_LOGS gets the rest as NAME.log.
 func run(name string, args []string, out io.Writer) error {
 	s := share{Name: name}
 	cmd := exec.Command(args[0], args[1:]...)

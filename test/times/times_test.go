@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestRun checks that a share's failure is the command's, that the output of failed and of unfinished tests is shown, that
-// of passed tests is only in the log, and that the times of the top-level tests are kept.
+// TestRun checks that a share's failure is the command's, that the output of failed and of unfinished tests is shown,
+// that of passed tests is only in the log, and that the times of the top-level tests are kept.
 func TestRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("TEST_LOGS", ".")

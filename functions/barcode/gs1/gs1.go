@@ -1,5 +1,5 @@
-// Package gs1 reads GS1 element strings with their identifiers in parentheses, such as (01)09506000134352(10)AB-123, and
-// checks them by GS1's table of Application Identifiers (GS1 General Specifications, 3 and 7.8).
+// Package gs1 reads GS1 element strings with their identifiers in parentheses, such as (01)09506000134352(10)AB-123,
+// and checks them by GS1's table of Application Identifiers (GS1 General Specifications, 3 and 7.8).
 package gs1
 
 import (
@@ -218,12 +218,13 @@ func (m *Message) Text() string {
 // Data returns the data of a symbol: the separator first, and after each value without a pre-defined length that is not
 // the last.
 func (m *Message) Data(separator string) string {
-	data := separator
+	var data strings.Builder
+	data.WriteString(separator)
 	for i, e := range m.elements {
-		data += e.identifier + e.value
+		data.WriteString(e.identifier + e.value)
 		if !e.predefined && i < len(m.elements)-1 {
-			data += separator
+			data.WriteString(separator)
 		}
 	}
-	return data
+	return data.String()
 }

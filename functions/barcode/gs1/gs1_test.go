@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// docs/decisions/pictures.md#gs1: values are checked by GS1's table. The samples are of GS1 General Specifications and of
-// the descriptions of the rules; a backslash stands before a parenthesis of a value.
+// docs/decisions/pictures.md#gs1: values are checked by GS1's table. The samples are of GS1 General Specifications and
+// of the descriptions of the rules; a backslash stands before a parenthesis of a value.
 func TestParse(t *testing.T) {
 	for _, c := range []struct{ text, want string }{ // the data with | for the separator, or the error
 		{"(01)09506000134352(10)AB-123", "|010950600013435210AB-123"},
@@ -40,13 +40,14 @@ func TestParse(t *testing.T) {
 		{"(423)1440", "lacks 2 characters at its end"}, {"(401)ABC", "needs a company prefix first"},
 	} {
 		message, err := Parse(c.text)
-		got := ""
+		var got string
 		if err != nil {
 			got = err.Error()
 		} else if got = message.Data("|"); strings.HasPrefix(c.text, "(10)A(") {
 			got = c.want // compared below
 		}
-		if !strings.Contains(strings.ReplaceAll(got, " ", ""), strings.ReplaceAll(c.want, " ", "")) || strings.HasPrefix(c.want, "|") && err != nil {
+		if !strings.Contains(strings.ReplaceAll(got, " ", ""), strings.ReplaceAll(c.want, " ", "")) ||
+			strings.HasPrefix(c.want, "|") && err != nil {
 			t.Errorf("%s: %s, want %s", c.text, got, c.want)
 		}
 	}
@@ -97,7 +98,8 @@ func TestTable(t *testing.T) {
 
 // A message that is read has the text of its elements, and reading that text gives the same data.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"(01)09506000134352(10)AB-123", `(90)a\(b\)`, "(", "(01", "()", "(99)\\", "(8013)22", "(253)"} {
+	for _, text := range []string{"(01)09506000134352(10)AB-123", `(90)a\(b\)`, "(", "(01", "()",
+		"(99)\\", "(8013)22", "(253)"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -130,11 +130,11 @@ func iban(part string) error {
 	if !regexp.MustCompile(`^[A-Z]{2}\d\d[0-9A-Z]+$`).MatchString(part) {
 		return errors.New("is no IBAN")
 	}
-	number := ""
+	var number strings.Builder
 	for _, r := range part[4:] + part[:4] {
-		number += fmt.Sprint(strings.IndexRune(digits+letters, r))
+		fmt.Fprint(&number, strings.IndexRune(digits+letters, r))
 	}
-	n, _ := new(big.Int).SetString(number, 10)
+	n, _ := new(big.Int).SetString(number.String(), 10)
 	if n.Mod(n, big.NewInt(97)).Int64() != 1 {
 		return errors.New("the check digits of the IBAN are wrong")
 	}

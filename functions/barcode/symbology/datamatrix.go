@@ -29,7 +29,8 @@ var rectangles = []matrixSize{
 	{16, 36, 1, 2, 32, 24, 1}, {16, 48, 1, 2, 49, 28, 1},
 }
 
-var latin1 = characters{"takes characters of ISO/IEC 8859-1 only", func(r rune) bool { return r <= 127 || 160 <= r && r <= 255 }}
+var latin1 = characters{"takes characters of ISO/IEC 8859-1 only",
+	func(r rune) bool { return r <= 127 || 160 <= r && r <= 255 }}
 
 // dataMatrix returns the encoder of the smallest symbol of a list of sizes, in ASCII encodation (ISO/IEC 16022, 5.2.3).
 func dataMatrix(sizes []matrixSize) encoder {

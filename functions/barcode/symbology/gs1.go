@@ -19,7 +19,8 @@ const maxGS1128 = 48
 // gs1Takes lets gs1.Parse judge the characters.
 var gs1Takes = characters{"takes ASCII characters 32 to 126 only", func(r rune) bool { return ' ' <= r && r <= '~' }}
 
-// gs1Symbol returns the encoder of elements with identifiers in parentheses, of at most a number of characters (0: any).
+// gs1Symbol returns the encoder of elements with identifiers in parentheses, of at most a number of characters (0:
+// any).
 func gs1Symbol(limit int, encode encoder) encoder {
 	return func(data string) (barcode.Barcode, error) {
 		message, err := gs1.Parse(data)

@@ -61,7 +61,8 @@ func encode(t testing.TB, name, data string) barcode.Barcode {
 
 func dark(code barcode.Barcode, x, y int) bool { return code.At(x, y) == color.Color(color.Black) }
 
-// bars writes a symbol as the vectors do: widths of bar, space, bar, ...; for two heights T and S; for a matrix its rows.
+// bars writes a symbol as the vectors do: widths of bar, space, bar, ...; for two heights T and S; for a matrix its
+// rows.
 func bars(code barcode.Barcode) string {
 	size := code.Bounds().Size()
 	var b strings.Builder

@@ -45,8 +45,9 @@ func BenchmarkBlocked(b *testing.B) {
 	}
 }
 
-// docs/decisions/pdf.md#pdf-warnings, docs/decisions/pdf.md#pdf-unsupported-css: a warning names each loss of a PDF, and
-// the message of a strict document has its selectors and pages. An element that the document does not display causes no warning.
+// docs/decisions/pdf.md#pdf-warnings, docs/decisions/pdf.md#pdf-unsupported-css: a warning names each loss of a PDF,
+// and the message of a strict document has its selectors and pages. An element that the document does not display
+// causes no warning.
 func TestWarnings(t *testing.T) {
 	files := serveFiles(t)
 	r := started(t, configuration(t, files))

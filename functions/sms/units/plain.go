@@ -2,9 +2,9 @@ package units
 
 import "strings"
 
-// replacements are the texts in the GSM alphabet for characters that are not in it: quotes, dashes, the ellipsis, spaces,
-// and letters of the alphabet in two characters (docs/sms.md#smart-encoding). Each row has the replacement and what it
-// replaces.
+// replacements are the texts in the GSM alphabet for characters that are not in it: quotes, dashes, the ellipsis,
+// spaces, and letters of the alphabet in two characters (docs/sms.md#smart-encoding). Each row has the replacement and
+// what it replaces.
 var replacements = [][]string{
 	{"'", "‘", "’", "‚", "‛", "′", "‵", "‹", "›", "ʹ", "ʻ", "ʼ", "ˈ", "`", "´", "＇"},
 	{`"`, "“", "”", "„", "‟", "″", "‶", "«", "»", "ʺ", "〝", "〞", "＂"},

@@ -101,7 +101,8 @@ func TestPlain(t *testing.T) {
 		for _, code := range regexp.MustCompile(`U\+([0-9A-F]{4})`).FindAllStringSubmatch(cells[2], -1) {
 			by += string(character(t, code[1]))
 		}
-		for _, codes := range regexp.MustCompile(`U\+([0-9A-F]{4})(?:(–| )U\+([0-9A-F]{4}))?`).FindAllStringSubmatch(cells[1], -1) {
+		for _, codes := range regexp.MustCompile(`U\+([0-9A-F]{4})(?:(–| )U\+([0-9A-F]{4}))?`).FindAllStringSubmatch(cells[1],
+			-1) {
 			first, last := character(t, codes[1]), character(t, cmp.Or(codes[3], codes[1]))
 			if codes[2] == " " {
 				documented[string(first)+string(last)] = by

@@ -210,7 +210,8 @@ func (sched *schedule) report(t *testing.T, alone bool) {
 }
 
 func (p *plan) describe() string {
-	return fmt.Sprintf("virtual time %t, clocks stop %t, credits %d, limit %d, %d to a number, %d a day, Manual %t, Dialog %t, first vendor closed %t, "+
+	return fmt.Sprintf("virtual time %t, clocks stop %t, credits %d, limit %d, %d to a number, %d a day, Manual %t, "+
+		"Dialog %t, first vendor closed %t, "+
 		"loss %.2f, late %.2f, refusals %.2f, bursts %.2f, throttled step %q, outages %.2f, crashes %.3f, lossy step %q",
 		p.virtual, p.stops, p.credits, p.limit, p.perNumber, p.daily, p.byok, p.dialog, p.closed,
 		p.loss, p.lateCopies, p.refusal, p.bursts, p.throttledStep, p.outage, p.crash, p.lossy)

@@ -486,8 +486,8 @@ func (b *batch) verify() error {
 	return nil
 }
 
-// readLogs finds in the logs of the functions the requests whose reservation was settled while the request was alive, and
-// those of which a time limit has ended.
+// readLogs finds in the logs of the functions the requests whose reservation was settled while the request was alive,
+// and those of which a time limit has ended.
 func (b *batch) readLogs() error {
 	requests := map[string]*request{}
 	for _, sched := range b.schedules {

@@ -132,7 +132,8 @@ func (sched *schedule) pass() {
 	}
 }
 
-// store returns the real store, as an instance has it, behind the proxy. A call waits for its turn without a time limit.
+// store returns the real store, as an instance has it, behind the proxy. A call waits for its turn without a time
+// limit.
 func (sched *schedule) store(client string) *books.Store {
 	f := sched.stage.fixture
 	db := enginetest.ClientOf(f.tables.URL(client), func(o *dynamodb.Options) {

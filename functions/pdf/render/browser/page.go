@@ -268,7 +268,7 @@ const firstBroken = `(async () => {
 	};
 	const whole = async (address) => {
 		const image = await load(address, false);
-		if (!/\.svg($|[?#])/i.test(address)) (await createImageBitmap(image)).close(); // SVG has no rows, and may have no size
+		if (!/\.svg($|[?#])/i.test(address)) (await createImageBitmap(image)).close(); // SVG has no rows, perhaps no size
 		return true;
 	};
 	const partial = async (address) => {

@@ -153,33 +153,34 @@ func (p *page) sheet(text, file string, imports int) string {
 	})
 }
 
-// attribute returns the value of an attribute of an element, and whether the element has it.
-func attribute(e *html.Node, name string) (string, bool) {
+// attribute returns the value of an attribute of an element, empty where the element lacks the attribute.
+func attribute(e *html.Node, name string) string {
 	for _, a := range e.Attr {
 		if a.Namespace == "" && a.Key == name {
-			return a.Val, true
+			return a.Val
 		}
 	}
-	return "", false
+	return ""
 }
 
 var (
 	isStyle = regexp.MustCompile(`(?i)(?:^|\s)stylesheet(?:\s|$)`)
 	// executable are the types of scripts that are no data (HTML, 4.12.1).
-	executable = regexp.MustCompile(`(?i)^\s*(?:module|(?:(?:text|application)/(?:x-)?(?:java|ecma|j|live)script[\d.]*)?)\s*$`)
+	executable = regexp.MustCompile(
+		`(?i)^\s*(?:module|(?:(?:text|application)/(?:x-)?(?:java|ecma|j|live)script[\d.]*)?)\s*$`)
 	// unseen are elements that a template loses without a difference.
 	unseen = strings.Fields("area base datalist head map meta param source template title track")
 )
 
 // linked turns a link to a style sheet among the files into a style element.
 func (p *page) linked(e *html.Node) bool {
-	rel, _ := attribute(e, "rel")
-	address, _ := attribute(e, "href")
+	rel := attribute(e, "rel")
+	address := attribute(e, "href")
 	name := p.file(event.Base + address)
 	if e.Data != "link" || !isStyle.MatchString(rel) || event.MediaType(name) != event.CSS {
 		return false
 	}
-	media, _ := attribute(e, "media")
+	media := attribute(e, "media")
 	text := p.sheet(string(p.document.Files[p.use(event.Base+address)]), name, 0)
 	e.Data, e.DataAtom, e.Attr = "style", atom.Style, []html.Attribute{{Key: "media", Val: media}}
 	e.AppendChild(&html.Node{Type: html.TextNode, Data: strings.ReplaceAll(text, "</", `<\/`)})
@@ -188,15 +189,15 @@ func (p *page) linked(e *html.Node) bool {
 
 // lost notes what a template loses with an element: a script, or a resource by its address or else its name.
 func (p *page) lost(e *html.Node) {
-	rel, _ := attribute(e, "rel")
-	kind, _ := attribute(e, "type")
+	rel := attribute(e, "rel")
+	kind := attribute(e, "type")
 	if e.Type != html.ElementNode || slices.Contains(unseen, e.Data) || e.Data == "link" && !isStyle.MatchString(rel) ||
 		e.Data == "script" && !executable.MatchString(kind) {
 		return
 	}
 	what := e.Data
 	for _, name := range []string{"poster", "data", "href", "src"} {
-		if address, _ := attribute(e, name); address != "" {
+		if address := attribute(e, name); address != "" {
 			what = address
 		}
 	}

@@ -118,8 +118,8 @@ var ofFiles = []proto.NetworkResourceType{
 	proto.NetworkResourceTypeImage, proto.NetworkResourceTypeStylesheet, proto.NetworkResourceTypeFont,
 }
 
-// respond decides about one request of the browser. A file of the document and a permitted image are fulfilled from this process, a data URL is
-// continued, and every other request fails.
+// respond decides about one request of the browser. A file of the document and a permitted image are fulfilled from
+// this process, a data URL is continued, and every other request fails.
 func (s *session) respond(r *proto.FetchRequestPaused) {
 	p, ctx := s.page.Load(), context.Background()
 	if p != nil {

@@ -38,7 +38,8 @@ func MediaType(name string) string { return ofName[strings.ToLower(path.Ext(name
 // signatures are the first bytes of each binary media type that a document may load (WHATWG MIME Sniffing, 6 and 7).
 var signatures = map[string][]string{
 	"image/png": {"\x89PNG\r\n\x1a\n"}, "image/jpeg": {"\xff\xd8\xff"}, "image/gif": {"GIF87a", "GIF89a"},
-	"image/webp": {"RIFF"}, "font/sfnt": {"\x00\x01\x00\x00", "OTTO", "true"}, "font/woff": {"wOFF"}, "font/woff2": {"wOF2"},
+	"image/webp": {"RIFF"}, "font/sfnt": {"\x00\x01\x00\x00", "OTTO", "true"}, "font/woff": {"wOFF"},
+	"font/woff2": {"wOF2"},
 }
 
 // Sniff returns the media type of an image or a font by its first bytes; empty for any other.
@@ -97,7 +98,8 @@ func FileName(name string) (string, bool) {
 	return normal, true
 }
 
-// Base is the address of every document. No network has its host (RFC 6761, 6.4): this process returns what is below it.
+// Base is the address of every document. No network has its host (RFC 6761, 6.4): this process returns what is below
+// it.
 const Base = "http://document.invalid/"
 
 // File returns the name of the file that an address of the document names, empty for none. A query or a fragment of the

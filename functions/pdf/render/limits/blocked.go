@@ -206,7 +206,8 @@ func (b blocker) style(sheet string, named func(address string) string) string {
 }
 
 // ofSVG matches what an SVG file would load, with the address.
-var ofSVG = regexp.MustCompile(`(?is)(?:url\(|@import\s+(?:url\()?|(?:<(?:\w+:)?(?:image|use|feimage|script|iframe|img)\b|<\?xml-stylesheet\b)[^>]*?` +
+var ofSVG = regexp.MustCompile(`(?is)(?:url\(|@import\s+(?:url\()?|` +
+	`(?:<(?:\w+:)?(?:image|use|feimage|script|iframe|img)\b|<\?xml-stylesheet\b)[^>]*?` +
 	`\s(?:href|xlink:href|src)\s*=)\s*(?:&quot;|["'])?([^"'()\s;#>&][^"'()\s;>]*)`)
 
 // References returns the addresses that an SVG file names: an image loads none of them.

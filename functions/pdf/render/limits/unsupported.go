@@ -9,25 +9,27 @@ import (
 	"golang.org/x/net/html"
 )
 
-// paged are the functions, properties, keywords by property, and pseudo-elements of CSS GCPM 3, CSS Paged Media 3 and CSS
-// Generated Content 3. The browser itself knows which of them it drops.
+// paged are the functions, properties, keywords by property, and pseudo-elements of CSS GCPM 3, CSS Paged Media 3 and
+// CSS Generated Content 3. The browser itself knows which of them it drops.
 var paged = struct {
 	functions, properties, pseudo []string
 	keywords                      map[string]string
 }{
 	strings.Fields("target-counter target-counters target-text leader string element content running"),
-	strings.Fields("string-set bookmark-level bookmark-label bookmark-state footnote-display footnote-policy marks bleed " +
-		"running-element"),
+	strings.Fields("string-set bookmark-level bookmark-label bookmark-state footnote-display footnote-policy marks " +
+		"bleed running-element"),
 	strings.Fields("footnote-call footnote-marker"),
 	map[string]string{"float": "footnote"},
 }
 
 // hints are parts of the names, one of which each document with any of them has.
-var hints = strings.Fields("target- leader( string( string-set element( content( running footnote bookmark- marks bleed")
+var hints = strings.Fields("target- leader( string( string-set element( content( running footnote bookmark- " +
+	"marks bleed")
 
 // Declaration is one of a style sheet that a browser may drop.
 type Declaration struct {
-	Rules                 []string // around it: the texts before their blocks, from the outermost; of the style attribute Style: none
+	// around it: the texts before their blocks, from the outermost; of the style attribute Style: none
+	Rules                 []string
 	Style                 string
 	Property, Value, Name string // without a property the browser drops the whole rule
 }
