@@ -197,7 +197,8 @@ func TestPageLayout(t *testing.T) {
 					`").includes("1 to 4") ? "" : document.getElementById("generateBarcode.width_factor").textContent`,
 				"places": fmt.Sprintf(`() => (scrollTo(0, 0), 0) || [...document.querySelectorAll(".operation")].filter((o) => {
 					const order = [".head", ".about", ".samples", ".playground", ".response", ".outcome"].map((s) => o.querySelector(s))
-					if (order.some((e, i) => i > 0 && !(order[i - 1].compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING))) return true
+					const follows = (e, i) => i === 0 || order[i - 1].compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING
+					if (!order.every(follows)) return true
 					const [head, about, samples, play, response, outcome] = order.map((e) => e.getBoundingClientRect())
 					return head.bottom > about.top || samples.bottom > play.top || (%d >= 1200
 						? samples.left < about.right || samples.top > about.top + 40 || play.left < about.right || play.top - head.top > 800 || outcome.top < about.bottom
