@@ -75,20 +75,23 @@ type requestState struct {
 	parameters map[string]string // of the path
 	body       []byte
 	failure    string // for the log, of a request without a function's response
+	invocation string // Lambda's ID of the event: $context.integration.requestId
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	state := h.newState(r)
 	out := h.respond(state)
-	control := http.NewResponseController(w)
-	_ = control.EnableFullDuplex() // a response may begin before the whole body has come
+	control, tooLarge := http.NewResponseController(w), out.status == http.StatusRequestEntityTooLarge
+	if tooLarge {
+		_ = control.EnableFullDuplex() // the response begins before the whole body has come
+	}
 	err := out.write(w, state)
 	if err != nil {
 		state.failure = "the stream broke off: " + err.Error()
 	}
 	h.log(state, out)
-	if out.status == http.StatusRequestEntityTooLarge {
+	if tooLarge {
 		// A connection that ends before the rest is read would be reset, and the client would not read the response.
 		_ = control.Flush()
 		_ = control.SetReadDeadline(time.Now().Add(discardTime))
@@ -153,6 +156,7 @@ func (h *Handler) respond(state *requestState) *response {
 		invoke = h.host.InvokeStream
 	}
 	result, err := invoke(ctx, state.route.function, event)
+	state.invocation = result.RequestID
 	if starting, ok := errors.AsType[*lambda.StartingError](err); ok {
 		return startingResponse(state, starting)
 	}
@@ -203,6 +207,7 @@ func (h *Handler) log(state *requestState, out *response) {
 	line, _ := json.Marshal(struct { // texts and numbers always marshal
 		Time      string `json:"time"`
 		RequestID string `json:"request_id"`
+		LambdaID  string `json:"lambda_request_id,omitempty"`
 		SourceIP  string `json:"source_ip"`
 		Method    string `json:"method"`
 		Resource  string `json:"resource"`
@@ -212,7 +217,8 @@ func (h *Handler) log(state *requestState, out *response) {
 		Millis    int64  `json:"latency_ms"`
 		Failure   string `json:"failure,omitempty"`
 	}{
-		state.at.UTC().Format("2006-01-02T15:04:05.000Z"), state.id, sourceIP(state.request), state.request.Method, resource,
+		state.at.UTC().Format("2006-01-02T15:04:05.000Z"), state.id, state.invocation, sourceIP(state.request),
+		state.request.Method, resource,
 		out.status,
 		len(state.body), out.size, time.Since(state.at).Milliseconds(), state.failure,
 	})

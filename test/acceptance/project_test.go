@@ -149,7 +149,7 @@ func (p *tenant) connect(t *testing.T, i integration) {
 
 func (p *tenant) grant(t *testing.T, credits int64) {
 	t.Helper()
-	svc[any](t, "", "credit", "grant", p.id, strconv.FormatInt(credits, 10), "--reason", "acceptance")
+	svc[any](t, "", "credit", "grant", p.id, strconv.FormatInt(credits, 10), "--reason", "acceptance", "--yes")
 }
 
 func (p *tenant) balance(t *testing.T) int64 {

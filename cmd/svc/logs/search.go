@@ -40,6 +40,9 @@ func (l Line) Field(name string) string {
 // Reason returns the reason of an error, or the code of an error without reasons.
 func (l Line) Reason() string { return cmp.Or(l.Field("reason"), l.Field("code")) }
 
+// lambdaID is the field of the gateway's lines with the request ID of the response (template.yaml, AccessLogSetting).
+const lambdaID = "lambda_request_id"
+
 // equal returns the values that fields of a line must have, where they are not empty.
 func (f *Filter) equal() map[string]string {
 	status := strings.TrimPrefix(strconv.Itoa(f.status), "0")
@@ -64,7 +67,11 @@ func (f *Filter) pattern() string {
 		if name != "status" && value != "" {
 			value = strconv.Quote(value)
 		}
-		if value != "" {
+		switch {
+		case value == "":
+		case name == "request_id": // the gateway's lines have an ID of their own, and Lambda's as another field
+			terms = append(terms, fmt.Sprintf(`(($.%s = %[2]s) || ($.%[3]s = %[2]s))`, name, value, lambdaID))
+		default:
 			terms = append(terms, "($."+name+" = "+value+")")
 		}
 	}
@@ -88,7 +95,7 @@ func (f *Filter) read(function string, text []byte) (l Line, selected bool) {
 	delete(l.fields, "_aws")
 	l.At, _ = time.Parse(time.RFC3339Nano, l.Field("timestamp")) // the local gateway's lines have no time
 	for name, value := range f.equal() {
-		if value != "" && value != l.Field(name) {
+		if value != "" && value != l.Field(name) && (name != "request_id" || value != l.Field(lambdaID)) {
 			return l, false
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -290,6 +289,7 @@ type instance struct {
 	function string
 	host     *lambda.Host
 	api      *gateway.Handler
+	access   accessLog
 	actor    atomic.Pointer[actor] // whose request it runs
 	dead     atomic.Bool
 }
@@ -314,7 +314,7 @@ func (s *stage) newInstance(function string, environment map[string]string,
 	if i.host, err = lambda.HostOf(options, f, s.fixture.binaries[f.LogicalID]); err != nil {
 		return nil, err
 	}
-	if i.api, err = gateway.New(s.model, i.host, io.Discard); err != nil {
+	if i.api, err = gateway.New(s.model, i.host, &i.access); err != nil {
 		return nil, err
 	}
 	s.fixture.clients.Store(i.name, decide)

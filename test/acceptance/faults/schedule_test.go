@@ -702,6 +702,23 @@ type response struct {
 	took     time.Duration
 }
 
+// accessLog keeps Lambda's request ID of the newest line of a gateway's log.
+type accessLog struct{ invocation atomic.Pointer[string] }
+
+// Write implements io.Writer.
+func (l *accessLog) Write(line []byte) (int, error) {
+	var of struct {
+		ID string `json:"lambda_request_id"`
+	}
+	if err := json.Unmarshal(line, &of); err != nil {
+		return 0, err
+	}
+	if of.ID != "" {
+		l.invocation.Store(&of.ID)
+	}
+	return len(line), nil
+}
+
 // ask sends a client's request through the gateway of a function's process.
 func (i *instance) ask(project string, r *request) response {
 	in := httptest.NewRequest(http.MethodPost, r.op.path, strings.NewReader(r.body))
@@ -716,6 +733,9 @@ func (i *instance) ask(project string, r *request) response {
 	a := response{
 		status: out.Code, id: out.Header().Get("X-Svc-Request-Id"),
 		replayed: out.Header().Get("Idempotency-Replayed") == "true",
+	}
+	if id := i.access.invocation.Load(); id != nil { // a response of the gateway itself has the gateway's ID
+		a.id = *id
 	}
 	var envelope struct {
 		Data  json.RawMessage
