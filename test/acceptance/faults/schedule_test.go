@@ -211,6 +211,7 @@ type late struct {
 	id      string
 	step    step
 	request *faultproxy.Request
+	due     int // in virtual time: the turn from which the copy may arrive
 }
 
 // schedule is one running schedule. Its loop releases one waiting call at a time.
@@ -367,7 +368,7 @@ func (sched *schedule) choose(next int) (start bool, copied int, chosen *arrival
 		best, start = 0.6*sched.uniform("start", sched.order[next].label()), true
 	}
 	for i, l := range sched.late {
-		if x := sched.uniform("late", l.id); x < best {
+		if x := sched.uniform("late", l.id); x < best && (l.due <= sched.turns || len(sched.alive) == 0 && !start) {
 			best, start, copied = x, false, i
 		}
 	}
@@ -546,7 +547,11 @@ func (sched *schedule) keepLate(p *arrival) {
 		return
 	}
 	sched.tally["late"]++
-	if l := (late{p.id, p.step, p.request}); !sched.virtual && (sched.parallel || sched.chance(0.6, p.id, "later")) {
+	due := 0
+	if sched.virtual {
+		due = sched.turns + int(sched.uniform("due", p.id)*sched.uniform("far", p.id)*mostTurns)
+	}
+	if l := (late{p.id, p.step, p.request, due}); !sched.virtual && (sched.parallel || sched.chance(0.6, p.id, "later")) {
 		sched.later = append(sched.later, l)
 	} else {
 		sched.late = append(sched.late, l)

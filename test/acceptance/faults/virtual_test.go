@@ -31,6 +31,8 @@ const (
 	clockSkew   = 2 * time.Second
 	// longestStop is how long the clock of an instance stops at most.
 	longestStop = 150 * time.Second
+	// mostTurns is the largest number of steps after which a late copy may arrive.
+	mostTurns = 80
 )
 
 // virtualLimits has small numbers for leases, so that small schedules reach every branch.
@@ -158,7 +160,7 @@ func (sched *schedule) skew(clock string) time.Duration {
 func (sched *schedule) environment(of string) *instance {
 	sched.mu.Lock()
 	defer sched.mu.Unlock()
-	if n := len(sched.idle); n > 0 && sched.chance(0.9, "instance", of) {
+	if n := len(sched.idle); n > 0 && (sched.made >= 4 || sched.chance(0.8, "instance", of)) {
 		at := int(sched.uniform("which", of) * sched.uniform("which of", of) * float64(n))
 		i := sched.idle[at]
 		sched.idle = slices.Delete(sched.idle, at, at+1)
