@@ -130,7 +130,7 @@ func gateway(s *templateFile) (f findings) {
 	// No path as sent, no header, no body. A variable without a value is a hyphen, which is JSON between quotes alone.
 	stage := s.resource("ApiStage")
 	f.want(stage, `~LogsAccess \? \{DestinationArn: \$\{AccessLogGroup\.Arn\}, Format: \{("[a-z_]+":("\$context\.(`+
-		`error\.responseType|httpMethod|identity\.sourceIp|requestId|resourcePath|responseLatency|responseLength|status|`+
+		`error\.responseType|httpMethod|identity\.sourceIp|integration\.requestId|requestId|resourcePath|responseLatency|responseLength|status|`+
 		`waf\.status)"|\$context\.requestTimeEpoch)[,}])+\} : -`, "AccessLogSetting")
 	// "Disable the default endpoint for REST APIs" (API Gateway developer guide): a setting of the stage has to change
 	// with it.
