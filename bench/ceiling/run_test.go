@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/uuid"
@@ -278,10 +279,11 @@ func newID(random *rand.Rand) string {
 
 func (s *fixture) call(t *testing.T, i instance, r *sentRequest) {
 	began := time.Now()
-	response, err := i(t.Context(), events.APIGatewayProxyRequest{
+	ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: r.id})
+	response, err := i(ctx, events.APIGatewayProxyRequest{
 		HTTPMethod: "POST", Path: path, Body: "{}",
 		Headers:        map[string]string{"X-API-KEY": s.client, "X-API-SECRET": s.secret, "X-ENV": string(environment)},
-		RequestContext: events.APIGatewayProxyRequestContext{RequestID: r.id, RequestTimeEpoch: began.UnixMilli()},
+		RequestContext: events.APIGatewayProxyRequestContext{RequestTimeEpoch: began.UnixMilli()},
 	})
 	if err != nil {
 		t.Error(err)

@@ -107,7 +107,7 @@ func Parse(text string) (*Message, error) {
 	for rest := text; rest != ""; {
 		found := begin().FindStringSubmatch(rest)
 		if found == nil {
-			return nil, fmt.Errorf("takes identifiers in parentheses, such as (01)09506000134352(10)AB-123; none begins at "+
+			return nil, fmt.Errorf("takes identifiers in parentheses, such as (10)LOT-7; none begins at "+
 				"position %d", len(text)-len(rest)+1)
 		}
 		rest = rest[len(found[0]):]
