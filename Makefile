@@ -237,7 +237,8 @@ go-age: ## fails while a newer patch of Go is released than go.mod names, or no 
 		[ "$$used" = "$${newest%.linux-amd64}" ] || \
 			{ echo "releases are built with $$used, $${newest%.linux-amd64} is released: go mod edit -toolchain=$${newest%.linux-amd64}" >&2; exit 1; }
 
-browser-age: layer ## fails while the layer's browser is 14 days behind Chrome's stable, or has known vulnerabilities; asks Chrome, Debian and npm
+browser-age: layer ## fails while the layer's browser is 14 days behind Chrome's stable, or has known vulnerabilities; asks Chrome, apt and npm
+	@[ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null || apt-get update --quiet --quiet
 	python3 tools/browser_age.py "$$(ls -t .local/layer/*/chromium/headless_shell | head -1)"
 	npm --prefix layers/chromium audit --package-lock-only
 

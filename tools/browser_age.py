@@ -1,25 +1,28 @@
 #!/usr/bin/env python3
 """Measures the age of the layer's browser against Chrome's stable channel, from two sources of which one suffices.
 
-Usage: browser_age.py BINARY [HISTORY_URL PACKAGES_URL]
+Usage: browser_age.py BINARY [HISTORY_URL APT_CACHE LISTS]
 
 The version is the string in BINARY. The first source is Chrome's version history (developer.chrome.com, "VersionHistory
-API guide"), which dates each release. The second is the package chromium of Debian's security archive, which has the
-newest version only: a newer major version counts as too old there. Exit code 1: a newer stable release is older than 14
-days, or no source answered.
+API guide"), which dates each release. The second is the package chromium of the distribution, as apt-cache names it where
+its LISTS are younger than two days. The package has the newest version only: a newer major version counts as too old
+there. Exit code 1: a newer stable release is older than 14 days, or no source answered.
 """
 
 import datetime
 import json
-import lzma
+import pathlib
 import re
+import subprocess
 import sys
+import time
 import urllib.request
 
 MOST_DAYS = 14
 HISTORY = ("https://versionhistory.googleapis.com/v1/chrome/platforms/linux/channels/stable/versions/all/releases"
            "?pageSize=200&order_by=version%20desc")
-PACKAGES = "https://deb.debian.org/debian-security/dists/stable-security/main/binary-amd64/Packages.xz"
+LISTS = "/var/lib/apt/lists"
+OLDEST_LISTS = 2 * 24 * 3600  # seconds
 
 
 def numbers(version):
@@ -48,11 +51,15 @@ def history(url, own):
     return newest, max(days, default=0)
 
 
-def packages(url, own):
+def package(program, own, lists):
     """Returns the newest version, and more days than are permitted where its major version is newer than own."""
-    text = lzma.decompress(fetch(url)).decode()
-    found = re.findall(r"(?m)^Package: chromium\n(?:.+\n)*?Version: ([\d.]+)-", text)
-    newest = max(found, key=numbers)
+    if time.time() - max(file.stat().st_mtime for file in pathlib.Path(lists).iterdir()) > OLDEST_LISTS:
+        raise ValueError("the lists of packages are old: apt-get update")
+    text = subprocess.run([program, "policy", "chromium"], capture_output=True, check=True, text=True).stdout
+    found = re.search(r"(?m)^ *Candidate: (\d+\.\d+\.\d+\.\d+)-", text)
+    if not found:
+        raise ValueError("the distribution has no package chromium")
+    newest = found[1]
     return newest, MOST_DAYS + 1 if numbers(newest)[0] > numbers(own)[0] else 0
 
 
@@ -63,13 +70,13 @@ def fetch(url):
 
 def main():
     own = own_version(sys.argv[1])
-    urls = sys.argv[2:] or [HISTORY, PACKAGES]
+    url, program, lists = sys.argv[2:] or [HISTORY, "apt-cache", LISTS]
     answers = []
-    for source, url in zip((history, packages), urls):
+    for name, source in {url: lambda: history(url, own), program: lambda: package(program, own, lists)}.items():
         try:
-            answers.append(source(url, own))
-        except (OSError, ValueError, KeyError, lzma.LZMAError) as error:
-            print(f"{url}: {error}", file=sys.stderr)
+            answers.append(source())
+        except (OSError, ValueError, KeyError, subprocess.CalledProcessError) as error:
+            print(f"{name}: {error}", file=sys.stderr)
     if not answers:
         sys.exit(f"no source answered: the age of the browser {own} is not known")
     for newest, days in answers:

@@ -1,11 +1,12 @@
 package policy
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -156,22 +157,28 @@ func TestBrowserAge(t *testing.T) {
 			fmt.Fprintf(w, `{"releases":[%s]}`, releases)
 		})
 	}
-	for path, version := range map[string]string{"debian153": "153.0.8010.99", "debian156": "156.0.8078.108"} {
-		cmd := exec.Command("python3", "-c",
-			"import lzma, sys; sys.stdout.buffer.write(lzma.compress(sys.stdin.buffer.read()))")
-		cmd.Stdin = strings.NewReader("Package: chromium\nArchitecture: amd64\nVersion: " + version + "-1~deb12u1\n\n" +
-			"Package: other\nVersion: 999.0.1-1\n")
-		index, err := cmd.Output()
-		if err != nil {
+	// The output of apt-cache is that of "apt-cache policy chromium" on Debian 12 and on Ubuntu, which has no such package.
+	dir := t.TempDir()
+	for name, candidate := range map[string]string{"debian153": "153.0.8010.99-1~deb12u1",
+		"debian156": "156.0.8078.108-1~deb12u1", "ubuntu": "2:1snap1-0ubuntu2"} {
+		program := "#!/bin/sh\n[ \"$*\" = 'policy chromium' ] && printf 'chromium:\\n  Installed: (none)\\n  Candidate: " +
+			candidate + "\\n  Version table:\\n     999.0.1.1-1 500\\n'\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(program), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		answers.HandleFunc("/"+path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(index) })
 	}
-	browser := filepath.Join(t.TempDir(), "headless_shell")
+	for lists, days := range map[string]int{"lists": 1, "old lists": 3} {
+		file, written := filepath.Join(dir, lists, "InRelease"), time.Now().AddDate(0, 0, -days)
+		if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600),
+			os.Chtimes(file, written, written)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	browser := filepath.Join(dir, "headless_shell")
 	if err := os.WriteFile(browser, []byte("\x7fELF\x00153.0.8010.0\x00127.0.0.1\x00"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ history, packages, want string }{
+	for _, c := range []struct{ history, program, want string }{
 		{"same", "debian153", "the browser is 153.0.8010.0, Chrome's stable is 153.0.8010.0"},
 		{"new", "none", "the browser is 153.0.8010.0, Chrome's stable is 154.0.8040.7"},
 		{"none", "debian153", "the browser is 153.0.8010.0, Chrome's stable is 153.0.8010.99"},
@@ -179,16 +186,19 @@ func TestBrowserAge(t *testing.T) {
 			"than 14"},
 		{"none", "debian156", "! the browser is 153.0.8010.0, Chrome's stable is 156.0.8078.108, and a newer one"},
 		{"none", "none", "! no source answered: the age of the browser 153.0.8010.0 is not known"},
+		{"none", "ubuntu", "! no source answered: the age of the browser 153.0.8010.0 is not known"},
+		{"none", "debian153 old lists", "! no source answered: the age of the browser 153.0.8010.0 is not known"},
 	} {
+		program, lists, _ := strings.Cut(c.program, " ")
 		output, err := run(root(), "python3", "tools/browser_age.py", browser, server.URL+"/"+c.history,
-			server.URL+"/"+c.packages)
+			filepath.Join(dir, program), filepath.Join(dir, cmp.Or(lists, "lists")))
 		text := string(output)
 		if err != nil {
 			text = "! " + err.Error()
 		}
 		want, red := strings.CutPrefix(c.want, "! ")
 		if (err != nil) != red || !strings.Contains(text, want) {
-			t.Errorf("%s, %s: %q, want %q", c.history, c.packages, text, c.want)
+			t.Errorf("%s, %s: %q, want %q", c.history, c.program, text, c.want)
 		}
 	}
 }
