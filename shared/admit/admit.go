@@ -6,12 +6,11 @@ package admit
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
+	"svcapi/shared/afterresponse"
 	"svcapi/shared/project"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
@@ -105,14 +104,7 @@ func (r *Request) Return(ctx context.Context) (failed error) {
 // process.
 func Async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				done <- fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			}
-		}()
-		done <- f()
-	}()
+	go func() { done <- afterresponse.Recovered(f) }()
 	return sync.OnceValue(func() error { return <-done })
 }
 

@@ -151,7 +151,7 @@ func (r *Runner) run(ctx context.Context, all []Work) {
 	var wg sync.WaitGroup
 	for _, w := range all {
 		end := make(chan error, 1)
-		go func() { end <- recovered(ctx, w.Run) }()
+		go func() { end <- Recovered(func() error { return w.Run(ctx) }) }()
 		wg.Go(func() {
 			var err error
 			select {
@@ -167,14 +167,14 @@ func (r *Runner) run(ctx context.Context, all []Work) {
 	wg.Wait()
 }
 
-// recovered returns a panic of the work as an error.
-func recovered(ctx context.Context, work func(context.Context) error) (err error) {
+// Recovered returns the error of work, or its panic as an error.
+func Recovered(work func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return work(ctx)
+	return work()
 }
 
 func (r *Runner) report(level slog.Level, w Work, err error) {
