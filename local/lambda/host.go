@@ -46,7 +46,7 @@ var (
 
 // StartingError means that a function cannot run yet, because something that the function needs is not there.
 type StartingError struct {
-	Needs string        // a sentence for the caller, which says what is missing
+	Needs string        // a sentence for the caller that names the missing part
 	After time.Duration // until another try makes sense
 }
 

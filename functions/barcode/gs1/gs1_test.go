@@ -6,7 +6,7 @@ import (
 )
 
 // docs/decisions/pictures.md#gs1: values are checked by GS1's table. The samples are of GS1 General Specifications and
-// of the descriptions of the rules; a backslash stands before a parenthesis of a value.
+// of the descriptions of the rules; a backslash precedes a parenthesis of a value.
 func TestParse(t *testing.T) {
 	for _, c := range []struct{ text, want string }{ // the data with | for the separator, or the error
 		{"(01)09506000134352(10)AB-123", "|010950600013435210AB-123"},

@@ -9,7 +9,7 @@ import (
 	"svcapi/functions/barcode/gs1"
 )
 
-// fnc1 stands for the function character 1 in the data of an encoder. No other data has it.
+// fnc1 marks the function character 1 in the data of an encoder. No other data has this character.
 const fnc1 = '\xf1'
 
 // maxGS1128 is the maximum of characters of a GS1-128 symbol, identifiers and separators included (GS1 General

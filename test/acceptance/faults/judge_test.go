@@ -51,7 +51,7 @@ func (sched *schedule) nameOf(e books.Entry) string {
 func received(calls []sandbox.Call) map[string]int {
 	counts := map[string]int{}
 	for _, c := range calls {
-		// which refuses what is too fast, or its own ID again
+		// The vendor dialogv2 refuses calls that come too fast, and a transaction ID that it has seen.
 		if c.Operation == "send" && (c.Accepted || c.Vendor != "dialogv2") {
 			counts[tokenOf(c.Path+" "+c.Body)]++
 		}

@@ -98,8 +98,8 @@ func FileName(name string) (string, bool) {
 	return normal, true
 }
 
-// Base is the address of every document. No network has its host (RFC 6761, 6.4): this process returns what is below
-// it.
+// Base is the address of every document. No network has the host of Base (RFC 6761, 6.4): the renderer itself answers
+// requests for addresses below Base.
 const Base = "http://document.invalid/"
 
 // File returns the name of the file that an address of the document names, empty for none. A query or a fragment of the

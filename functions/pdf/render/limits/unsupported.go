@@ -107,7 +107,10 @@ func declarations(sheet string, rules []string) (found []Declaration) {
 		case css.LeftBraceToken:
 			rules = append(rules, strings.TrimSpace(text.String()))
 			text.Reset()
-			for _, name := range append(names, map[bool]string{true: "@footnote"}[property == "@footnote"]) {
+			if property == "@footnote" {
+				names = append(names, property)
+			}
+			for _, name := range names {
 				if slices.Contains(paged.pseudo, name) || name == "@footnote" {
 					found = append(found, Declaration{Rules: slices.Clone(rules), Name: name})
 				}
