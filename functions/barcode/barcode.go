@@ -35,6 +35,7 @@ func generateBarcode() request.Route {
 
 func decodeBarcode(in *request.Input) (barcodeRequest, error) {
 	in.Bool("privacy_mode") // the pipeline acts on it
+	in.Means("data", "content", "code")
 	r := barcodeRequest{
 		data:       in.Text("data", request.Text{Required: true, Min: 1, Max: 80}),
 		kind:       in.Text("type", request.Text{OneOf: symbology.Names(), Default: "C128"}),

@@ -34,6 +34,7 @@ func generateQRCode() request.Route {
 
 func decodeQRCode(in *request.Input) (qrRequest, error) {
 	in.Bool("privacy_mode") // the pipeline acts on it
+	in.Means("data", "text", "content", "url")
 	r := qrRequest{
 		data:       in.Text("data", request.Text{Required: true, Min: 1}),
 		format:     in.Text("format", formatField),

@@ -60,6 +60,7 @@ func (r *renderer) operations(resultBytes int) []request.Route {
 // decode reads the fields of openapi.yaml#PdfRequest, where a new field begins. The field also has its place in
 // render/event/event.go, and in browser/page.go below it where Chromium prints it.
 func decode(in *request.Input) (document, error) {
+	in.Means("html", "url", "content")
 	isBase64 := in.Bool("is_base64")
 	d := document{event: event.Event{
 		HTML: html(in, "html", true, isBase64), Header: html(in, "header_html", false, isBase64), Footer: html(in,

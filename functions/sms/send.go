@@ -124,13 +124,27 @@ func oneNumber() request.Text {
 	one := number
 	one.Max, one.Type = 0, strings.TrimPrefix(severalNumbers, "must be ")
 	one.Explain = func(text string) string {
-		if parts := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;|/\n", r) }); len(parts) > 1 {
+		if len(strings.FieldsFunc(text, isList)) > 1 || severalForms().MatchString(strings.Map(digit, text)) {
 			return severalNumbers
 		}
 		return number.Explain(text)
 	}
 	return one
 }
+
+// isList reports whether a character separates the numbers of a list and never the digits of one number.
+func isList(r rune) bool { return strings.ContainsRune(",;|/\n", r) }
+
+// digit drops all characters but those of numbers.
+func digit(r rune) rune {
+	if r == '+' || '0' <= r && r <= '9' {
+		return r
+	}
+	return -1
+}
+
+// severalForms matches the digits of a mobile number and at least one further number, whatever is between them.
+var severalForms = pattern.New(`^(?:(?:\+|00)?940?|0)?7\d{8}(?:(?:\+|00)?940?|0)?[1-9]\d{8}`)
 
 // otherForms matches a mobile number in the forms that people and other services write, without the separators.
 var otherForms = pattern.New(`^(?:(?:\+|00)?940?|0)?(7\d{8})$`)
@@ -159,19 +173,20 @@ func decodeSend(in *request.Input) (sendRequest, error) {
 	message := request.Text{Required: true, Min: 1, Max: 4096}
 	switch r.method {
 	case single:
+		in.Means("to", "recipient", "number")
 		to, text := in.Text("to", oneNumber()), e.encode(in.Text("message", message))
 		r.add(to, text)
 	case bulkSame:
-		in.Means("numbers", "recipients")
+		in.Means("recipients", "numbers")
 		text := e.encode(in.Text("message", message))
 		for _, to := range in.Texts("recipients", request.List{Required: true, Min: 1, Max: 10_000}, number) {
 			r.add(to, text)
 		}
 		r.checkCost = in.Bool("check_cost")
 	case bulkDifferent:
-		in.Means("messages", "msg_list")
+		in.Means("msg_list", "messages")
 		in.Objects("msg_list", request.List{Required: true, Min: 1, Max: 20}, func(o request.Object) {
-			o.Means("message", "msg")
+			o.Means("msg", "message")
 			to, text := o.Text("to", number), o.Text("msg", request.Text{Required: true, Min: 1})
 			r.add(to, e.encode(text))
 		})

@@ -592,5 +592,16 @@ func TestProposeNumber(t *testing.T) {
 		if want != "" && !number.Pattern().MatchString(want) {
 			t.Errorf("%q is no number of the contract", want)
 		}
+		if text := oneNumber().Explain(given); (text == severalNumbers) || (text == "") != (want == "") {
+			t.Errorf("%q in a single send: %q", given, text)
+		}
+	}
+	for _, given := range []string{
+		"0771234567 0777654321", "0771234567\t0777654321", "077 123 4567 and +94 77 765 4321", "07712345670777654321",
+		"0771234567, 0777654321", "0771234567;", "94771234567\n0112345678 94779876543", "0771234567|x", "771234567/8",
+	} {
+		if text := oneNumber().Explain(given); (text == severalNumbers) != (given != "0771234567;") {
+			t.Errorf("%q in a single send: %q", given, text)
+		}
 	}
 }

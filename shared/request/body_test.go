@@ -24,11 +24,11 @@ func read(o Object) {
 	o.Number("factor", Number{Min: 1, Max: 4, Default: 2})
 	margins := o.Object("margins")
 	margins.Number("top", Number{Min: 0, Max: 100, Default: 15})
-	o.Means("title", "name")
+	o.Means("name", "title")
 	(&Input{Object: o}).Refuse(map[string]string{"sendat": "is late"})
 	o.Texts("list", List{Min: 1, Max: 30}, Text{Max: 3})
 	o.Objects("items", List{Min: 1, Max: 3},
-		func(i Object) { i.Means("number", "to"); i.Text("to", Text{Required: true, Min: 1}) })
+		func(i Object) { i.Means("to", "number"); i.Text("to", Text{Required: true, Min: 1}) })
 }
 
 // TestObjectNamesEveryProblem checks that error.details name every failing field by its path

@@ -24,8 +24,12 @@ func (o Object) Knows(names ...string) {
 	}
 }
 
-// Means declares another name for a field, which is proposed where the field is absent.
-func (o Object) Means(other, field string) { o.fields[other] = field }
+// Means declares other names for a field, which is proposed where the field is absent.
+func (o Object) Means(field string, others ...string) {
+	for _, other := range others {
+		o.fields[other] = field
+	}
+}
 
 // Refuse declares names of fields that the operation must not ignore, at any depth of the body: lower-case names
 // without hyphens and underscores, each with the message about a field with the name in any spelling. Fields that the

@@ -38,6 +38,7 @@ func TestDimensions(t *testing.T) {
 				"Credits ": {{}, {"operation"}, {"operation", "outcome"}},
 			}},
 		{"by version alone", "full", three, []Metric{internal}, map[string][][]string{"InternalErrors ": {{"version"}}}},
+		{"zeros that stay in the log", "full", three, []Metric{{Name: "Settled", SkipZero: true}}, map[string][][]string{}},
 		{"without the dimension", "basic", three[:1], []Metric{requests}, map[string][][]string{"Requests ": {{}}}},
 	} {
 		var out bytes.Buffer
@@ -45,7 +46,7 @@ func TestDimensions(t *testing.T) {
 			Event{Dimensions: c.dimensions, Metrics: c.metrics})
 		var line struct {
 			Version string
-			AWS     struct{ CloudWatchMetrics []directive } `json:"_aws"`
+			AWS     *struct{ CloudWatchMetrics []directive } `json:"_aws"`
 		}
 		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 			t.Fatalf("%s: %v", out.Bytes(), err)
@@ -55,6 +56,11 @@ func TestDimensions(t *testing.T) {
 			t.Errorf("%s: version %q", c.name, line.Version)
 		}
 		got := map[string][][]string{}
+		if line.AWS == nil {
+			line.AWS = &struct{ CloudWatchMetrics []directive }{}
+		} else if len(line.AWS.CloudWatchMetrics) == 0 {
+			t.Errorf("%s: a line of the format without a directive: %s", c.name, out.Bytes())
+		}
 		for _, d := range line.AWS.CloudWatchMetrics {
 			names := ""
 			for _, m := range d.Metrics {

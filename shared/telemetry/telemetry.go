@@ -139,7 +139,8 @@ func New(w io.Writer, cfg Config) *Logger {
 // because Lambda drops lines below the configured level (AWS Lambda Developer Guide, Log-level filtering).
 func (l *Logger) Emit(ctx context.Context, e Event) {
 	entry := e.Level >= l.level
-	if !entry && len(e.Metrics) == 0 {
+	counted := l.embedded(e) // the format allows no line without a directive
+	if !entry && counted == nil {
 		return
 	}
 	now, level, message := time.Now(), e.Level, e.Message
@@ -150,14 +151,14 @@ func (l *Logger) Emit(ctx context.Context, e Event) {
 	for _, d := range e.Dimensions {
 		record.AddAttrs(slog.String(d.Name, d.Value))
 	}
-	if len(e.Metrics) > 0 {
+	if counted != nil {
 		record.AddAttrs(slog.Group("_aws", slog.Int64("Timestamp", now.UnixMilli()),
-			slog.Any("CloudWatchMetrics", l.embedded(e))))
-		for _, m := range e.Metrics {
-			record.AddAttrs(slog.Float64(m.Name, m.Value))
-			if slices.Contains(m.By, ByVersion) {
-				record.AddAttrs(slog.String(ByVersion, l.cfg.Function+":"+l.cfg.Version))
-			}
+			slog.Any("CloudWatchMetrics", counted)))
+	}
+	for _, m := range e.Metrics {
+		record.AddAttrs(slog.Float64(m.Name, m.Value))
+		if slices.Contains(m.By, ByVersion) {
+			record.AddAttrs(slog.String(ByVersion, l.cfg.Function+":"+l.cfg.Version))
 		}
 	}
 	if entry {
