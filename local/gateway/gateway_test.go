@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,7 +53,7 @@ Resources:
   ProbeFunction:
     Type: AWS::Serverless::Function
     Properties:
-      Timeout: 2
+      Timeout: 900
       Events:
         Echo: {Type: Api, Properties: {Path: /api/v1/echo, Method: any}}
         Hasty: {Type: Api, Properties: {Path: /api/v1/hasty, Method: any, TimeoutInMillis: 100}}
@@ -62,9 +61,16 @@ Resources:
         Pair: {Type: Api, Properties: {Path: '/api/v1/pair/{base}/{target}', Method: any}}
         Known: {Type: Api, Properties: {Path: '/api/v1/pair/{base}/codes', Method: any}}
         Rest: {Type: Api, Properties: {Path: '/rest/{proxy+}', Method: any}}
+  HastyFunction:
+    Type: AWS::Serverless::Function
+    Properties:
+      Timeout: 1
+      Events:
+        Short: {Type: Api, Properties: {Path: /short, Method: any}}
   StreamFunction:
     Type: AWS::Serverless::Function
     Properties:
+      Timeout: 900
       Environment: {Variables: {PROBE_STREAM: 1}}
       Events:
         Stream: {Type: Api, Properties: {Path: /stream, Method: any, ResponseTransferMode: RESPONSE_STREAM}}
@@ -334,9 +340,9 @@ func TestGatewayResponses(t *testing.T) {
 		{"error", "/api/v1/echo", `{"do":"error"}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"death", "/api/v1/echo", `{"do":"exit","n":1}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"init", "/dead", ``, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
-		{"function's time-out", "/api/v1/echo", `{"do":"sleep","n":60000}`, nil, "", 500,
+		{"function's time-out", "/short", `{"do":"sleep","n":60000}`, nil, "", 500,
 			`{"code":"internal_error","id":"ID"}`},
-		{"integration's time-out", "/api/v1/hasty", `{"do":"sleep","n":1500}`, nil, "", 503, `{"code":"late"}`},
+		{"integration's time-out", "/api/v1/hasty", `{"do":"sleep","n":3000}`, nil, "", 503, `{"code":"late"}`},
 		{"over 6 MB out", "/api/v1/echo", `{"do":"big","n":6300000}`, nil, "", 500, `{"code":"internal_error","id":"ID"}`},
 		{"no object", "/api/v1/echo", `{"do":"respond","response":null}`, nil, "", 500,
 			`{"code":"internal_error","id":"ID"}`},
@@ -417,21 +423,31 @@ func TestThrottle(t *testing.T) {
 // refuses it, though it is Lambda's 429.
 func TestNoConcurrencyLeft(t *testing.T) {
 	url, log := serve(t, stack, lambda.Options{Account: 2})
+	begun, release := make(chan struct{}), make(chan struct{})
+	holder := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		begun <- struct{}{}
+		<-release
+	}))
+	defer holder.Close()
 	var running sync.WaitGroup
-	var ended atomic.Int32
 	for range 2 {
 		running.Go(func() {
-			send(t, url, "POST", "/api/v1/echo", nil, "X-Probe", `{"do":"sleep","n":1500}`)
-			ended.Add(1)
+			response, text := send(t, url, "POST", "/api/v1/echo", nil, "X-Probe",
+				`{"do":"wait","url":"`+holder.URL+`","response":{"statusCode":200}}`)
+			if response.StatusCode != http.StatusOK {
+				t.Errorf("an event that waits: %d %s", response.StatusCode, text)
+			}
 		})
 	}
-	time.Sleep(300 * time.Millisecond)
+	<-begun
+	<-begun
 	response, text := send(t, url, "POST", "/rest/other", nil)
 	if response.StatusCode != http.StatusInternalServerError ||
 		text != `{"code":"internal_error","id":"`+response.Header.Get("X-SVC-Request-ID")+`"}` ||
-		!strings.Contains(log.String(), "no concurrency is left") || ended.Load() > 0 {
-		t.Errorf("%d %s, after %d have ended", response.StatusCode, text, ended.Load())
+		!strings.Contains(log.String(), "no concurrency is left") {
+		t.Errorf("%d %s", response.StatusCode, text)
 	}
+	close(release)
 	running.Wait()
 	event(t, url, "POST", "/rest/other", nil)
 }

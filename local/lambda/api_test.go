@@ -164,7 +164,8 @@ func TestStreamAPI(t *testing.T) {
 		code  string
 	}{
 		{`{"url":"` + half.URL + `"}`, true, ""}, {`{}`, true, ""},
-		{`{"do":"exit","n":3}`, false, "Runtime.ExitError"}, {`{"do":"fail"}`, false, "errorString"}, {`{}`, true, ""},
+		{`{"do":"exit","n":3,"url":"` + half.URL + `"}`, false, "Runtime.ExitError"},
+		{`{"do":"fail","url":"` + half.URL + `"}`, false, "errorString"}, {`{}`, true, ""},
 	} {
 		out, err := calls.InvokeWithResponseStream(t.Context(),
 			&api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe:live"), Payload: []byte(c.event)})
@@ -176,7 +177,7 @@ func TestStreamAPI(t *testing.T) {
 			for !bytes.HasSuffix(first, []byte("\x00x")) {
 				first = append(first, (<-stream.Events()).(*types.InvokeWithResponseStreamResponseEventMemberPayloadChunk).Value.Payload...)
 			}
-			close(read)
+			read <- struct{}{}
 		}
 		payload, code, err := collect(stream)
 		payload = append(first, payload...)

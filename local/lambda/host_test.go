@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func start(t testing.TB, concurrency int, change func(*template.Function)) (*lam
 	t.Helper()
 	logs := t.TempDir()
 	function := template.Function{
-		LogicalID: "Probe", Name: "local-Probe", Folder: "probe", Handler: "bootstrap", Timeout: 5 * time.Second,
+		LogicalID: "Probe", Name: "local-Probe", Folder: "probe", Handler: "bootstrap", Timeout: 15 * time.Minute,
 		MemoryMB: 512, LogGroup: "/aws/lambda/probe", LogFormat: "JSON", LogLevel: "INFO",
 		Environment: map[string]string{"STAGE": "test", "AWS_ENDPOINT_URL_DYNAMODB": ""},
 	}
@@ -146,7 +147,7 @@ func TestContext(t *testing.T) {
 		Trace     string `json:"trace"`
 	}](t, result)
 	if got.RequestID != result.RequestID || got.ARN != "arn:aws:lambda:eu-west-1:123456789012:function:local-Probe" ||
-		got.Left < 4000 || got.Left > 5000 || !strings.HasPrefix(got.Trace, "Root=1-") {
+		got.Left < 600_000 || got.Left > 900_000 || !strings.HasPrefix(got.Trace, "Root=1-") {
 		t.Errorf("%+v for request %s", got, result.RequestID)
 	}
 	if result.Init <= 0 {
@@ -176,108 +177,133 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
+// held returns an event that waits until the test releases it, a channel with one value for each event that has begun,
+// and the function that releases all.
+func held(t *testing.T) (event string, begun <-chan struct{}, release func()) {
+	t.Helper()
+	arrived, released := make(chan struct{}, 100), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-released
+	}))
+	t.Cleanup(server.Close)
+	release = sync.OnceFunc(func() { close(released) })
+	t.Cleanup(release)
+	return fmt.Sprintf(`{"do":"wait","url":%q}`, server.URL), arrived, release
+}
+
 // TestConcurrency checks that a process runs one event at a time, that others start on demand up to the limit, and that
 // an event waits for a free one no longer than its context.
 func TestConcurrency(t *testing.T) {
 	host, _ := start(t, 2, nil)
+	event, begun, release := held(t)
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	ids := map[string]int{}
-	began := time.Now()
 	for range 6 {
 		group.Go(func() {
-			got := decode[state](t, invoke(t, host, `{"do":"sleep","n":200}`))
+			got := decode[state](t, invoke(t, host, event))
 			mu.Lock()
 			defer mu.Unlock()
 			ids[got.ID]++
 		})
 	}
-	time.Sleep(50 * time.Millisecond)
+	<-begun
+	<-begun
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := host.Invoke(ctx, "Probe", []byte(`{}`)); !errors.Is(err, lambda.ErrNoneFree) {
-		t.Errorf("a seventh event: %v", err)
+	if _, err := host.Invoke(ctx, "Probe", []byte(`{}`)); !errors.Is(err, lambda.ErrNoneFree) || len(begun) > 0 {
+		t.Errorf("a seventh event: %v, and %d beyond the limit have begun", err, len(begun))
 	}
+	release()
 	group.Wait()
-	if len(ids) != 2 || time.Since(began) < 600*time.Millisecond {
-		t.Errorf("six events of 200 ms: %v in %s", ids, time.Since(began))
+	if len(ids) != 2 {
+		t.Errorf("six events: %v", ids)
 	}
 }
 
 // TestAccount checks that functions share the account's concurrency, that one more event is refused at once, and that a
 // reservation is a function's own.
 func TestAccount(t *testing.T) {
+	add := func(host *lambda.Host, id string, limit time.Duration, reserved int) {
+		f := template.Function{LogicalID: id, Folder: id, Handler: "bootstrap", Timeout: limit, Reserved: reserved}
+		if err := host.Add(f, bootstrap); err != nil {
+			t.Fatal(err)
+		}
+	}
 	host, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(host.Close)
 	for id, reserved := range map[string]int{"A": 0, "B": 0, "Reserves": 1} {
-		f := template.Function{LogicalID: id, Folder: id, Handler: "bootstrap", Timeout: 3 * time.Second, Reserved: reserved}
-		if err := host.Add(f, bootstrap); err != nil {
-			t.Fatal(err)
-		}
+		add(host, id, 15*time.Minute, reserved)
 	}
-	ask := func(id, what string) error {
-		_, err := host.Invoke(context.Background(), id, []byte(what))
-		return err
-	}
+	add(host, "Short", time.Second, 0)
 	// However an event ends, its place is free again.
-	for _, ending := range []string{`{"do":"state"}`, `{"do":"error"}`, `{"do":"exit","n":3}`,
-		`{"do":"sleep","n":60000}`} {
+	for _, ending := range []struct{ id, event string }{
+		{"A", `{"do":"state"}`}, {"A", `{"do":"error"}`}, {"Reserves", `{"do":"error"}`}, {"A", `{"do":"exit","n":3}`},
+		{"Reserves", `{"do":"exit","n":3}`}, {"Short", `{"do":"sleep","n":3600000}`},
+	} {
+		if _, err := host.Invoke(t.Context(), ending.id, []byte(ending.event)); err != nil {
+			t.Errorf("%s: %v", ending, err)
+		}
+		event, begun, release := held(t)
 		var running sync.WaitGroup
-		var ended atomic.Int32
 		for _, id := range []string{"A", "B", "Reserves"} {
 			running.Go(func() {
-				err := ask(id, `{"do":"sleep","n":1000}`)
-				ended.Add(1)
-				if err = errors.Join(err, ask(id, ending)); err != nil {
-					t.Errorf("%s %s: %v", id, ending, err)
+				if _, err := host.Invoke(t.Context(), id, []byte(event)); err != nil {
+					t.Errorf("%s after %s: %v", id, ending, err)
 				}
 			})
 		}
-		time.Sleep(200 * time.Millisecond)
+		for range 3 {
+			<-begun
+		}
 		for _, id := range []string{"A", "B", "Reserves"} {
-			if err := ask(id, `{}`); !errors.Is(err, lambda.ErrThrottled) || ended.Load() > 0 {
-				t.Errorf("one more for %s: %v, after %d have ended", id, err, ended.Load())
+			if _, err := host.Invoke(t.Context(), id, []byte(`{}`)); !errors.Is(err, lambda.ErrThrottled) {
+				t.Errorf("one more for %s: %v", id, err)
 			}
 		}
+		release()
 		running.Wait()
 	}
 	// Nor does an event keep one that waited in vain: there are more places than processes.
-	a := template.Function{LogicalID: "A", Folder: "a", Handler: "bootstrap", Timeout: 5 * time.Second}
-	options := lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1}
-	small, err := lambda.HostOf(options, a, bootstrap)
+	small, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(small.Close)
+	add(small, "A", 15*time.Minute, 0)
+	event, begun, release := held(t)
 	var running sync.WaitGroup
 	running.Go(func() {
-		if _, err := small.Invoke(context.Background(), "A", []byte(`{"do":"sleep","n":1000}`)); err != nil {
+		if _, err := small.Invoke(t.Context(), "A", []byte(event)); err != nil {
 			t.Error(err)
 		}
 	})
-	time.Sleep(100 * time.Millisecond)
+	<-begun
 	for range 3 {
-		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if _, err := small.Invoke(ctx, "A", []byte(`{}`)); !errors.Is(err, lambda.ErrNoneFree) {
 			t.Errorf("it waits for a process: %v", err)
 		}
 		cancel()
 	}
+	release()
 	running.Wait()
 }
 
 // TestFailures checks how an event ends when its function fails, dies or takes too long, and that the next one works.
 func TestFailures(t *testing.T) {
-	host, log := start(t, 1, func(f *template.Function) { f.Timeout = 500 * time.Millisecond })
 	runbook, err := os.ReadFile("../../docs/runbook.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	queries := insights.Queries(string(runbook))
 	query := queries[slices.IndexFunc(queries, func(q string) bool { return strings.Contains(q, `level = "ERROR"`) })]
+	host, log := start(t, 1, nil)
+	short, shortLog := start(t, 1, func(f *template.Function) { f.Timeout = 500 * time.Millisecond })
 	cases := []struct{ name, event, kind, message, reported string }{
 		{"error", `{"do":"error"}`, "errorString", "it went wrong", "error Runtime.Unknown"},
 		{"panic", `{"do":"panic"}`, "string", "it broke", "error Runtime.Unknown"},
@@ -288,6 +314,10 @@ func TestFailures(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			host, log := host, log
+			if c.name == "timeout" {
+				host, log = short, shortLog
+			}
 			result := invoke(t, host, c.event)
 			var got struct{ ErrorType, ErrorMessage string }
 			if err := json.Unmarshal(result.Payload, &got); err != nil {

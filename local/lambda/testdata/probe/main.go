@@ -24,10 +24,10 @@ import (
 type command struct {
 	Do       string          `json:"do"`
 	N        int             `json:"n"`        // milliseconds, bytes or an exit status
-	Response json.RawMessage `json:"response"` // the response of "respond"
+	Response json.RawMessage `json:"response"` // the response of "respond" and "wait"
 	Line     string          `json:"line"`     // what "log" prints
 	Calls    []call          `json:"calls"`    // what "call" asks of the Extensions API
-	URL      string          `json:"url"`      // what the extension requests after the response
+	URL      string          `json:"url"`      // what "wait" requests, or the extension after the response
 }
 
 type probe struct {
@@ -207,6 +207,14 @@ func (p probe) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	case "sleep":
 		time.Sleep(time.Duration(c.N) * time.Millisecond)
 		return json.Marshal(map[string]any{"statusCode": 200, "id": p.id})
+	case "wait":
+		if _, err := http.Get(c.URL); err != nil {
+			return nil, err
+		}
+		if c.Response != nil {
+			return c.Response, nil
+		}
+		return json.Marshal(map[string]any{"id": p.id})
 	case "log":
 		fmt.Println(cmp.Or(c.Line, "the function's line"))
 		return []byte(`{}`), nil
