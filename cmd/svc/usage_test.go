@@ -172,7 +172,7 @@ func TestUsageOfManyEntries(t *testing.T) {
 		id := fmt.Sprint("project-", p)
 		f.run(call{args: "project create X --id " + id})
 		before := wallet.NewKey(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), id)
-		f.run(call{args: fmt.Sprintf("credit grant %s %d --reason x --id %s", id, n*price, before)})
+		f.run(call{args: fmt.Sprintf("credit grant %s %d --reason x --yes --id %s", id, n*price, before)})
 		_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{ // what the charges below have left
 			TableName: new(s.Table("wallets")), Key: walletKey(id), UpdateExpression: new("SET balance = balance - :c"),
 			ExpressionAttributeValues: dynamo.Item{":c": dynamo.Number(int64(n / projects * price))},

@@ -156,7 +156,8 @@ func (s *Service) accept(ctx context.Context, state *requestState, route Route,
 // finish captures the credits of work that succeeded or may have happened, returns what the work has not used, and
 // stores the outcome of the Idempotency-Key meanwhile. finish returns the error of the response.
 func (s *Service) finish(ctx context.Context, state *requestState, result *Result, failed error) error {
-	kept := admit.Async(func() error { state.endClaim(ctx, result, failed); return nil })
+	worked := failed // the outcome to store, whatever the capture says
+	kept := admit.Async(func() error { state.endClaim(ctx, result, worked); return nil })
 	if outcome, charged := charge(result, failed); charged && state.job != nil && state.job.Credits.Amount() > 0 {
 		if outcome.Uncertain {
 			state.metric("UncertainSends")
