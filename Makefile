@@ -105,7 +105,7 @@ test-change: ## the shares of test-full that CI runs with each change
 test-full: export SCHEDULES    := $(or $(SCHEDULES),100)
 test-full: export LEASES       := $(or $(LEASES),300)
 test-full: export REQUESTS     := $(or $(REQUESTS),2000)
-test-full: export ENTRIES      := $(or $(ENTRIES),200000)
+test-full: export ENTRIES      := $(or $(ENTRIES),40000)
 test-full: export API_EXAMPLES := $(or $(API_EXAMPLES),20)
 test-full: helpers ## what make test leaves out, in about 40 minutes: race detector, clients, emulator, schedules, hostile input
 	@failed=; for share in $(FULL); do \

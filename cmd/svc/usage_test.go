@@ -226,7 +226,7 @@ func TestUsageOfManyEntries(t *testing.T) {
 		f.run(call{args: "ledger verify", out: []string{"Every wallet agrees"},
 			errs: []string{fmt.Sprintf("%s ledger entries", wallet.Grouped(int64(n+projects)))}})
 	}
-	if runtime.GOOS == "linux" && (kilobytes == 0 || kilobytes > 200_000) {
-		t.Errorf("svc usage used %d KB, want up to 200,000", kilobytes)
+	if runtime.GOOS == "linux" && (kilobytes == 0 || kilobytes > 60_000) {
+		t.Errorf("svc usage used %d KB, want up to 60,000", kilobytes)
 	}
 }
