@@ -74,11 +74,20 @@ test: export TEST_LOGS := $(TEST_LOGS)
 test: helpers ## before a commit: format, lint of what changed, template, OpenAPI, policies, unit, store and acceptance tests
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	$(TIMES) prepare $(MAKE) --no-print-directory --jobs=8 compile downloads format lint-changed template openapi poppler barcode-tools
-	$(TIMES) test-units $(SHARED) $(GOTEST) -skip '$(LONG)' $(UNITS)
-	$(TIMES) test-hosts $(SHARED) $(GOTEST) -count=1 $(HOSTS)
-	$(TIMES) test-contract $(GOTEST) -count=1 -skip '$(LONG)' ./test/acceptance
-	SEED=1 SCHEDULES=$(or $(SCHEDULES),20) $(TIMES) test-schedules $(GOTEST) -count=1 ./test/acceptance/faults
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line $(SHARES)
 	go run ./test/acceptance/leaks $(TEST_LOGS)
+
+# Two of these run at a time: each waits for much.
+SHARES := test-hosts test-units test-contract test-schedules
+.PHONY: $(SHARES)
+test-units:
+	$(TIMES) $@ $(SHARED) $(GOTEST) -skip '$(LONG)' $(UNITS)
+test-hosts:
+	$(TIMES) $@ $(SHARED) $(GOTEST) -count=1 $(HOSTS)
+test-contract:
+	$(TIMES) $@ $(GOTEST) -count=1 -skip '$(LONG)' ./test/acceptance
+test-schedules:
+	SEED=1 SCHEDULES=$(or $(SCHEDULES),5) $(TIMES) $@ $(GOTEST) -count=1 ./test/acceptance/faults
 
 # The programs that the next steps need are compiled first. The packages and their tests compile while the tests' engine,
 # browser and tools arrive.
@@ -92,8 +101,8 @@ downloads:
 	$(SHARED) true
 	.local/bin/layer
 
-# What make test does not run, in about 40 minutes on two processors; a share that fails does not end the others. The
-# variables choose smaller numbers than the targets on their own have.
+# What make test does not run, in about 40 minutes on two processors: two shares at a time, and one that fails does not end
+# the others. The variables choose smaller numbers than the targets on their own have.
 # CI runs the first line with each change. The second line joins it when each share has passed in one piece within CI's time.
 CHANGE := lint sam-build checkov test-clients test-long test-leases test-faults test-requests bench-test
 FULL   := $(CHANGE) emulator test-race test-api test-hostile test-usage
@@ -107,11 +116,11 @@ test-full: export LEASES       := $(or $(LEASES),300)
 test-full: export REQUESTS     := $(or $(REQUESTS),2000)
 test-full: export ENTRIES      := $(or $(ENTRIES),40000)
 test-full: export API_EXAMPLES := $(or $(API_EXAMPLES),20)
-test-full: helpers ## what make test leaves out, in about 40 minutes: race detector, clients, emulator, schedules, hostile input
-	@failed=; for share in $(FULL); do \
-		echo "make $$share"; $(TIMES) $$share $(MAKE) --no-print-directory $$share || failed="$$failed $$share"; \
-	done; \
-	[ -z "$$failed" ] || { echo "make test-full failed in these shares:$$failed" >&2; exit 1; }
+test-full: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## what make test leaves out, in about 40 minutes: race detector, clients, emulator, schedules, hostile input
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target $(addprefix full-,$(FULL))
+full-%:
+	@echo "make $*"
+	@$(TIMES) $* $(MAKE) --no-print-directory $*
 
 test-times: helpers ## what takes long in make test and make test-full, in seconds of the last run, and what only that proves
 	@.local/bin/times table
