@@ -2,43 +2,56 @@ package books
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"svcapi/shared/dynamo"
 	"svcapi/shared/wallet"
 )
 
-// TestAssess checks that only reservations older than any living one are stuck, and that the difference has its sign.
+// TestAssess checks that the difference has its sign, and how much of it what moved between two reads of the wallet
+// explains.
 func TestAssess(t *testing.T) {
-	now := time.Now().Truncate(time.Microsecond) // as keys have it
+	held := func(balance, granted int64) dynamo.Item {
+		return dynamo.Item{"balance": dynamo.Number(balance), "granted": dynamo.Number(granted), "lent": dynamo.Number(0),
+			"fence": dynamo.Text("0")}
+	}
 	for _, test := range []struct {
-		name string
-		a    func(*account)
-		want string
+		name        string
+		a           account
+		first, last dynamo.Item
+		want        string
 	}{
-		{"too much", func(a *account) { a.wallet, a.balance, a.sum = true, 5, 3 },
+		{"too much", account{moved: 3}, held(5, 3), held(5, 3),
 			"unbalanced: the wallet holds 5 credits, the ledger says 3: +2"},
-		{"too little", func(a *account) { a.wallet, a.balance, a.sum = true, 3, 5 },
+		{"too little", account{moved: 5}, held(3, 5), held(3, 5),
 			"unbalanced: the wallet holds 3 credits, the ledger says 5: -2"},
-		{"a reservation that may live", func(a *account) {
-			a.balance, a.pending[wallet.NewKey(now.Add(-stuckAfter), "r")] = -1, wallet.Lease{Slots: 1, Credits: 1}
-		}, ""},
-		{"a reservation that is older", func(a *account) {
-			a.balance, a.pending[wallet.NewKey(now.Add(-stuckAfter-time.Microsecond), "r")] = -1,
-				wallet.Lease{Slots: 1, Credits: 1}
-		}, "stuck: 1 credits are reserved for 30m0s"},
-		{"a mark that may live", func(a *account) { a.marks[wallet.NewKey(now.Add(-stuckAfter), "r")] = true }, ""},
-		{"a mark that is older", func(a *account) {
-			a.marks[wallet.NewKey(now.Add(-stuckAfter-time.Microsecond), "r")] = true
-		}, "stuck: marked as about to be sent, and no lease"},
+		{"a charge meanwhile", account{moved: 5, charged: 1}, held(5, 5), held(3, 5), ""},
+		{"a charge that the first read should have", account{moved: 5}, held(4, 5), held(3, 5),
+			"unbalanced: the wallet holds 4 credits, the ledger says 5: -1"},
+		{"a charge that the last read should have", account{moved: 5, charged: 2}, held(5, 5), held(4, 5),
+			"unbalanced: the wallet holds 4 credits, the ledger says 3: +1"},
+		{"movements meanwhile", account{moved: 5, less: -2, more: 4}, held(3, 3), held(7, 7), ""},
+		{"movements before the first read", account{moved: 5, less: -2, more: 4}, held(7, 7), held(7, 7), ""},
+		{"more than moved meanwhile", account{moved: 5, less: -2, more: 4}, held(10, 10), held(10, 10),
+			"unbalanced: the wallet holds 10 credits, the ledger says 9: +1\n" +
+				"unbalanced: the wallet says 10 credits by operators, their entries 5"},
+		{"less than moved meanwhile", account{moved: 5, less: -2, more: 4}, held(2, 2), held(9, 9),
+			"unbalanced: the wallet holds 2 credits, the ledger says 3: -1\n" +
+				"unbalanced: the wallet says 2 credits by operators, their entries 5"},
+		{"a resolution of which half is read", account{
+			resolved:  map[wallet.Key]Entry{"k": {Entry: wallet.Entry{State: wallet.State(VerdictRefunded), Credits: 5}}},
+			returned:  map[wallet.Key]int64{"l": 5},
+			captured:  map[wallet.Key]int64{"k": 5},
+			resolving: map[wallet.Key]bool{"k": true, "l": true},
+		}, held(0, 0), held(0, 0), ""},
+		{"no wallet until now", account{more: 5}, nil, held(5, 5), ""},
+		{"no wallet", account{moved: 5}, nil, nil, "no wallet: the ledger says 5 credits"},
 	} {
-		a := newAccount()
-		test.a(a)
 		var got []string
-		for _, f := range a.assess("p", now) {
+		test.a.found = map[Finding]bool{}
+		for _, f := range test.a.assess(test.first, test.last) {
 			got = append(got, fmt.Sprintf("%s: %s", f.Damage, f.Detail))
 		}
 		if strings.Join(got, "\n") != test.want {
@@ -47,29 +60,11 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestPartitions checks that the second read of a project reads each partition that was seen, and those of the days on
-// which entries may have come: no more, whatever day a forged entry names.
-func TestPartitions(t *testing.T) {
-	now := time.Date(2026, 3, 3, 13, 0, 0, 0, time.FixedZone("", 14*60*60)) // 2 March, 23:00 UTC
-	recent := []string{"p"}
-	for _, shard := range wallet.Shards("p") {
-		recent = append(recent, shard+"#2026-03-01", shard+"#2026-03-02")
-	}
-	for _, test := range []struct {
-		from       entryTable
-		seen, more []string
-	}{
-		{requests, nil, recent},
-		{requests, []string{"p#0001-01-01", "p#1#2026-03-01", "p#unreadable", "p#5#2026-03-09"}, recent},
-		{movements, []string{"p", "p#1"}, []string{"p"}},
-	} {
-		a := newAccount()
-		for _, pk := range test.seen {
-			a.partitions[test.from][pk] = true
-		}
-		want := slices.Compact(slices.Sorted(slices.Values(slices.Concat(test.seen, test.more))))
-		if got := slices.Sorted(maps.Keys(a.again(newAccount(), test.from, "p", now))); !slices.Equal(got, want) {
-			t.Fatalf("seen %q: %q, want %q", test.seen, got, want)
+// TestIsStuck checks that only what is older than any living lease is stuck, or further ahead than clocks differ.
+func TestIsStuck(t *testing.T) {
+	for age, want := range map[time.Duration]bool{stuckAfter: false, stuckAfter + 1: true, -skew: false, -skew - 1: true} {
+		if isStuck(age) != want {
+			t.Errorf("%s: %t", age, !want)
 		}
 	}
 }

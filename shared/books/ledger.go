@@ -44,13 +44,6 @@ func (t Tables) name(of entryTable) string {
 	return map[entryTable]string{requests: t.Ledger, movements: t.Movements, resolutions: t.Resolutions}[of]
 }
 
-// partition returns a consistent query of one partition of a table of entries.
-func (s *Store) partition(of entryTable, pk string) *dynamodb.QueryInput {
-	in := dynamo.Partition(pk)
-	in.TableName = aws.String(s.tables.name(of))
-	return in
-}
-
 // entry reads one entry, and returns nil where the table has no such entry.
 func (s *Store) entry(ctx context.Context, table string, key map[string]types.AttributeValue) (*Entry, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
@@ -120,10 +113,27 @@ func (s *Store) Visit(ctx context.Context, read *Reading, project string, first,
 func midnight(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour) }
 
 // visit calls visit for each entry of a project in one table whose key's time is from one time up to and without
-// another, in any order. Several partitions are read at the same time.
+// another, in any order.
 func (s *Store) visit(
 	ctx context.Context, read *Reading, of entryTable, project string, from, to time.Time, visit func(Entry),
 ) error {
+	return s.items(ctx, read, of, project, from, to, func(item dynamo.Item) error {
+		e, err := decode(item)
+		// The movement "refunded" of a charge's key says what the refund says, and keeps the charge from a second one.
+		if err == nil && of.has(e.State) && (of == resolutions || e.verdict() == unresolved) {
+			visit(e)
+		}
+		if err != nil && read.Skip != nil {
+			read.Skip(err)
+			return nil
+		}
+		return err
+	})
+}
+
+// items calls each for each item that visit reads, one after another. Several partitions are read at the same time.
+func (s *Store) items(ctx context.Context, read *Reading, of entryTable, project string, from, to time.Time,
+	each func(dynamo.Item) error) error {
 	partitions := []string{project}
 	if of == requests {
 		partitions = nil
@@ -133,29 +143,21 @@ func (s *Store) visit(
 			}
 		}
 	}
-	var mu sync.Mutex // guards read, and calls of visit
+	var mu sync.Mutex // guards read, and calls of each
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(wallet.LedgerShards)
 	for _, pk := range partitions {
 		group.Go(func() error {
-			in := s.partition(of, pk)
+			in := dynamo.Partition(pk)
+			in.TableName = aws.String(s.tables.name(of))
 			*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
-			in.ExpressionAttributeValues[":from"], in.ExpressionAttributeValues[":to"] = dynamo.Text(wallet.Digits(from)),
-				dynamo.Text(wallet.Digits(to))
+			in.ExpressionAttributeValues[":from"] = dynamo.Text(wallet.Digits(from))
+			in.ExpressionAttributeValues[":to"] = dynamo.Text(wallet.Digits(to))
 			units, err := dynamo.Query(ctx, s.client, in, func(item dynamo.Item) error {
 				mu.Lock()
 				defer mu.Unlock()
 				read.Entries++
-				e, err := decode(item)
-				// The movement "refunded" of a charge's key says what the refund says, and keeps the charge from a second one.
-				if err == nil && of.has(e.State) && (of == resolutions || e.verdict() == unresolved) {
-					visit(e)
-				}
-				if err != nil && read.Skip != nil {
-					read.Skip(err)
-					return nil
-				}
-				return err
+				return each(item)
 			})
 			mu.Lock()
 			defer mu.Unlock()
@@ -191,7 +193,9 @@ func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) 
 
 // Resolved returns a project's charges that were uncertain and are resolved, oldest first.
 func (s *Store) Resolved(ctx context.Context, project string) (charges []Entry, err error) {
-	_, err = dynamo.Query(ctx, s.client, s.partition(resolutions, project), func(item dynamo.Item) error {
+	in := dynamo.Partition(project)
+	in.TableName = &s.tables.Resolutions
+	_, err = dynamo.Query(ctx, s.client, in, func(item dynamo.Item) error {
 		r, err := decode(item)
 		if err != nil || r.verdict() == unresolved { // the entry of a refund
 			return err
