@@ -29,6 +29,9 @@ type Count struct {
 	Expires  int64    `json:"e"` // the item, in Unix seconds
 	// Uncertain is the stamp of a count that may have taken effect: no attempt got a response.
 	Uncertain stamp `json:"u,omitzero"`
+	// Subtracting is the stamp of a subtraction of the count that may have taken effect, with which a repeat takes effect
+	// once.
+	Subtracting stamp `json:"s,omitzero"`
 }
 
 func newCount(key string, by int64, end time.Time, counters ...string) Count {
@@ -43,7 +46,7 @@ func (l *Limiter) add(ctx context.Context, c Count, limits []int64,
 	in := l.update(c, c.By, "(attribute_not_exists(%[1]s) OR %[1]s <= %[2]s)",
 		func(i int) int64 { return limits[i] - c.By })
 	in.ReturnValues = returns
-	item, uncertain, err := l.write(ctx, in)
+	item, uncertain, err := l.write(ctx, in, stamp{})
 	if stored, refused := dynamo.Refused(err); refused {
 		return Count{}, stored, nil
 	}
@@ -55,28 +58,32 @@ func (l *Limiter) add(ctx context.Context, c Count, limits []int64,
 }
 
 // subtract subtracts a count from its counters, or nothing where the item has expired. Where the count itself got no
-// response, subtract subtracts only what was added. Beside an error subtract reports whether it may be called again: a
-// subtraction that may have taken effect is not repeated, so that no error lets more through than the limit.
-func (l *Limiter) subtract(ctx context.Context, c Count) (again bool, err error) {
+// response, subtract subtracts only what was added. Beside an error subtract reports whether it may be called again,
+// with the count that it leaves: a repeat does not let more through than the limit.
+func (l *Limiter) subtract(ctx context.Context, c *Count) (again bool, err error) {
 	if c.By <= 0 {
 		return false, nil
 	}
 	l.reached.DeleteFunc(c.Key, func(reached) bool { return true })
-	in := l.update(c, -c.By, "%s >= %s", func(int) int64 { return c.By })
+	in := l.update(*c, -c.By, "%s >= %s", func(int) int64 { return c.By })
 	uncertain := stamp{}
 	if c.Uncertain == (stamp{}) {
-		_, uncertain, err = l.write(ctx, in)
-	} else { // the longer token keeps a late copy of the count from taking effect
+		_, uncertain, err = l.write(ctx, in, c.Subtracting)
+		c.Subtracting = uncertain
+	} else { // the longer token keeps a late copy of the count, or a repeat, from taking effect
 		extend(in, "#slot = :counted", stamp{c.Uncertain.Slot, c.Uncertain.Token + "-"})
 		in.ExpressionAttributeValues[":counted"] = dynamo.Text(c.Uncertain.Token)
 		timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 		_, _, err = dynamo.Write(timed, l.client.UpdateItem, in)
 		cancel()
 	}
-	if _, refused := dynamo.Refused(err); refused && uncertain == (stamp{}) {
-		return false, nil // not counted, subtracted before, or the item has expired
+	if _, refused := dynamo.Refused(err); refused {
+		if uncertain == (stamp{}) {
+			err = nil // not counted, subtracted before, or the item has expired
+		}
+		return false, err
 	}
-	return err != nil && uncertain == (stamp{}), err
+	return err != nil, err
 }
 
 // update returns the write that adds an amount to each counter of a count where each of them fulfils the condition. The

@@ -31,7 +31,8 @@ const (
 )
 
 // SubtractAll subtracts counts, and returns the number of those that it has subtracted. SubtractAll stores the counts
-// for which its time does not suffice in SubtractQueued's queue (docs/decisions/requests.md#recipient-limit).
+// whose subtraction gets no response in that time in SubtractQueued's queue
+// (docs/decisions/requests.md#recipient-limit).
 func (l *Limiter) SubtractAll(ctx context.Context, counts []Count) (subtracted int, err error) {
 	first, begin := ctx, ctx
 	if end, ok := ctx.Deadline(); ok {
@@ -49,7 +50,7 @@ func (l *Limiter) SubtractAll(ctx context.Context, counts []Count) (subtracted i
 		group.Go(func() error {
 			again, err := true, error(nil)
 			if begin.Err() == nil {
-				again, err = l.subtract(first, c)
+				again, err = l.subtract(first, &c)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -86,7 +87,8 @@ func (l *Limiter) Queue(ctx context.Context, counts []Count) (failed error) {
 }
 
 // SubtractQueued subtracts what the queue holds, and returns the number of counts. Each item of the queue is claimed by
-// one run, so that no count is subtracted twice: what a run that dies has claimed stays counted.
+// one run, so that no count is subtracted twice: what a run that dies has claimed stays counted. What a run cannot
+// subtract returns to the queue.
 func (l *Limiter) SubtractQueued(ctx context.Context) (subtracted int, failed error) {
 	out, err := l.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &l.table, Key: dynamo.Item{"pk": dynamo.Text(queueKey)}, ConsistentRead: aws.Bool(true),

@@ -3,7 +3,9 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/dynamo"
+	"svcapi/test/faultproxy"
 	"svcapi/test/must"
 )
 
@@ -82,6 +85,64 @@ func TestQueue(t *testing.T) {
 				dynamo.Item{":names": names}); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// TestUnanswered checks that no number stays refused whose message was rejected, whatever becomes of the subtractions
+// until the queue is emptied (docs/decisions/requests.md#recipient-limit).
+func TestUnanswered(t *testing.T) {
+	faults := map[string]faultproxy.Fault{} // by number
+	var mu sync.Mutex
+	var healed bool
+	var late []*faultproxy.Request
+	l, _ := proxied(t, func(r *faultproxy.Request, subtracts bool) faultproxy.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if !subtracts || healed {
+			return faultproxy.Deliver
+		}
+		number := regexp.MustCompile(`to#[^"]*`).FindString(string(r.Body))
+		if faults[number] == "" {
+			faults[number] = []faultproxy.Fault{faultproxy.DropRequest, faultproxy.DropResponse}[len(faults)%2]
+			if len(faults)%10 == 0 {
+				faults[number] = faultproxy.Throttles("UpdateItem")[0]
+			}
+		}
+		if faults[number] == faultproxy.DropRequest {
+			late = append(late, r)
+		}
+		return faults[number]
+	})
+	p := limitedTo(per(1, 24*time.Hour))
+	number := func(i int) string { return fmt.Sprintf("+9477%07d", i) }
+	counts := make([]Count, 60)
+	for i := range counts {
+		var err error
+		counts[i], _, err = l.CountMessage(t.Context(), p, number(i))
+		must.Succeed(t, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour*3/2)
+	defer cancel()
+	l.queueTime = time.Hour - time.Minute // so that each subtraction has begun
+	if n, err := l.SubtractAll(ctx, counts); n != 0 || err != nil || len(faults) != len(counts) {
+		t.Fatalf("%d subtracted, %v; %d numbers", n, err, len(faults))
+	}
+	mu.Lock()
+	healed = true
+	mu.Unlock()
+	if n, err := l.SubtractQueued(t.Context()); n != len(counts) || err != nil {
+		t.Errorf("%d subtracted, %v", n, err)
+	}
+	for _, r := range late {
+		must.Succeed(t, r.Deliver(t.Context()))
+	}
+	for i := range counts {
+		if _, refusal, err := l.CountMessage(t.Context(), p, number(i)); refusal != nil || err != nil {
+			t.Errorf("number %d: %v, %v", i, refusal, err)
+		}
+		if _, refusal, err := l.CountMessage(t.Context(), p, number(i)); refusal == nil || err != nil {
+			t.Errorf("number %d is counted less than once: %v", i, err)
 		}
 	}
 }

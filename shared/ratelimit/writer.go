@@ -28,6 +28,8 @@ const (
 	// stampLife is how long a slot is its writer's alone. The subtraction of a count that got no response comes at most
 	// two minutes after the count, where the settler's next run empties the queue; the rest is for clocks that differ.
 	stampLife = 3 * time.Minute
+	// repeatLife is how long a slot is a writer's alone by each clock that differs by up to a minute.
+	repeatLife = stampLife - time.Minute
 )
 
 // stamp is what a write leaves in its item: a token in a slot.
@@ -78,8 +80,12 @@ func (l *Limiter) stamp(w *writer) (s stamp, old string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.last = max(w.last+1, l.clock.Now().UnixMilli()-epoch)
-	digits := func(at int64) string { return fmt.Sprintf("%0*s", timeDigits, strconv.FormatInt(max(at, 0), 36)) }
 	return stamp{w.slot, digits(w.last) + w.id}, digits(w.last - stampLife.Milliseconds())
+}
+
+// digits returns the time of a token, in milliseconds after epoch, as the token begins with it.
+func digits(at int64) string {
+	return fmt.Sprintf("%0*s", timeDigits, strconv.FormatInt(max(at, 0), 36))
 }
 
 // move gives the writer a slot that is empty, old or its own, and otherwise the oldest slot of the item. move reports
@@ -120,9 +126,9 @@ func full(item dynamo.Item) bool {
 // (docs/decisions/requests.md#counters).
 //
 // write returns the written item or the stored one. Beside an error the stamp is that of a write which may have taken
-// effect; the error of a refusal by the write's own condition has the stored item.
-func (l *Limiter) write(ctx context.Context,
-	in *dynamodb.UpdateItemInput) (item dynamo.Item, uncertain stamp, err error) {
+// effect, and with which write repeats it; the error of a refusal by the write's own condition has the stored item.
+func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput,
+	repeated stamp) (item dynamo.Item, uncertain stamp, err error) {
 	pk := dynamo.TextOf(in.Key["pk"])
 	w := l.acquire(pk)
 	defer func() { l.free(w, pk, uncertain != stamp{}) }()
@@ -133,6 +139,9 @@ func (l *Limiter) write(ctx context.Context,
 	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	for {
 		s, old := l.stamp(w)
+		if repeated != (stamp{}) {
+			s = repeated
+		}
 		id, limit := s.Token[timeDigits:], old
 		if crowded {
 			limit = s.Token
@@ -143,8 +152,12 @@ func (l *Limiter) write(ctx context.Context,
 		timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 		out, ambiguous, err := dynamo.Write(timed, l.client.UpdateItem, &try)
 		cancel()
+		if repeated != (stamp{}) {
+			ambiguous++
+		}
 		stored, refused := dynamo.Refused(err)
 		held := dynamo.TextOf(stored[s.Slot])
+		unsafe := digits(l.clock.Now().Add(-repeatLife).UnixMilli() - epoch)
 		switch {
 		case err == nil:
 			return out.Attributes, stamp{}, nil
@@ -154,11 +167,12 @@ func (l *Limiter) write(ctx context.Context,
 			return nil, s, err
 		case !refused, held < limit, held < s.Token && strings.HasSuffix(held, id): // by the write's own condition
 			return nil, stamp{}, err
-		case subtracts && ambiguous > 0 && held > s.Token && full(stored):
-			// In a full item another writer may have taken the slot after an attempt took effect. A second subtraction would
-			// let more through than the limit.
+		case subtracts && ambiguous > 0 && held > s.Token && (full(stored) || s.Token < unsafe):
+			// In a full item, or after stampLife, another writer may have taken the slot after an attempt took effect. A second
+			// subtraction would let more through than the limit.
 			return nil, s, err
 		}
+		repeated = stamp{}
 		if crowded = l.move(w, stored, old); crowded {
 			l.crowded.Put(pk, l.clock.Now().Add(cacheReached))
 		}

@@ -45,7 +45,7 @@ func proxied(t *testing.T, decide func(r *faultproxy.Request,
 
 // Subtract subtracts a count.
 func (l *Limiter) Subtract(ctx context.Context, c Count) error {
-	_, err := l.subtract(ctx, c)
+	_, err := l.subtract(ctx, &c)
 	return err
 }
 
@@ -114,6 +114,66 @@ func TestLostResponses(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestSubtractAgain checks that a subtraction without a response is repeated to the exact count, and not repeated where
+// another writer may have removed its token (docs/decisions/requests.md#recipient-limit).
+func TestSubtractAgain(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		fault    faultproxy.Fault
+		slot     string        // that another writer takes meanwhile: the same, another, or none
+		after    time.Duration // of the repeat
+		want     int64
+		repeated bool
+	}{
+		{"lost", faultproxy.DropRequest, "", time.Minute, 0, true},
+		{"lost, late", faultproxy.DropRequest, "", time.Hour, 0, true},
+		{"lost, with another count", faultproxy.DropRequest, "same", time.Minute, 7, true},
+		{"lost, late, with another count", faultproxy.DropRequest, "same", time.Hour, 13, false},
+		{"applied", faultproxy.DropResponse, "", time.Hour, 0, true},
+		{"applied, with another count", faultproxy.DropResponse, "another", time.Hour, 7, true},
+		{"applied, late, with another count", faultproxy.DropResponse, "same", time.Hour, 7, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var late []*faultproxy.Request
+			healed := false
+			l, _ := proxied(t, func(r *faultproxy.Request, subtracts bool) faultproxy.Fault {
+				if !subtracts || healed {
+					return faultproxy.Deliver
+				}
+				if test.fault == faultproxy.DropRequest {
+					late = append(late, r)
+				}
+				return test.fault
+			})
+			d := Daily{"p", Units, 20}
+			c, _, err := l.CountDaily(t.Context(), d, 6, noon)
+			must.Succeed(t, err)
+			if again, err := l.subtract(t.Context(), &c); !again || err == nil {
+				t.Fatalf("%t, %v", again, err)
+			}
+			healed = true
+			at(l, noon.Add(test.after))
+			if test.slot != "" {
+				slot := c.Subtracting.Slot
+				if test.slot == "another" {
+					slot = slotName(strings.Index(slotNames, slot[1:]) + 1)
+				}
+				_, _, err := l.another(slot, noon.Add(test.after)).CountDaily(t.Context(), d, 7, noon)
+				must.Succeed(t, err)
+			}
+			if again, err := l.subtract(t.Context(), &c); again || (err == nil) != test.repeated {
+				t.Errorf("%t, %v", again, err)
+			}
+			for _, r := range late {
+				must.Succeed(t, r.Deliver(t.Context()))
+			}
+			if n, err := l.Counted(t.Context(), d, noon); n != test.want || err != nil {
+				t.Errorf("%d left, %v; want %d", n, err, test.want)
+			}
+		})
 	}
 }
 
@@ -363,7 +423,7 @@ func work() {
 					return nil
 				}
 				for again := true; again; { // no attempt got a response
-					if again, err = l.subtract(ctx, c); err != nil && !again {
+					if again, err = l.subtract(ctx, &c); err != nil && !again {
 						return err
 					}
 				}
