@@ -166,6 +166,28 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// TestOneMicrosecond checks that two requests of one microsecond, whose client has chosen one request ID, have a
+// reservation and a charge each (docs/decisions/requests.md#request-id).
+func TestOneMicrosecond(t *testing.T) {
+	h, now := build(t), time.Now()
+	h.stores.Now = func() time.Time { return now }
+	call := func(during func()) {
+		status, envelope, _ := h.call(t, operation(false, func(context.Context) (*Result, error) {
+			during()
+			return &Result{}, nil
+		}), "/test", `{"text":"a"}`, nil)
+		if status != http.StatusOK {
+			t.Errorf("%d %v", status, envelope)
+		}
+	}
+	before := h.balance(t)
+	call(func() { call(func() {}) })
+	entries, err := h.operator.Entries(t.Context(), "acme", now, now)
+	if charged := before - h.balance(t); charged != 20 || err != nil || len(entries) != 3 { // with the grant
+		t.Errorf("%d credits charged by %+v, %v", charged, entries, err)
+	}
+}
+
 // TestSettledAlive checks that work whose reservation was settled meanwhile is charged under another key, and is
 // refused where the credits are gone (docs/decisions/money.md#leases).
 func TestSettledAlive(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -27,6 +28,7 @@ type cloud struct {
 	commands []string
 	refuse   string // a command that fails
 	accept   string // a command that succeeds, whatever it says
+	chosen   bool   // functions use the ID that the client sends
 }
 
 func newCloud(t *testing.T) (*cloud, *terminal) {
@@ -91,6 +93,12 @@ func (c *cloud) run(_ context.Context, call command) (string, error) {
 		return strings.Join(ids, "\t"), nil
 	case has("SourceBucket"):
 		return "bucket", nil
+	case has("curl", "/currency/codes"):
+		id := uuid.NewString()
+		if _, sent, _ := strings.Cut(text, "x-amzn-RequestId: "); c.chosen {
+			id = sent[:len(id)]
+		}
+		return "401 X-SVC-Request-ID " + id + " x-amzn-RequestId " + id, nil
 	case has("BaseUrl"):
 		return "https://api.example.com/api/v1", nil
 	case has("describe-stack-resource"):
@@ -140,6 +148,7 @@ func TestSmokeFails(t *testing.T) {
 			"Its repetition succeeds"},
 		"an acceptance test fails": {func(c *cloud) { c.refuse = "make acceptance" },
 			"Acceptance tests, without an SMS"},
+		"a client chooses the ID": {func(c *cloud) { c.chosen = true }, "A request ID that the client sends is not used"},
 		"a parameter has no effect": {func(c *cloud) { c.refuse = "PriceSms=12345" },
 			"A changed parameter takes effect"},
 		"a restored ledger differs": {func(c *cloud) { c.refuse = "ledger verify --stage smoke-restored" },

@@ -56,6 +56,7 @@ var steps = []struct {
 		r.healthy(ctx)
 	}},
 	{"Acceptance tests, without an SMS", (*rehearsal).acceptance},
+	{"A request ID that the client sends is not used", (*rehearsal).chosenID},
 	{"A changed parameter takes effect", (*rehearsal).changedParameter},
 	{"An update that fails goes back", func(r *rehearsal, ctx context.Context) {
 		r.fails(ctx, "UPDATE_ROLLBACK_COMPLETE")
@@ -162,8 +163,28 @@ func (r *rehearsal) healthy(ctx context.Context) {
 	}
 }
 
+// baseURL returns the URL of the stage's API.
+func (r *rehearsal) baseURL(ctx context.Context) string {
+	return r.describe(ctx, "Outputs[?OutputKey=='BaseUrl'].OutputValue")
+}
+
+// chosenID sends the header that sets the gateway's request ID, and records the IDs of a function's response and of the
+// gateway's own. The key of a charge must rest on no chosen ID (docs/decisions/requests.md#request-id).
+func (r *rehearsal) chosenID(ctx context.Context) {
+	chosen, url := uuid.NewString(), r.baseURL(ctx)
+	get := func(path string) string {
+		return r.call(ctx, "curl", "-sS", "-o", "/dev/null", "-H", "x-amzn-RequestId: "+chosen, "-w",
+			"%{http_code} X-SVC-Request-ID %header{x-svc-request-id} x-amzn-RequestId %header{x-amzn-requestid}", url+path)
+	}
+	own := strings.Fields(get("/currency/codes") + " - - -")[2]
+	if r.err == nil && (own == chosen || uuid.Validate(own) != nil) {
+		r.fail(fmt.Errorf("the request ID is %q, and the client chose %q", own, chosen))
+	}
+	get("/nowhere")
+}
+
 func (r *rehearsal) acceptance(ctx context.Context) {
-	url := r.describe(ctx, "Outputs[?OutputKey=='BaseUrl'].OutputValue")
+	url := r.baseURL(ctx)
 	if r.err == nil { // ACCEPT_SENDS is empty: no test sends an SMS.
 		env := []string{"BASE_URL=" + url, "STAGE=" + smokeStage, "ACCEPT_SENDS=", "AWS_REGION=" + r.region}
 		_, r.err = r.do(ctx, command{"make", []string{"acceptance"}, env})
