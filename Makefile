@@ -192,7 +192,7 @@ fuzz: ## every decoder with INPUTS=10000000 in all, the same for each, then REQU
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format lint lint-changed template openapi sam-build policy pages checkov vulnerabilities go-age browser-age emulator
+.PHONY: check format lint lint-changed template openapi sam-build policy pages checkov outside vulnerabilities go-age browser-age emulator
 
 check: format policy template openapi ## formatting, template, OpenAPI document, policies; make test-full has lint, sam-build and checkov
 
@@ -235,6 +235,16 @@ checkov: .local/checkov/.ready $(VENV)/.ready ## known weaknesses of the templat
 	.local/checkov/bin/checkov --config-file tools/checkov.yaml --framework github_actions --directory .local/checkov/read > .local/checkov/report.txt \
 		|| { cat .local/checkov/report.txt; exit 1; }
 	@for file in .github/workflows/*.yml; do grep -q "File: /$$file:" .local/checkov/report.txt || { echo "Checkov did not read $$file" >&2; exit 1; }; done
+
+# .local/outside.md has the output of the red checks, for an issue. It is empty where all are green, and absent before that.
+OUTSIDE := vulnerabilities go-age browser-age
+
+outside: ## every check of what comes from outside and ages; a check that nobody answers is red
+	@mkdir -p .local && rm -f .local/outside.md && : > .local/outside.part
+	@for check in $(OUTSIDE); do \
+		if $(MAKE) --no-print-directory $$check > .local/outside.log 2>&1; then echo "make $$check: green"; else \
+			printf '`make %s` is red:\n\n```\n%s\n```\n\n' $$check "$$(tail -40 .local/outside.log)" | tee -a .local/outside.part; fi; \
+	done; mv .local/outside.part .local/outside.md; [ ! -s .local/outside.md ]
 
 vulnerabilities: ## known vulnerabilities of Go and of the modules, in functions that the product calls; asks Go's vulnerability database
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...

@@ -43,6 +43,7 @@ case "$1 $2" in
     [ -n "$GH_TOKEN" ]; tag "$3"; to=$RELEASES/$3; mkdir -p "$to"; shift 3
     while [ $# -gt 0 ]; do case $1 in --verify-tag) ;; --title | --notes-file) shift ;; *) cp "$1" "$to" ;; esac; shift; done ;;
   "release download") [ "$4" = --dir ] && mkdir "$5" && cp "$RELEASES/$3/"* "$5" ;;
+  "issue list") ;;
   "attestation verify") [ -f "$3" ] && [ "$4 $5 $6 $7" = "--repo $GITHUB_REPOSITORY --source-ref refs/tags/$TAG" ] ;;
   *) echo "gh: unknown $*" >&2; exit 1 ;;
 esac""",
@@ -435,7 +436,7 @@ def smoke(machine, template):
     want("stacks", [s["StackName"] for s in account.client("cloudformation").describe_stacks()["Stacks"]], ["aws-sam-cli-managed-default"])
 
 
-EXPRESSIONS = {"inputs.tag": TAG, "inputs.stage": "dev", "github.token": "token"}
+EXPRESSIONS = {"inputs.tag": TAG, "inputs.stage": "dev", "github.token": "token", "github.repository": "owner/repository"}
 
 
 def workflows(machine, template):

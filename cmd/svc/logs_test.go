@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,5 +153,60 @@ func TestLogsOfStage(t *testing.T) {
 	_, missing, err := (&logs.Filter{Last: time.Hour, Lines: 1, Time: 200 * time.Millisecond}).Search(t.Context(), s)
 	if err != nil || !strings.HasPrefix(missing, "The search ended after 200ms") {
 		t.Errorf("a search without a response: %q, %v", missing, err)
+	}
+}
+
+// TestBrowserOfStage: svc version and svc doctor name the browser of the renderer's newest start and its age, and warn
+// from 60 days on, of a stage whose log is in CloudWatch, and of the local stack.
+func TestBrowserOfStage(t *testing.T) {
+	var started string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+		switch _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
+		case operation == "DescribeLogGroups" && strings.Contains(string(body), `"/aws/lambda/svc-blue-pdfrender"`):
+			_, _ = io.WriteString(w, `{"logGroups":[{"logGroupName":"/aws/lambda/svc-blue-pdfrender"}]}`)
+		case operation == "FilterLogEvents" && strings.Contains(string(body), `{ $.message = \"browser started\" }`):
+			message, _ := json.Marshal(started)
+			fmt.Fprintf(w, `{"events":[{"message":%s}]}`, message)
+		default:
+			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}))
+	t.Cleanup(server.Close)
+	f, dir := newFixture(t), t.TempDir()
+	f.announce(map[string]any{"log_dir": dir})
+	for _, c := range []struct {
+		days         int    // since the release; -1: no date
+		age, warning string // of svc version
+		severity     app.Severity
+	}{
+		{59, "HeadlessChrome/153.0.8010.0, released 59 days ago", "^$", app.OK},
+		{60, "HeadlessChrome/153.0.8010.0, released 60 days ago",
+			"Warning: the browser is old. .*make browser VERSION=.*svc integration disable PROJECT pdf builtin --", app.Warning},
+		{-1, "HeadlessChrome/153.0.8010.0, of unknown age", "^$", app.OK},
+	} {
+		released := ""
+		if c.days >= 0 {
+			released = time.Now().AddDate(0, 0, -c.days).UTC().Format(time.DateOnly)
+		}
+		started = fmt.Sprintf(`{"timestamp":%q,"level":"INFO","message":"browser started","milliseconds":90,`+
+			`"browser":"HeadlessChrome/153.0.8010.0","released":%q}`, time.Now().UTC().Format(time.RFC3339Nano), released)
+		older := strings.Replace(strings.Replace(started, "153.0", "150.0", 1), `"timestamp":"20`, `"timestamp":"1990-`, 1)
+		f.must(os.WriteFile(filepath.Join(dir, "pdfrender.log"), []byte(older+"\n"+started+"\nSTART\n"), 0o600))
+		f.run(call{args: "version", out: []string{`Browser +` + c.age}, errs: []string{c.warning}})
+		signIn(t, server.URL)
+		call{args: "version --stage blue", out: []string{`Browser +` + c.age}, errs: []string{c.warning}}.run(t)
+		out, _ := call{args: "doctor --all --stage blue --output json", exit: app.ExitFailed, reports: true}.run(t)
+		var found []app.Finding
+		if err := json.Unmarshal([]byte(out), &found); err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(found, func(f app.Finding) bool { return f.Check == "browser" })
+		if at < 0 || found[at].Severity != c.severity || !strings.HasPrefix(found[at].Detail, c.age) ||
+			(found[at].Advice == "") != (c.severity == app.OK) {
+			t.Errorf("%d days: %+v, want %s", c.days, found, c.severity)
+		}
 	}
 }

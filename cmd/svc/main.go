@@ -64,11 +64,12 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
 }
 
 // version returns "svc version". A release names its version; another build has the version that Go derives from the
-// commit.
+// commit. For a stage, the command also names the browser of its renderer.
 func version(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Show the version of svc", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		Use: "version", Short: "Show the version of svc, and of a stage's browser for PDFs", Args: cobra.NoArgs,
+		Example: "  svc version\n  svc version --stage prod",
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			version, commit, system := release, "", runtime.GOOS+"/"+runtime.GOARCH
 			if info, ok := debug.ReadBuildInfo(); ok {
 				version = cmp.Or(version, info.Main.Version)
@@ -78,8 +79,27 @@ func version(a *app.App) *cobra.Command {
 					}
 				}
 			}
-			return a.PrintRows(map[string]any{"version": version, "commit": commit, "go": runtime.Version(), "system": system},
-				"Version", version, "Commit", commit, "Go", runtime.Version(), "System", system)
+			value := map[string]any{"version": version, "commit": commit, "go": runtime.Version(), "system": system}
+			texts := []string{"Version", version, "Commit", commit, "Go", runtime.Version(), "System", system}
+			if a.Stage == "" && !a.Local {
+				return a.PrintRows(value, texts...)
+			}
+			s, err := a.Open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			b, err := logs.StartedBrowser(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			browser := "no start in the log of the last 30 days"
+			if value["browser"] = b; b != nil {
+				browser = b.Age()
+				if b.Old() {
+					a.Note("Warning: the browser is old. %s", logs.Renew(s))
+				}
+			}
+			return a.PrintRows(value, append(texts, "Browser", browser)...)
 		},
 	}
 }

@@ -22,6 +22,10 @@ unbrotli() {
 fs.writeFileSync(process.argv[2], zlib.brotliDecompressSync(fs.readFileSync(process.argv[1])))' "$1" "$2"
 }
 
+# browser.json names the version, the sum of the packed browser, and the release's date, which the renderer reports.
+field() { sed -n "s/^ *\"$1\": \"\(.*\)\".*/\1/p" "$here/browser.json"; }
+printf '%s  %s\n' "$(field sha256)" "$packed/chromium.br" | sha256sum --check --strict --quiet
+
 rm -rf "$out"
 mkdir -p "$out/fonts" "$out/licenses"
 unbrotli "$packed/chromium.br" "$out/headless_shell"
@@ -41,7 +45,8 @@ python3 -m venv "$work/venv"
 "$work/venv/bin/python" "$here/fonts.py" "$out/fonts"
 node "$here/box.js" "$out/fonts/MissingGlyph.ttf"
 cp "$modules/@sparticuz/chromium/LICENSE" "$out/licenses/sparticuz-chromium.txt"
-cp "$here/fonts.conf" "$out/"
+cp "$here/fonts.conf" "$here/browser.json" "$out/"
+grep -qaF "$(field version)" "$out/headless_shell" || { echo "layer: the browser is not $(field version)" >&2; exit 1; }
 
 # A start of the browser writes the cache of its fonts. The pipe of its commands is at its end, so that it ends, too. The
 # cache names the folder of the fonts with its time. Neither matters (browser/process.go), and the same source gives the

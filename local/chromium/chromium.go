@@ -80,7 +80,7 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 // digest returns a text that differs for each version of the layer.
 func digest(source string) (string, error) {
 	sum := sha256.New()
-	for _, name := range []string{"box.js", "build.sh", "fonts.conf", "fonts.py", "fonts.txt", "package-lock.json",
+	for _, name := range []string{"box.js", "browser.json", "build.sh", "fonts.conf", "fonts.py", "fonts.txt", "package-lock.json",
 		"package.json", "requirements.txt"} {
 		content, err := os.ReadFile(filepath.Join(source, name))
 		if err != nil {

@@ -65,6 +65,7 @@ func TestDependabot(t *testing.T) {
 var jobRights = map[string]map[string]string{
 	"ci.yml release":    {"contents": "write", "attestations": "write", "id-token": "write"},
 	"deploy.yml deploy": {"contents": "read", "attestations": "read", "id-token": "write"},
+	"nightly.yml outside": {"contents": "read", "issues": "write"},
 }
 
 // Actions are named by commit, with the tag in a comment: a tag can be moved.
@@ -124,7 +125,7 @@ func TestWorkflows(t *testing.T) {
 		"ci.yml": {"make package", "uses: actions/attest@", "gh release create"},
 		"deploy.yml": {"gh release download", "sha256sum --check --strict SHA256SUMS", "gh attestation verify",
 			"configure-aws-credentials@", "sam deploy"},
-		"vulnerabilities.yml": {"make vulnerabilities", "make go-age", "make browser-age"},
+		"nightly.yml": {"make outside", "gh issue"},
 	} {
 		rest := read(".github", "workflows", file)
 		for _, step := range steps {
@@ -133,6 +134,51 @@ func TestWorkflows(t *testing.T) {
 				t.Errorf("%s: no %q, or not after the steps before", file, step)
 			}
 			rest = after
+		}
+	}
+}
+
+// TestOneIssue: the nightly workflow opens one issue for red checks, renews it while they are red, and closes it when they
+// are green. Checks that did not run change no issue.
+func TestOneIssue(t *testing.T) {
+	var workflow struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Run string
+				Env map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(".github", "workflows", "nightly.yml")), &workflow); err != nil {
+		t.Fatal(err)
+	}
+	steps := workflow.Jobs["outside"].Steps
+	step := steps[len(steps)-1]
+	// gh is a stand-in after its manual (cli.github.com/manual): "issue list" prints the number of the open issue.
+	const gh = "#!/bin/sh\n[ \"$1 $2\" = 'issue list' ] && { [ -z \"$OPEN\" ] || echo \"$OPEN\"; } || echo \"$@\" >> calls\n"
+	for _, c := range []struct{ name, red, open, want string }{
+		{"the first red night", "red", "", "issue create --title " + step.Env["TITLE"] + " --body-file .local/outside.md\n"},
+		{"the next red night", "red", "7", "issue edit 7 --body-file .local/outside.md\n"},
+		{"the first green night", "", "7", "issue close 7 --comment All checks are green.\n"},
+		{"a green night", "", "", ""},
+		{"checks that did not run", "absent", "7", ""},
+	} {
+		dir := t.TempDir()
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, ".local"), 0o700),
+			os.WriteFile(filepath.Join(dir, "gh"), []byte(gh), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		if c.red != "absent" {
+			if err := os.WriteFile(filepath.Join(dir, ".local", "outside.md"), []byte(c.red), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		script := fmt.Sprintf("export PATH=.:$PATH OPEN=%s TITLE='%s'\n%s", c.open, step.Env["TITLE"], step.Run)
+		if output, err := run(dir, "bash", "-e", "-c", script); err != nil {
+			t.Errorf("%s: %v: %s", c.name, err, output)
+		}
+		if calls, _ := os.ReadFile(filepath.Join(dir, "calls")); string(calls) != c.want {
+			t.Errorf("%s: %q, want %q", c.name, calls, c.want)
 		}
 	}
 }

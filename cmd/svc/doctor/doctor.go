@@ -95,7 +95,7 @@ type Diagnosis struct {
 var checks = []func(*Diagnosis, context.Context){
 	(*Diagnosis).identity, (*Diagnosis).tables, (*Diagnosis).vaultAccess, (*Diagnosis).gateway,
 	(*Diagnosis).managedSecrets,
-	(*Diagnosis).exchangeRates, (*Diagnosis).projects,
+	(*Diagnosis).exchangeRates, (*Diagnosis).renderer, (*Diagnosis).projects,
 }
 
 func (d *Diagnosis) identity(ctx context.Context) {

@@ -17,6 +17,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
+	"svcapi/cmd/svc/logs"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 )
@@ -194,5 +195,24 @@ func (d *Diagnosis) exchangeRates(ctx context.Context) {
 				time.Since(current.Fetched).Round(time.Minute)), d.Line("rates show"))
 	default:
 		d.Add(app.OK, "rates", current.Source, "", "")
+	}
+}
+
+// renderer checks the age of the browser that renders strangers' documents. On the local stack the age is shown only.
+func (d *Diagnosis) renderer(ctx context.Context) {
+	if d.Only != "" {
+		return
+	}
+	b, err := logs.StartedBrowser(ctx, d.Stack)
+	switch {
+	case err != nil:
+		d.Add(app.Warning, "browser", "", "the age of the browser for PDFs is not known: "+err.Error(),
+			"Your identity needs logs:DescribeLogGroups and logs:FilterLogEvents (docs/operate.md).")
+	case b == nil:
+		d.Add(app.OK, "browser", "", "no start of the browser for PDFs in the log of the last 30 days", "")
+	case b.Old() && !d.Local:
+		d.Add(app.Warning, "browser", b.Version, b.Age(), logs.Renew(d.Stack))
+	default:
+		d.Add(app.OK, "browser", b.Version, b.Age(), "")
 	}
 }

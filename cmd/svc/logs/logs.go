@@ -57,6 +57,7 @@ type Filter struct {
 	ID                string        // of the request
 	Term              string        // a text of letters and digits in the line
 	operation, reason string
+	function, message string // the only function, and the text of lines that belong to no request
 	status            int
 }
 

@@ -62,6 +62,9 @@ func (f *Filter) pattern() string {
 	if f.Term != "" { // a regular expression finds it in a list, too; read applies the other conditions
 		return "%" + f.Term + "%"
 	}
+	if f.message != "" {
+		return fmt.Sprintf("{ $.message = %q }", f.message)
+	}
 	terms := []string{`($.request_id = "*")`}
 	for name, value := range f.equal() {
 		if name != "status" && value != "" {
@@ -85,11 +88,12 @@ func (f *Filter) pattern() string {
 	return "{ " + strings.Join(terms, " && ") + " }"
 }
 
-// read decodes a log line, and reports whether the filter selects the line. Lines without a request are the platform's.
+// read decodes a log line, and reports whether the filter selects the line. Other lines without a request are the
+// platform's.
 func (f *Filter) read(function string, text []byte) (l Line, selected bool) {
 	l = Line{Function: function, Text: bytes.TrimSpace(text)}
 	if !bytes.Contains(l.Text, []byte(f.Term)) || json.Unmarshal(l.Text, &l.fields) != nil ||
-		l.fields["request_id"] == nil {
+		f.message == "" && l.fields["request_id"] == nil || f.message != "" && f.message != l.Field("message") {
 		return l, false
 	}
 	delete(l.fields, "_aws")
@@ -130,7 +134,7 @@ func (f *Filter) Search(ctx context.Context, s *app.Stack) (found []Line, missin
 
 // local searches the log of each function of the local stack.
 func (f *Filter) local(_ context.Context, s *app.Stack) (found []Line, err error) {
-	files, err := filepath.Glob(filepath.Join(s.LogDir, "*.log"))
+	files, err := filepath.Glob(filepath.Join(s.LogDir, f.function+"*.log"))
 	if err != nil || s.LogDir == "" {
 		return nil, err
 	}
@@ -158,7 +162,7 @@ func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err err
 	logs := cloudwatchlogs.NewFromConfig(s.AWS)
 	prefix := "/aws/lambda/" + s.StackName() + "-"
 	pages := cloudwatchlogs.NewDescribeLogGroupsPaginator(logs,
-		&cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &prefix})
+		&cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: new(prefix + f.function)})
 	var names []string
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)

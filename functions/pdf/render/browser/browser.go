@@ -7,15 +7,18 @@ package browser
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-rod/rod/lib/cdp"
+	"github.com/go-rod/rod/lib/proto"
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
@@ -274,9 +277,26 @@ func (r *Renderer) start(ctx context.Context) prepared {
 		s.end()
 		return prepared{err: r.startFailure(err)}
 	}
+	version, err := (proto.BrowserGetVersion{}).Call(s.in(ctx, ""))
+	if err != nil {
+		s.end()
+		return prepared{err: r.startFailure(err)}
+	}
 	s.stderr.close()
-	r.options.Log.Info("browser started", "milliseconds", time.Since(began).Milliseconds())
+	r.options.Log.Info("browser started", "milliseconds", time.Since(began).Milliseconds(),
+		"browser", version.Product, "released", released(r.options.Path))
 	return p
+}
+
+// released returns the date of the browser's release, which browser.json of the layer has beside the browser, and ""
+// for a browser without that file.
+func released(path string) string {
+	var pinned struct{ Released string }
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(path), "browser.json"))
+	if err != nil || json.Unmarshal(text, &pinned) != nil {
+		return ""
+	}
+	return pinned.Released
 }
 
 // startFailure returns the error of a failed start. The error wraps nothing, so that no document is blamed for a failed

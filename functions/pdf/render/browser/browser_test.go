@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -326,4 +327,19 @@ func FuzzPipe(f *testing.F) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// TestStartLine: the log line of a start has the browser's own version, and the date that the layer has beside it. svc
+// reads both names (cmd/svc/logs/browser.go).
+func TestStartLine(t *testing.T) {
+	o := limitsOf(t)
+	var log bytes.Buffer
+	o.Log = slog.New(slog.NewJSONHandler(&log, nil))
+	run(t, o).Close()
+	var line struct{ Msg, Browser, Released string }
+	_, err := os.Stat(filepath.Join(filepath.Dir(o.Path), "browser.json"))
+	if json.Unmarshal(log.Bytes(), &line) != nil || line.Msg != "browser started" ||
+		!strings.Contains(line.Browser, "Chrome/1") || err == nil && !strings.HasPrefix(line.Released, "20") {
+		t.Errorf("%s", log.Bytes())
+	}
 }
