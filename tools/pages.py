@@ -44,7 +44,8 @@ case "$1 $2" in
     while [ $# -gt 0 ]; do case $1 in --verify-tag) ;; --title | --notes-file) shift ;; *) cp "$1" "$to" ;; esac; shift; done ;;
   "release download") [ "$4" = --dir ] && mkdir "$5" && cp "$RELEASES/$3/"* "$5" ;;
   "issue list") ;;
-  "attestation verify") [ -f "$3" ] && [ "$4 $5 $6 $7" = "--repo $GITHUB_REPOSITORY --source-ref refs/tags/$TAG" ] ;;
+  "attestation verify") [ -f "$3" ] && [ "${*:4}" = "--repo $GITHUB_REPOSITORY --signer-workflow $GITHUB_REPOSITORY/.github/workflows/ci.yml --source-ref refs/tags/$TAG" ] ;;
+  "api repos/acme/api/actions/oidc/customization/sub") echo "$SUB_CLAIM_PREFIX" ;;
   *) echo "gh: unknown $*" >&2; exit 1 ;;
 esac""",
     "aws": """folder=$(mktemp -d)
@@ -436,6 +437,29 @@ def smoke(machine, template):
     want("stacks", [s["StackName"] for s in account.client("cloudformation").describe_stacks()["Stacks"]], ["aws-sam-cli-managed-default"])
 
 
+def trust(machine, template):
+    """docs/supply-chain.md: the role takes the tokens of one environment of one repository, in the form of that repository."""
+    new, old, other = "repo:acme@7/api@9", "repo:acme/api", "repo:acme@8/api@10"
+    for prefix, tokens in (new, {new: True, old: False, other: False}), (old, {new: False, old: True, other: False}):
+        account, machine.variables["SUB_CLAIM_PREFIX"] = Account(template), prefix
+        machine.follow(account, "supply-chain", "Deploy from GitHub", {"OWNER/REPOSITORY": "acme/api", "ACCOUNT": ACCOUNT})
+        policy = account.client("iam").get_role(RoleName="svc-prod-deploy")["Role"]["AssumeRolePolicyDocument"]
+        for token, wanted in tokens.items():
+            want(f"{prefix}, a token of {token}", assumes(policy, f"{token}:environment:prod"), wanted)
+        want(f"{prefix}, a token of staging", assumes(policy, f"{prefix}:environment:staging"), False)
+        want(f"{prefix}, a token for others than AWS", assumes(policy, f"{prefix}:environment:prod", "https://github.com/acme"), False)
+    machine.variables["SUB_CLAIM_PREFIX"] = ""
+    wrong("a form that GitHub does not name", "GitHub names no form", lambda: machine.follow(Account(template), "supply-chain", "Deploy from GitHub", {"OWNER/REPOSITORY": "acme/api"}))
+
+
+def assumes(policy, sub, aud="sts.amazonaws.com"):
+    """Evaluate a trust policy whose only operator is StringEquals, of which every key has to match (IAM User Guide, Condition)."""
+    (statement,) = policy["Statement"]
+    want("operators", (statement["Effect"], list(statement["Condition"])), ("Allow", ["StringEquals"]))
+    token = {"token.actions.githubusercontent.com:sub": sub, "token.actions.githubusercontent.com:aud": aud}
+    return all(token.get(key) == value for key, value in statement["Condition"]["StringEquals"].items())
+
+
 EXPRESSIONS = {"inputs.tag": TAG, "inputs.stage": "dev", "github.token": "token", "github.repository": "owner/repository"}
 
 
@@ -473,7 +497,7 @@ def main():
     os.chdir(ROOT)
     template, _ = cut(translated)
     sys.stdout.reconfigure(line_buffering=True)
-    cases = [restore, repair, uninstall, upgrade, key_compromise, deploy, failed_deployment, workflows, smoke]
+    cases = [restore, repair, uninstall, upgrade, key_compromise, deploy, failed_deployment, workflows, trust, smoke]
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(folder, program, svc)
         for case in cases:

@@ -124,7 +124,7 @@ func TestWorkflows(t *testing.T) {
 	for file, steps := range map[string][]string{
 		"ci.yml": {"make package", "uses: actions/attest@", "gh release create"},
 		"deploy.yml": {"gh release download", "sha256sum --check --strict SHA256SUMS", "gh attestation verify",
-			"configure-aws-credentials@", "sam deploy"},
+			`--signer-workflow "$GITHUB_REPOSITORY/.github/workflows/ci.yml"`, "configure-aws-credentials@", "sam deploy"},
 		"nightly.yml": {"make outside", "gh issue"},
 	} {
 		rest := read(".github", "workflows", file)
