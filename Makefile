@@ -116,6 +116,7 @@ test-full: export LEASES       := $(or $(LEASES),300)
 test-full: export REQUESTS     := $(or $(REQUESTS),2000)
 test-full: export ENTRIES      := $(or $(ENTRIES),40000)
 test-full: export API_EXAMPLES := $(or $(API_EXAMPLES),20)
+test-full: export RENDER_SECONDS := $(or $(RENDER_SECONDS),8)
 test-full: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## what make test leaves out, in about 40 minutes: race detector, clients, emulator, schedules, hostile input
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target $(addprefix full-,$(FULL))
 full-%:

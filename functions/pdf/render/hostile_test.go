@@ -334,6 +334,8 @@ var bombs = []bomb{
 	{"animations of style", repeat("<style>@keyframes a{to{transform:rotate(360deg)}}p{animation:a .001s infinite}</style>", "<p>x")(3_000), false},
 	{"sticky", repeat("", "<div style='position:sticky;top:0'>x")(240), false},
 	{"subgrids", nested("<div style='display:grid;grid-template:subgrid/subgrid'>", "x", "", 100), false},
+	{"references", repeat("<style>a::after{content:target-text('#x') leader('.') target-counter('#x',page)}</style>"+
+		"<body id=x>"+strings.Repeat("word ", 20_000), "<a href='#x'>x</a>")(8_000), false},
 	{"anchors", repeat("", "<p style='anchor-name:--a;position:absolute;position-anchor:--a;top:anchor(bottom)'>x")(1_500),
 		false},
 
@@ -443,6 +445,9 @@ func TestHostile(t *testing.T) {
 	}
 	server := pdftest.Serve(t, imageServer)
 	c := configuration(t, server)
+	if seconds, err := strconv.Atoi(os.Getenv("RENDER_SECONDS")); err == nil {
+		c.RenderSeconds = seconds
+	}
 	r := started(t, c)
 	ran := 0
 	for _, bomb := range bombs {

@@ -96,11 +96,11 @@ func TestWarnings(t *testing.T) {
 			"content-clipped (p on page 1), content-shrunk (p on page 1)"},
 		"<div style='overflow-x:auto'><div style='width:300mm'>A</div></div>": {"content-clipped",
 			"content-clipped (body > div:nth-of-type(1) on page 1)"},
-		"<style>@media print{li::after{content:leader('.') target-counter(attr(href),page)}}@media screen{p{string-set:a}}" +
+		"<style>@media print{li::after{content:target-counters(attr(href),a,'.') target-counter(attr(href),a)}}@media screen{p{string-set:a}}" +
 			"i{position:running(a)}p{float:footnote;bookmark-level:1}@page{@top-left{content:string(a)}@footnote{margin:0}}" +
 			"p{content:counter(page);float:left}</style><p>A<ul><li>B</ul>": {
-			`unsupported-css;n=6;names="leader target-counter footnote bookmark-level string"`,
-			`unsupported-css;n=6;names="leader target-counter footnote bookmark-level string" (li on page 1, ` +
+			`unsupported-css;n=6;names="target-counters target-counter footnote bookmark-level string"`,
+			`unsupported-css;n=6;names="target-counters target-counter footnote bookmark-level string" (li on page 1, ` +
 				`p on page 1, html on page 1)`},
 		"<style>li{float:footnote}/* p{float:footnote} */ p::before{content:'float: footnote'}</style><p>A": {},
 		"<p style='position:running(a)'>A": {`unsupported-css;n=1;names="running"`,

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,6 +119,7 @@ func TestContextsAreApart(t *testing.T) {
 func TestLimits(t *testing.T) {
 	o := limitsOf(t)
 	o.Pages = 5
+	refusal, released := make(chan struct{}), make(chan struct{})
 	noise := make([]byte, 0, 300_000)
 	for i := range 20_000 {
 		noise = fmt.Appendf(noise, "<i style='color:#%06x'>%c</i>", i*7919%0xffffff, 'a'+i%26)
@@ -134,8 +137,10 @@ func TestLimits(t *testing.T) {
 		{"finish without an end", "x", "time", "longer than 2s", func([]byte) ([]byte, error) { select {} }},
 		{"finish in much memory", "x", "memory", "more than 500 MiB", func([]byte) ([]byte, error) {
 			held := bytes.Repeat([]byte{1}, 700<<20)
-			<-t.Context().Done()
-			return held, nil
+			<-refusal
+			runtime.KeepAlive(held)
+			released <- struct{}{}
+			return nil, nil
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -155,6 +160,11 @@ func TestLimits(t *testing.T) {
 				d.MaxBytes = 6_000
 			}
 			_, _, err := r.Render(t.Context(), d)
+			if test.reason == "memory" {
+				refusal <- struct{}{}
+				<-released
+				debug.FreeOSMemory() // the next document is not refused for it
+			}
 			var refused *event.RejectionError
 			switch {
 			case test.reason == "" && err != nil:

@@ -143,6 +143,10 @@ func (c *canary) launcher(t *testing.T, drop string) string {
 		start = `exec /usr/bin/unshare --mount /bin/sh -c '/bin/mount --bind ` + resolv +
 			` /etc/resolv.conf && exec "$0" "$@"' "$browser" "$@"`
 	}
+	more := ""
+	if drop != "" { // a page of the internet asks before it reaches the loopback, where the canary listens
+		more = `set -- "$@" --disable-features=LocalNetworkAccessChecks`
+	}
 	path := filepath.Join(t.TempDir(), "headless_shell")
 	beside := filepath.Dir(pdftest.Browser())
 	write(t, path, `#!/bin/sh
@@ -152,6 +156,7 @@ for argument; do
 	shift
 	case "$argument" in `+drop+`) ;; *) set -- "$@" "$argument" ;; esac
 done
+`+more+`
 LD_LIBRARY_PATH=`+beside+`/lib; export LD_LIBRARY_PATH
 `+start+"\n", 0o755)
 	return path

@@ -158,7 +158,8 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 	if err := p.insertRules(d); err != nil {
 		return nil, "", err
 	}
-	if pdf, err = p.print(d, wanted); err != nil {
+	pdf, dropped, err := p.printReferences(d, wanted, maxPages)
+	if err != nil {
 		return nil, "", err
 	}
 	// Print also loads images: those of print style sheets, and lazy ones.
@@ -184,7 +185,7 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 			return nil, "", err
 		}
 	}
-	if warnings, err = p.warnings(d, o, wanted); err != nil {
+	if warnings, err = p.warnings(d, o, wanted, dropped); err != nil {
 		return nil, "", err
 	}
 	return pdf, warnings, o.removeLinks()

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	_ "embed"
 	"encoding/json"
@@ -14,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/go-rod/rod/lib/proto"
-	"github.com/go-rod/rod/lib/utils"
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/limits"
@@ -108,29 +108,24 @@ type measured struct {
 	Instances map[string][]struct{ Selector, Mark string } // by warning; elements of a strict document alone
 }
 
-// warnings returns what the PDF does not show, for the header of the response; an error if the document is strict.
-func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, error) {
+// warnings returns what the PDF does not show, for the header of the response; an error if the document is strict. The
+// browser may have dropped the declarations.
+func (p *page) warnings(d Document, o objects, wanted []event.Range,
+	declarations []limits.Declaration) (string, error) {
 	p.mu.Lock()
 	blocked := maps.Clone(p.blocked)
 	p.mu.Unlock()
 	html := string(d.HTML)
 	document := strings.ToLower(html)
 	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(html)
-	if sizes := sheets(o.pdf); d.CSSSize && len(sizes) > 0 {
-		d.PageSize, d.PageWidth, d.PageHeight, d.Landscape = "", sizes[0].width, sizes[0].height, false
-	}
-	width, height, scale := d.content()
 	printed := o.printedScale()
-	shrunk, missing := printed > 0 && printed < screenScale*scale*0.999, o.missGlyphs()
+	shrunk, missing := printed > 0 && printed < screenScale*cmp.Or(d.Scale, 1)*0.999, o.missGlyphs()
 	m := measured{Blocked: len(blocked)}
 	named := func(text string) bool { return strings.Contains(document, text) }
-	declarations := limits.Declarations(html, p.sheets()...)
 	if len(declarations) > 0 || shrunk || styles || private || d.Strict && missing ||
 		slices.ContainsFunc(suspicious, named) {
 		p.s.page.Store(nil) // the measuring loads nothing
-		sheet := proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)),
-			Height: max(1, int(height/scale)), DeviceScaleFactor: 1}
-		if err := sheet.Call(p.s.in(p.ctx, p.id)); err != nil {
+		if err := p.layOut(d, o); err != nil {
 			return "", err
 		}
 		options := map[string]any{
@@ -138,12 +133,7 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range) (string, er
 			"images": named("image-set("), "declarations": declarations,
 			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
-		program := strings.Replace(measure, "OPTIONS", utils.MustToJSON(options), 1)
-		result, err := p.evaluate("warnings", proto.RuntimeEvaluate{Expression: program, ReturnByValue: true})
-		if err == nil {
-			err = json.Unmarshal([]byte(result), &m)
-		}
-		if err != nil {
+		if err := p.call("warnings", program(measure, options), &m); err != nil {
 			return "", err
 		}
 	}

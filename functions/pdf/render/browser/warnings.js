@@ -1,26 +1,19 @@
 // Finds what the page does not show, after it was printed. The browser now has the media type print and the width of the
 // printed page. boxes: some may scroll; glyphs: private-use characters may be shown; images: style sheets may
 // have blocked images; refused: addresses that the page did not load; shrunk: the browser printed the text smaller;
-// declarations: those that the browser may drop; styles: a style sheet names what was not loaded; strict: up to three elements of each warning get a selector, and an ID
-// that a link of the document refers to, so that the next PDF names their pages.
-//
-// A document can name its elements and the controls of its forms after each property, so getters and methods are called
-// through their prototypes.
+// declarations: those that the browser may drop; styles: a style sheet names what was not loaded; strict: up to three
+// elements of each warning get a selector, and an ID that a link of the document refers to, so that the next PDF names their pages.
 (({ boxes, glyphs, declarations, images, refused, shrunk, styles, strict }) => {
-	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
-	const attribute = (e, name) => Element.prototype.getAttribute.call(e, name) ?? "";
+	COMMON
 	const has = (e, name) => Element.prototype.hasAttribute.call(e, name);
-	const all = (selector) => [...Document.prototype.querySelectorAll.call(document, selector)];
 	const within = (e, selector) => Element.prototype.closest.call(e, selector) !== null;
 	const shown = (e) => Element.prototype.checkVisibility.call(e, { visibilityProperty: true });
-	const root = get(document, Document, "documentElement");
 	const found = {}, blocked = new Set(refused);
 	const note = (warning, e) => (found[warning] ??= []).push(e);
 
 	// The executable types (HTML, 4.12.1): other scripts are data.
 	const executable = /^(module|((text|application)\/(x-)?(java|ecma|j|live)script[\d.]*)?)$/;
-	const once = (test, results = new Map()) => (text) => results.get(text) ?? results.set(text, test(text)).get(text);
-	const isProgram = once((type) => executable.test(type.trim().toLowerCase())), matches = once((query) => matchMedia(query).matches);
+	const isProgram = once((type) => executable.test(type.trim().toLowerCase()));
 	const runs = (e) => isProgram(attribute(e, "type")) && !has(e, "nomodule") && !within(e, "noscript");
 	const external = (e) => ["svc-blocked", "src", "href"].some((name) => has(e, name));
 	const isStyle = once((rel) => /(^|\s)stylesheet(\s|$)/i.test(rel) && !/(^|\s)alternate(\s|$)/i.test(rel));
@@ -100,25 +93,9 @@
 	}
 
 	// Declarations that the browser drops, in rules that match an element.
-	const pseudo = "::?(?:before|after|marker|first-line|first-letter|footnote-call|footnote-marker)";
-	const matched = (rules) => {
-		let selector = "";
-		for (const rule of rules) {
-			if (/^@media/i.test(rule) && !matches(rule.slice(6)) || /^@supports/i.test(rule) && !CSS.supports(rule.slice(9).trim())) return [];
-			if (/^@(page|footnote)/i.test(rule)) return [root];
-			if (/^@(media|supports|layer)/i.test(rule)) continue;
-			if (rule.startsWith("@")) return [];
-			selector = selector === "" ? rule : rule.includes("&") ? rule.replaceAll("&", `:is(${selector})`) : `:is(${selector}) :is(${rule})`;
-		}
-		try {
-			return all(selector.replace(new RegExp("(^|[\\s>+~,(])" + pseudo, "gi"), "$1*").replace(new RegExp(pseudo, "gi"), ""));
-		} catch {
-			return []; // no selector of this browser
-		}
-	};
 	const dropped = new Set();
 	for (const { Rules, Style, Property, Value, Name } of declarations) {
-		const value = Value.replace(/!\s*important\s*$/i, "").replace(/(attr|var)\([^()]*\)/gi, "''"); // any value with these parses
+		const value = Value.replace(/!\s*important\s*$/i, "").replace(substituted, "''");
 		if (Property !== "" && CSS.supports(Property, value)) continue;
 		const [e] = Style === "" ? matched(Rules ?? []) : all(`[style="${CSS.escape(Style)}"]`);
 		if (e === undefined) continue;
