@@ -299,7 +299,8 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// TestOneWins checks that one of many requests wins, also with lost requests and responses and with late copies.
+// TestOneWins checks that one of many requests wins, also with lost requests and responses and with late copies
+// (docs/decisions/extensions.md#idempotency-repeats).
 func TestOneWins(t *testing.T) {
 	_, tables := enginetest.Client(t)
 	rng := mathrand.New(mathrand.NewPCG(4, 36))

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 )
 
@@ -17,44 +16,6 @@ func keyed(p *tenant, key, body string) request {
 func (a *response) replayed(first *response) bool {
 	return a.status == first.status && a.without() == first.without() && a.RequestID != first.RequestID &&
 		a.header.Get("Idempotency-Replayed") == "true"
-}
-
-// docs/decisions/extensions.md#idempotency-repeats: while the first request runs the others get 409, and of many at
-// once one sends. Keys are per project and environment.
-func TestOnceAtATime(t *testing.T) {
-	local(t)
-	t.Parallel()
-	const credits = 1_000_000
-	p := plan{credits: credits, prod: true, integrations: []integration{
-		{vendor: "twilio", mode: project.Managed}, {vendor: "twilio", mode: project.Managed, env: project.Production},
-	}}.make(t)
-	to := number()
-	addRules(t, sandbox.Rule{To: to, DelayMS: 1500})
-	statuses := map[int]int{}
-	for _, a := range atOnce(20, 20, func(int) *response { return keyed(p, "once", single(to, "m")).do(t) }) {
-		if a != nil {
-			statuses[a.status]++
-		}
-	}
-	if statuses[200] == 0 || statuses[200]+statuses[409] != 20 || len(sent(to)) != 1 {
-		t.Errorf("%v, sent %d times; want one send, 200 for it and its repeats, 409 meanwhile", statuses, len(sent(to)))
-	}
-	if got := p.balance(t); got != credits-perUnit() {
-		t.Errorf("balance %d, want %d", got, credits-perUnit())
-	}
-	r := keyed(p, "once", single(to, "m"))
-	r.as, r.header = p.prod, with(r.header, "X-ENV", "production")
-	if a := r.do(t); a != nil && (!a.is(200, "") || a.header.Get("Idempotency-Replayed") != "") {
-		t.Errorf("in production: %d %s, want a send of its own", a.status, a.body)
-	}
-	other := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t)
-	if a := keyed(other, "once", single(to, "m")).do(t); a != nil &&
-		(!a.is(200, "") || a.header.Get("Idempotency-Replayed") != "") {
-		t.Errorf("in another project: %d %s, want a send of its own", a.status, a.body)
-	}
-	if n := len(sent(to)); n != 3 {
-		t.Errorf("sent %d times, want 3", n)
-	}
 }
 
 // The complete response of a bulk to 10,000 is stored.
