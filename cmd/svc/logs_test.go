@@ -105,7 +105,8 @@ func TestLogsOfStage(t *testing.T) {
 			if in.LogGroupNamePrefix != "/aws/lambda/svc-blue-" {
 				t.Errorf("prefix %q", in.LogGroupNamePrefix)
 			}
-			_, _ = io.WriteString(w, `{"logGroups":[{"logGroupName":"/aws/lambda/svc-blue-sms"}]}`)
+			_, _ = io.WriteString(w, `{"logGroups":[{"logGroupName":"/aws/lambda/svc-blue-sms"},`+
+				`{"logGroupName":"/aws/lambda/svc-blue-pdfrender","logGroupClass":"INFREQUENT_ACCESS"}]}`)
 		case in.NextToken == "":
 			searched = append(searched, fmt.Sprintf("%s %v-%v", in.LogGroupName,
 				time.Since(time.UnixMilli(in.EndTime)).Round(time.Minute),
@@ -160,15 +161,20 @@ func TestLogsOfStage(t *testing.T) {
 // from 60 days on, of a stage whose log is in CloudWatch, and of the local stack.
 func TestBrowserOfStage(t *testing.T) {
 	var started string
+	looks := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 		switch _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
-		case operation == "DescribeLogGroups" && strings.Contains(string(body), `"/aws/lambda/svc-blue-pdfrender"`):
-			_, _ = io.WriteString(w, `{"logGroups":[{"logGroupName":"/aws/lambda/svc-blue-pdfrender"}]}`)
-		case operation == "FilterLogEvents" && strings.Contains(string(body), `{ $.message = \"browser started\" }`):
+		case operation == "StartQuery" && strings.Contains(string(body), `"/aws/lambda/svc-blue-pdfrender"`) &&
+			strings.Contains(string(body), `filter message = \"browser started\" | sort @timestamp desc | limit 1`):
+			_, _ = io.WriteString(w, `{"queryId":"7"}`)
+		case operation == "GetQueryResults" && looks == 0:
+			looks++
+			_, _ = io.WriteString(w, `{"status":"Running","results":[]}`)
+		case operation == "GetQueryResults":
 			message, _ := json.Marshal(started)
-			fmt.Fprintf(w, `{"events":[{"message":%s}]}`, message)
+			fmt.Fprintf(w, `{"status":"Complete","results":[[{"field":"@message","value":%s}]]}`, message)
 		default:
 			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
 			w.WriteHeader(http.StatusBadRequest)

@@ -50,6 +50,8 @@ func resources(s *templateFile) (f findings) {
 		case "AWS::Logs::LogGroup":
 			f.want(r, "${LogRetentionDays}", "RetentionInDays")
 			f.want(r, "HasKey ? ${KmsKeyArn} : -", "KmsKeyId")
+			// docs/pdf-containment.md#the-log-of-the-renderer
+			f.want(r, map[bool]string{true: "INFREQUENT_ACCESS"}[r.id == "PdfRenderLogGroup"], "LogGroupClass")
 		case "AWS::Lambda::Version":
 			if r.attributes.text("DeletionPolicy") != "Retain" {
 				f.add("%s is deleted with the next version", r.id)
@@ -656,6 +658,7 @@ func TestTemplateFindings(t *testing.T) {
 		{"Resources Movements Properties ResourcePolicy", object{"PolicyDocument": object{}}, "Movements: ResourcePolicy is"},
 		{"Resources Wallets DeletionPolicy", nil, "Wallets: its policies are"},
 		{"Resources SmsCanaryAlarm Properties Metrics 1 MetricStat Metric MetricName", "Throttles", "SmsCanaryAlarm watches"},
+		{"Resources PdfRenderLogGroup Properties LogGroupClass", "STANDARD", "PdfRenderLogGroup: LogGroupClass is"},
 		{"Resources PdfRenderCanaryAlarm Properties AlarmName",
 			"${AWS::StackName}-pdfrender-canary-${PdfRenderFunctionVersion.Version}", "PdfRenderCanaryAlarm: AlarmName is"},
 		// docs/decisions/operating.md#failed-runs: without a destination, the alarms have to count failed runs.

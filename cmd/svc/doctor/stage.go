@@ -207,7 +207,7 @@ func (d *Diagnosis) renderer(ctx context.Context) {
 	switch {
 	case err != nil:
 		d.Add(app.Warning, "browser", "", "the age of the browser for PDFs is not known: "+err.Error(),
-			"Your identity needs logs:DescribeLogGroups and logs:FilterLogEvents (docs/operate.md).")
+			"Your identity needs logs:StartQuery and logs:GetQueryResults (docs/operate.md).")
 	case b == nil:
 		d.Add(app.OK, "browser", "", "no start of the browser for PDFs in the log of the last 30 days", "")
 	case b.Old() && !d.Local:

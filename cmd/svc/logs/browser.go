@@ -2,8 +2,17 @@ package logs
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
 	"svcapi/cmd/svc/app"
 )
@@ -21,18 +30,77 @@ const oldBrowser = 60
 // StartedBrowser returns the browser of the renderer's newest start in the last 30 days, and nil for none. StartedBrowser
 // asks nobody but the stage's log.
 func StartedBrowser(ctx context.Context, s *app.Stack) (*Browser, error) {
-	f := &Filter{function: "pdfrender", message: "browser started", Last: 30 * 24 * time.Hour, Lines: 1,
-		Time: 20 * time.Second}
-	found, _, err := f.Search(ctx, s)
-	if err != nil || len(found) == 0 {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	newest := newestStart
+	if s.Local {
+		newest = newestLocalStart
+	}
+	text, err := newest(ctx, s)
+	if err != nil || text == "" {
 		return nil, err
 	}
-	line := found[len(found)-1]
-	b := &Browser{Version: line.Field("browser"), Released: line.Field("released")}
+	l := Line{}
+	if err := json.Unmarshal([]byte(text), &l.fields); err != nil {
+		return nil, fmt.Errorf("the log line of the browser's start: %w", err)
+	}
+	b := &Browser{Version: l.Field("browser"), Released: l.Field("released")}
 	if at, err := time.Parse(time.DateOnly, b.Released); err == nil {
 		b.Days = int(time.Since(at).Hours() / 24)
 	}
 	return b, nil
+}
+
+// started is the message of the line that the renderer logs at each start of a browser.
+const started = "browser started"
+
+// newestStart returns the newest line in CloudWatch, and "" for none. The class of the renderer's log group is
+// Infrequent Access, which only queries can read (CloudWatch Logs User Guide, Log classes).
+func newestStart(ctx context.Context, s *app.Stack) (string, error) {
+	logs, now := cloudwatchlogs.NewFromConfig(s.AWS), time.Now()
+	query, err := logs.StartQuery(ctx, &cloudwatchlogs.StartQueryInput{
+		LogGroupName: new("/aws/lambda/" + s.StackName() + "-pdfrender"),
+		StartTime:    new(now.AddDate(0, 0, -30).Unix()), EndTime: new(now.Unix()),
+		QueryString: new(fmt.Sprintf("fields @message | filter message = %q | sort @timestamp desc | limit 1", started)),
+	})
+	if err != nil {
+		return "", fmt.Errorf("query the renderer's log: %w", err)
+	}
+	for {
+		out, err := logs.GetQueryResults(ctx, &cloudwatchlogs.GetQueryResultsInput{QueryId: query.QueryId})
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("query the renderer's log: %w", err)
+		case out.Status == types.QueryStatusComplete && len(out.Results) == 0:
+			return "", nil
+		case out.Status == types.QueryStatusComplete:
+			return aws.ToString(out.Results[0][0].Value), nil
+		case out.Status != types.QueryStatusRunning && out.Status != types.QueryStatusScheduled:
+			return "", fmt.Errorf("query the renderer's log: it is %s", out.Status)
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(backoff):
+		}
+	}
+}
+
+// backoff is the time between two looks at a query.
+const backoff = 500 * time.Millisecond
+
+// newestLocalStart returns the newest line of the local stack, and "" for none.
+func newestLocalStart(_ context.Context, s *app.Stack) (newest string, err error) {
+	content, err := os.ReadFile(filepath.Join(s.LogDir, "pdfrender.log"))
+	for line := range strings.Lines(string(content)) {
+		if strings.Contains(line, `"message":"`+started+`"`) {
+			newest = line
+		}
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return newest, err
 }
 
 // Age returns when the browser was released.

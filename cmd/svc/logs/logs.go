@@ -57,7 +57,6 @@ type Filter struct {
 	ID                string        // of the request
 	Term              string        // a text of letters and digits in the line
 	operation, reason string
-	function, message string // the only function, and the text of lines that belong to no request
 	status            int
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/cmd/svc/app"
@@ -62,9 +63,6 @@ func (f *Filter) pattern() string {
 	if f.Term != "" { // a regular expression finds it in a list, too; read applies the other conditions
 		return "%" + f.Term + "%"
 	}
-	if f.message != "" {
-		return fmt.Sprintf("{ $.message = %q }", f.message)
-	}
 	terms := []string{`($.request_id = "*")`}
 	for name, value := range f.equal() {
 		if name != "status" && value != "" {
@@ -88,12 +86,11 @@ func (f *Filter) pattern() string {
 	return "{ " + strings.Join(terms, " && ") + " }"
 }
 
-// read decodes a log line, and reports whether the filter selects the line. Other lines without a request are the
-// platform's.
+// read decodes a log line, and reports whether the filter selects the line. Lines without a request are the platform's.
 func (f *Filter) read(function string, text []byte) (l Line, selected bool) {
 	l = Line{Function: function, Text: bytes.TrimSpace(text)}
 	if !bytes.Contains(l.Text, []byte(f.Term)) || json.Unmarshal(l.Text, &l.fields) != nil ||
-		f.message == "" && l.fields["request_id"] == nil || f.message != "" && f.message != l.Field("message") {
+		l.fields["request_id"] == nil {
 		return l, false
 	}
 	delete(l.fields, "_aws")
@@ -134,7 +131,7 @@ func (f *Filter) Search(ctx context.Context, s *app.Stack) (found []Line, missin
 
 // local searches the log of each function of the local stack.
 func (f *Filter) local(_ context.Context, s *app.Stack) (found []Line, err error) {
-	files, err := filepath.Glob(filepath.Join(s.LogDir, f.function+"*.log"))
+	files, err := filepath.Glob(filepath.Join(s.LogDir, "*.log"))
 	if err != nil || s.LogDir == "" {
 		return nil, err
 	}
@@ -162,7 +159,7 @@ func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err err
 	logs := cloudwatchlogs.NewFromConfig(s.AWS)
 	prefix := "/aws/lambda/" + s.StackName() + "-"
 	pages := cloudwatchlogs.NewDescribeLogGroupsPaginator(logs,
-		&cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: new(prefix + f.function)})
+		&cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &prefix})
 	var names []string
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -170,7 +167,9 @@ func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err err
 			return nil, fmt.Errorf("list the log groups %s*: %w", prefix, err)
 		}
 		for _, g := range page.LogGroups {
-			names = append(names, aws.ToString(g.LogGroupName))
+			if g.LogGroupClass != types.LogGroupClassInfrequentAccess { // the renderer's, without lines of requests
+				names = append(names, aws.ToString(g.LogGroupName))
+			}
 		}
 	}
 	var lock sync.Mutex
