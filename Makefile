@@ -105,7 +105,7 @@ downloads:
 # the others. The variables choose smaller numbers than the targets on their own have.
 # CI runs the first line with each change. The second line joins it when each share has passed in one piece within CI's time.
 CHANGE := lint sam-build checkov test-clients test-long test-leases test-faults test-requests bench-test
-FULL   := $(CHANGE) emulator test-race test-api test-hostile test-usage
+FULL   := $(CHANGE) test-fonts emulator test-race test-api test-hostile test-usage
 
 .PHONY: test-full test-change test-times $(filter test-%,$(FULL))
 test-change: ## the shares of test-full that CI runs with each change

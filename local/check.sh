@@ -40,9 +40,10 @@ elif ((port > 0)) && (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null; then
   echo "Port $port is taken: choose another one with PORT=…" >&2
   missing+=(port)
 fi
-if [[ -z ${CHROMIUM:-} ]] && ! ls -d .local/layer/*/chromium > /dev/null 2>&1; then
-  for name in node npm; do
-    command -v $name > /dev/null || echo "PDFs will be refused: there is no $name on the PATH (Node.js 20 with npm)." >&2
-  done
+if [[ -z ${CHROMIUM:-} ]]; then
+  version=$(node --version 2> /dev/null) version=${version#v}
+  if older "${version:-0}" 20 || ! command -v npm > /dev/null; then
+    echo "PDFs need Node.js 20 or later with npm, once: the node on the PATH is ${version:-missing}." >&2
+  fi
 fi
 exit $((${#missing[@]} > 0))

@@ -57,8 +57,21 @@ func started(t *testing.T, name string, args ...string) (*exec.Cmd, *bufio.Scann
 	return cmd, bufio.NewScanner(out)
 }
 
-// TestRun checks what make run promises: it says where everything is and how to send, and a signal, while it starts or
-// afterwards, ends everything and leaves no file.
+// only returns a folder that has these programs alone, for a PATH.
+func only(t *testing.T, programs ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, program := range programs {
+		path, err := exec.LookPath(program)
+		if err = errors.Join(err, os.Symlink(path, filepath.Join(dir, program))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestRun checks what make run promises: with the programs that README lists it says where everything is and how to
+// send, and a signal, while it starts or afterwards, ends everything and leaves no file.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	binary := compiled(t)
@@ -71,7 +84,8 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			cmd, lines := started(t, binary, "run", dir)
+			path := only(t, "sh", "bash", "go", "make", "curl", "java", "mvn", "node", "npm")
+			cmd, lines := started(t, "env", "PATH="+path, binary, "run", dir)
 			var text strings.Builder
 			for lines.Scan() && !strings.Contains(lines.Text(), c.at) {
 				if text.WriteString(lines.Text() + "\n"); strings.Contains(lines.Text(), "Ctrl-C ends everything") {
@@ -151,11 +165,12 @@ func TestCheck(t *testing.T) {
 	_, taken, _ := net.SplitHostPort(listener.Addr().String())
 	const java17, java11, go126, go120 = `echo 'openjdk version "17.0.15"' >&2`, `echo 'openjdk version "11.0.2"' >&2`,
 		"echo go1.26.8", "echo go1.20.14"
-	whole := map[string]string{"java": java17, "go": go126, "mvn": "", "node": "", "npm": ""}
+	whole := map[string]string{"java": java17, "go": go126, "mvn": "", "node": "echo v20.0.0", "npm": ""}
 	for name, c := range map[string]struct {
 		change   map[string]string // of the programs on the PATH; "-": none
 		variable string
 		want     string // in the output; empty: everything is there
+		warning  string // in the output, where nothing that the stack needs is missing
 	}{
 		"everything": {},
 		"no Java":    {change: map[string]string{"java": "-"}, want: "install Java 17 or later"},
@@ -165,17 +180,13 @@ func TestCheck(t *testing.T) {
 		"Go that may not fetch": {change: map[string]string{"go": "echo go1.25.3"}, variable: "GOTOOLCHAIN=local",
 			want: "the go on the PATH is 1.25.3"},
 		"Go that fetches": {change: map[string]string{"go": "echo go1.25.3"}},
+		"old Node":        {change: map[string]string{"node": "echo v18.20.1"}, warning: "on the PATH is 18.20.1"},
+		"no Node":         {change: map[string]string{"node": "-"}, warning: "on the PATH is missing"},
 		"an engine":       {change: map[string]string{"java": "-"}, variable: "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:1"},
 		"a taken port":    {variable: "PORT=" + taken, want: "is taken: choose another one with PORT="},
 		"no port":         {variable: "PORT=http", want: "is no port"},
 	} {
-		dir := t.TempDir()
-		for _, tool := range []string{"bash", "awk", "sed", "sort", "head", "ls", "dirname"} {
-			path, err := exec.LookPath(tool)
-			if err = errors.Join(err, os.Symlink(path, filepath.Join(dir, tool))); err != nil {
-				t.Fatal(err)
-			}
-		}
+		dir := only(t, "bash", "awk", "sed", "sort", "head", "ls", "dirname")
 		programs := maps.Clone(whole)
 		maps.Copy(programs, c.change)
 		for program, text := range programs {
@@ -190,7 +201,8 @@ func TestCheck(t *testing.T) {
 		cmd.Path = filepath.Join(dir, "bash")
 		cmd.Args = []string{"bash", "./check.sh"}
 		output, err := cmd.CombinedOutput()
-		if (err == nil) != (c.want == "") || !strings.Contains(string(output), c.want) {
+		if (err == nil) != (c.want == "") || !strings.Contains(string(output), c.want) ||
+			!strings.Contains(string(output), c.warning) || c.want+c.warning == "" && len(output) > 0 {
 			t.Errorf("%s: %v\n%s", name, err, output)
 		}
 	}

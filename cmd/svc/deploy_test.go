@@ -101,7 +101,7 @@ func TestPreflight(t *testing.T) {
 		t.Fatal(err)
 	}
 	programs := t.TempDir()
-	for _, name := range []string{"sam", "go", "make", "bash", "node", "npm", "python3"} {
+	for _, name := range []string{"sam", "go", "make", "bash", "node", "npm"} {
 		if err := os.WriteFile(filepath.Join(programs, name),
 			[]byte("#!/bin/sh\necho "+name+" version 1\n"), 0o755); err != nil {
 			t.Fatal(err)

@@ -1,12 +1,28 @@
 ## PDFs: the browser, hostile documents, the gallery, the benchmark
 
-.PHONY: layer poppler test-hostile gallery-pdf bench-pdf build-PdfRenderFunction
+.PHONY: layer fonts patch-fonts pack-fonts poppler test-hostile gallery-pdf bench-pdf build-PdfRenderFunction
 
 gallery: gallery-pdf
 bench: bench-pdf
 
 layer: ## the browser for PDFs, unpacked in .local as on Lambda; prints its size
 	go run ./local/layer
+
+fonts: ## the patch of the layer's fonts, after a change of fonts.txt, fonts.py or a font's version; with Python
+	@mkdir -p .local && folder=$$(mktemp -d .local/fonts.XXXXXX) && FONTS=pack-fonts layers/chromium/build.sh $$folder; \
+		status=$$?; rm -rf $$folder; exit $$status
+
+test-fonts: fonts ## that the patch of the layer's fonts is what fonts.py makes
+	git diff --exit-code -- layers/chromium/fonts.sum
+
+# What build.sh calls with FOLDER.
+patch-fonts:
+	go run ./tools/fonts $(FOLDER)
+
+pack-fonts:
+	python3 -m venv --clear .local/fonts
+	$(call pip_install,.local/fonts,layers/chromium/requirements.txt)
+	.local/fonts/bin/python layers/chromium/fonts.py $(FOLDER)
 
 # The tests measure PDFs with a reader that is not the product's.
 poppler:

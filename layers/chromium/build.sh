@@ -40,9 +40,7 @@ grep -v '^#' "$here/fonts.txt" | while read -r font styles; do
 	done
 	cp "$package/LICENSE_FONT" "$out/licenses/$font.txt"
 done
-python3 -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --requirement "$here/requirements.txt"
-"$work/venv/bin/python" "$here/fonts.py" "$out/fonts"
+MAKEFLAGS= make --silent -C "$here/../.." "${FONTS:-patch-fonts}" FOLDER="$out/fonts" >&2
 node "$here/box.js" "$out/fonts/MissingGlyph.ttf"
 cp "$modules/@sparticuz/chromium/LICENSE" "$out/licenses/sparticuz-chromium.txt"
 cp "$here/fonts.conf" "$here/browser.json" "$out/"

@@ -1,4 +1,5 @@
-"""Prepares the fonts in the folder of the first argument for the browser.
+"""Prepares the fonts in the folder of the first argument for the browser, and writes fonts.zst, by which the build of
+the layer does the same without Python (tools/fonts), and fonts.sum with what has to result.
 
 Where a font lacks a character, Chromium looks in its standard font, which is Tinos, and then takes a regular font
 whatever the weight and draws the bold as outlines of its own, which a PDF holds as Type 3. So the bold fonts of Tinos
@@ -11,9 +12,12 @@ Korean, 'Source') are not changed.
 """
 import copy
 import glob
+import hashlib
 import io
+import pathlib
 import sys
 
+import zstandard
 from fontTools import merge, subset
 from fontTools.ttLib import TTFont
 from fontTools.ttLib.scaleUpem import scale_upem
@@ -136,6 +140,12 @@ def save(font, path):
     font.save(path)
 
 
+def contents(names):
+    return [pathlib.Path(FOLDER, name).read_bytes() for name in names]
+
+
+changed = sorted(path.name for path in pathlib.Path(FOLDER).glob("*_*.ttf") if path.name.split("_")[0] not in UNCHANGED)
+sources = b"".join(contents(changed))
 for path in sorted(glob.glob(f"{FOLDER}/*_*.ttf")):
     name = path.rsplit("/", 1)[1]
     family = name.split("_", 1)[0]
@@ -158,3 +168,13 @@ if upright:
     italic = slanted(copy.deepcopy(upright))
     complete(f"{FOLDER}/{STANDARD}.ttf", upright)
     complete(f"{FOLDER}/{STANDARD}_Italic.ttf", italic)
+results = contents(changed)
+parameters = zstandard.ZstdCompressionParameters.from_level(
+    19, window_log=(len(sources) + sum(map(len, results))).bit_length(), enable_ldm=True, write_checksum=True)
+patch = zstandard.ZstdCompressor(
+    dict_data=zstandard.ZstdCompressionDict(sources, dict_type=zstandard.DICT_TYPE_RAWCONTENT),
+    compression_params=parameters).compress(b"".join(results))
+layer = pathlib.Path(__file__).parent
+(layer / "fonts.zst").write_bytes(patch)
+(layer / "fonts.sum").write_text("".join(
+    f"{hashlib.sha256(result).hexdigest()} {len(result)} {name}\n" for result, name in zip(results, changed)))

@@ -68,8 +68,8 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 		// The script starts others: the end of ctx ends the whole group.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-		output, err := workdir.Run(cmd, "unpacking the browser with npm, node and python3 failed (are they "+
-			"installed, and is their registry reachable?)")
+		output, err := workdir.Run(cmd, "unpacking the browser with npm and node failed (are they installed, "+
+			"and is their registry reachable?)")
 		if _, size, found := strings.Cut(output, "layer: "); found && err == nil {
 			progress("browser: " + size)
 		}
@@ -80,8 +80,8 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 // digest returns a text that differs for each version of the layer.
 func digest(source string) (string, error) {
 	sum := sha256.New()
-	for _, name := range []string{"box.js", "browser.json", "build.sh", "fonts.conf", "fonts.py", "fonts.txt", "package-lock.json",
-		"package.json", "requirements.txt"} {
+	for _, name := range []string{"box.js", "browser.json", "build.sh", "fonts.conf", "fonts.sum", "fonts.txt", "fonts.zst",
+		"package-lock.json", "package.json"} {
 		content, err := os.ReadFile(filepath.Join(source, name))
 		if err != nil {
 			return "", err

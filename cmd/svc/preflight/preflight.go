@@ -160,7 +160,6 @@ var tools = []tool{
 	{"bash", "--version", true, "the Makefile's recipes run in bash"},
 	{"node", "--version", true, "the layer of the browser is unpacked by Node"},
 	{"npm", "--version", true, "the browser comes from npm"},
-	{"python3", "--version", true, "Python and its module venv change the browser's fonts"},
 }
 
 // tools starts the programs, and returns a function that waits for what they show of the system and of themselves.
