@@ -1,6 +1,7 @@
 package chromium
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -93,10 +94,16 @@ func TestSize(t *testing.T) {
 				to := write("node_modules/@sparticuz/chromium/bin/"+name+".br", 0)
 				run("node", "-e", pack, from, to)
 			}
+			packed, err := os.ReadFile(filepath.Join(dir, "node_modules/@sparticuz/chromium/bin/chromium.br"))
+			if err != nil {
+				t.Fatal(err)
+			}
 			write("function", functionBytes+c.function*mebibyte)
 			for path, text := range map[string]string{"bin/npm": "#!/bin/sh\ncp -r " + dir + "/node_modules .\n",
-				"bin/python3": "#!/bin/sh\nexit 1\n", // no machine needs one
-				"Makefile": "patch-fonts:\nbuild-PdfRenderFunction:\n\tcp " + dir + "/function $(ARTIFACTS_DIR)/bootstrap\n"} {
+				"bin/python3":                  "#!/bin/sh\nexit 1\n", // no machine needs one
+				"layers/chromium/browser.json": fmt.Sprintf("\"version\": \"\"\n\"sha256\": \"%x\"\n", sha256.Sum256(packed)),
+				"Makefile": "patch-fonts:\nbuild-PdfRenderFunction:\n\tcp " + dir +
+					"/function $(ARTIFACTS_DIR)/bootstrap\n"} {
 				if err := os.WriteFile(write(path, 0), []byte(text), 0o700); err != nil {
 					t.Fatal(err)
 				}
