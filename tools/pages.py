@@ -469,7 +469,7 @@ def workflows(machine, template):
     github = {"GITHUB_REF_NAME": TAG, "GITHUB_REPOSITORY": "owner/repository"}
 
     def value(text):
-        return re.sub(r"\$\{\{ (.*?) \}\}", lambda match: EXPRESSIONS[match[1]], text)
+        return re.sub(r"\$\{\{ (.*?) \}\}", lambda match: EXPRESSIONS[match[1]], str(text))
 
     def steps(name, change=lambda text: text):
         workflow = yaml.safe_load((ROOT / ".github/workflows" / name).read_text(encoding="utf-8"))
