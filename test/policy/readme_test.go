@@ -6,6 +6,28 @@ import (
 	"testing"
 )
 
+// TestMakeTargets checks that each target that a page names exists.
+func TestMakeTargets(t *testing.T) {
+	database := tool(t, root(), "make", "--print-data-base", "--no-builtin-rules", "--dry-run", "help")
+	named := regexp.MustCompile("(?m)(?:`|^)(?:[A-Z_]+=[^\\s`]+ )*make((?: [a-zA-Z][\\w=./-]*)+)")
+	found := 0
+	for page, text := range files() {
+		if !strings.HasSuffix(page, ".md") {
+			continue
+		}
+		for _, match := range named.FindAllStringSubmatch(text, -1) {
+			for target := range strings.FieldsSeq(match[1]) {
+				if found++; !strings.Contains(target, "=") && !strings.Contains(database, "\n"+target+":") {
+					t.Errorf("%s names make %s, which is no target", page, target)
+				}
+			}
+		}
+	}
+	if found < 40 {
+		t.Errorf("%d targets are named: is the pattern right?", found)
+	}
+}
+
 // TestReadme: README.md calls every operation of the contract, and each figure of a line that links to the benchmarks
 // is a figure of BENCHMARKS.md.
 func TestReadme(t *testing.T) {
