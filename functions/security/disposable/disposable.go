@@ -7,7 +7,6 @@ import (
 	_ "embed" // the table
 	"encoding/binary"
 	"math/bits"
-	"strings"
 )
 
 //go:embed table.bin
@@ -18,7 +17,7 @@ var table string
 //	(buckets+1) x 4 bytes   little-endian offset of each bucket's first entry, and of the end
 //	entries                 one byte of length, then the domain's bytes
 //
-// The number of buckets is a power of two, with up to five domains in each.
+// The number of buckets is a power of two, with up to two domains in each on average.
 type Table struct {
 	data string
 	bits int // of the number of buckets
@@ -28,7 +27,7 @@ type Table struct {
 func Compiled() Table { return Table{table, compiledBits} }
 
 const (
-	compiledBits = 15
+	compiledBits = 14
 	// FNV-1a, 64 bits (draft-eastlake-fnv).
 	offsetBasis = 14695981039346656037
 	prime       = 1099511628211
@@ -37,10 +36,14 @@ const (
 
 // NewTable returns a table of domains with at most 255 bytes each.
 func NewTable(domains []string) Table {
-	t := Table{bits: bits.Len(uint(len(domains) / 5))}
+	t := Table{bits: bits.Len(uint(len(domains) / 2))}
 	buckets := make([][]string, 1<<t.bits)
 	for _, d := range domains {
-		b := t.bucket(d)
+		hash := uint64(offsetBasis)
+		for i := len(d) - 1; i >= 0; i-- {
+			hash = (hash ^ uint64(d[i])) * prime
+		}
+		b := t.bucket(hash)
 		buckets[b] = append(buckets[b], d)
 	}
 	var index, entries []byte
@@ -74,36 +77,35 @@ type Difference struct{ added, removed Table }
 // Find returns the shortest listed domain among a domain and its parents with at least two labels. The domain must be
 // lower-case ASCII.
 func (d *Difference) Find(domain string) (listed string, ok bool) {
-	for dot := strings.LastIndexByte(domain, '.'); dot >= 0; {
-		dot = strings.LastIndexByte(domain[:dot], '.')
-		if parent := domain[dot+1:]; d.has(parent) {
-			return parent, true
+	hash, labels := uint64(offsetBasis), 0
+	for i := len(domain) - 1; i >= -1; i-- {
+		if i < 0 || domain[i] == '.' {
+			if labels++; labels > 1 && d.has(domain[i+1:], hash) {
+				return domain[i+1:], true
+			}
+		}
+		if i >= 0 {
+			hash = (hash ^ uint64(domain[i])) * prime
 		}
 	}
 	return "", false
 }
 
-func (d *Difference) has(domain string) bool {
-	listed := Compiled().has(domain)
+func (d *Difference) has(domain string, hash uint64) bool {
+	listed := Compiled().has(domain, hash)
 	if d == nil {
 		return listed
 	}
-	return listed && !d.removed.has(domain) || !listed && d.added.has(domain)
+	return listed && !d.removed.has(domain, hash) || !listed && d.added.has(domain, hash)
 }
 
-// bucket returns the bucket of a domain, by its hash from the end.
-func (t Table) bucket(domain string) int {
-	hash := uint64(offsetBasis)
-	for i := len(domain) - 1; i >= 0; i-- {
-		hash = (hash ^ uint64(domain[i])) * prime
-	}
-	return int(hash * spread >> (64 - t.bits))
-}
+// bucket returns the bucket of a domain by its hash, which FNV-1a makes from the domain's end.
+func (t Table) bucket(hash uint64) int { return int(hash * spread >> (64 - t.bits)) }
 
-func (t Table) has(domain string) bool {
-	b := t.bucket(domain)
+func (t Table) has(domain string, hash uint64) bool {
+	b := t.bucket(hash)
 	for at, end := t.offset(b), t.offset(b+1); at < end; at += 1 + int(t.data[at]) {
-		if t.data[at+1:at+1+int(t.data[at])] == domain {
+		if int(t.data[at]) == len(domain) && t.data[at+1:at+1+len(domain)] == domain {
 			return true
 		}
 	}
@@ -111,5 +113,6 @@ func (t Table) has(domain string) bool {
 }
 
 func (t Table) offset(b int) int {
-	return int(binary.LittleEndian.Uint32([]byte(t.data[4*b : 4*b+4])))
+	at := t.data[4*b : 4*b+4]
+	return int(uint32(at[0]) | uint32(at[1])<<8 | uint32(at[2])<<16 | uint32(at[3])<<24)
 }

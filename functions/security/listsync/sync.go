@@ -89,9 +89,10 @@ func (s *syncer) fetch(ctx context.Context, packed []byte) (next burner.Differen
 	if err != nil {
 		return next, err
 	}
-	var all []string
+	var all []lists.List
 	next.Sources = map[string]int{}
 	for _, source := range sources {
+		list := lists.List{Kind: source.Kind}
 		for _, newest := range source.Newest {
 			format, address, _ := strings.Cut(newest, ":")
 			domains, err := s.get(ctx, format, address)
@@ -99,8 +100,9 @@ func (s *syncer) fetch(ctx context.Context, packed []byte) (next burner.Differen
 				return next, fmt.Errorf("%s: %w", address, err)
 			}
 			next.Sources[address] = len(domains)
-			all = append(all, domains...)
+			list.Domains = append(list.Domains, domains...)
 		}
+		all = append(all, list)
 	}
 	kept, counts := lists.Keep(all)
 	if counts.Malformed > counts.Joined/100 {

@@ -1,5 +1,5 @@
 // The command build makes the table of disposable domains (`make lists`) and its report from the packages of
-// sources.json, which pip and npm fetch.
+// sources.json, which pip, npm and git fetch.
 package main
 
 import (
@@ -39,7 +39,7 @@ func run() error {
 		return err
 	}
 	var r report
-	var all []string
+	var all []lists.List
 	for _, s := range sources {
 		domains, err := read(s)
 		if err != nil {
@@ -47,7 +47,7 @@ func run() error {
 		}
 		s.Domains = len(domains)
 		r.Sources = append(r.Sources, s)
-		all = append(all, domains...)
+		all = append(all, lists.List{Kind: s.Kind, Domains: domains})
 	}
 	listed, counts := lists.Keep(all)
 	table := disposable.NewTable(listed).Bytes()
@@ -91,7 +91,8 @@ func read(s lists.Source) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// install unpacks the package, without its dependencies, into the folder, and returns the root of the package's files.
+// install unpacks the package without its dependencies, or the files of the commit that a list needs, into the folder,
+// and returns the root of the files.
 func install(s lists.Source, dir string) (root string, err error) {
 	var command *exec.Cmd
 	switch s.Registry {
@@ -104,6 +105,13 @@ func install(s lists.Source, dir string) (root string, err error) {
 		command = exec.Command("npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir,
 			s.Package+"@"+s.Version)
 		root = filepath.Join(dir, "node_modules", s.Package)
+	case "git":
+		command = exec.Command("sh", append([]string{"-ec", `cd "$1"; git init --quiet
+git remote add origin "https://github.com/$2"
+git fetch --quiet --depth 1 --filter=blob:none origin "$3"
+shift 3; for read; do git checkout --quiet FETCH_HEAD -- "${read#*:}"; done`, "install",
+			dir, s.Package, s.Version}, s.Reads...)...)
+		root = dir
 	default:
 		return "", fmt.Errorf("unknown registry %q", s.Registry)
 	}

@@ -26,7 +26,8 @@ var (
 // Source is one published list.
 type Source struct {
 	Package   string   `json:"package"`
-	Registry  string   `json:"registry"` // pypi or npm
+	Registry  string   `json:"registry"` // pypi, npm or git
+	Kind      Kind     `json:"kind"`
 	Version   string   `json:"version"`
 	Published string   `json:"published"` // day, UTC
 	Licence   string   `json:"licence"`
@@ -41,20 +42,47 @@ func Sources() (all []Source, err error) {
 	return all, err
 }
 
+// Kind says what it proves that a list has a domain (docs/decisions/look-ups.md#disposable-domains).
+type Kind string
+
+// The kinds of lists.
+const (
+	Collected Kind = "collected" // needs a second list
+	Reviewed  Kind = "reviewed"  // its project saw the service that gives the domain's addresses out
+	Examined  Kind = "examined"  // its project asked for the domain's mail servers, and proves nothing but that
+	Alive     Kind = "alive"     // its project found mail servers of the domain
+)
+
+// List holds the domains of one source.
+type List struct {
+	Kind    Kind
+	Domains []string
+}
+
 // Counts are the domains of the lists, and those that are left out by reason.
 type Counts struct {
 	Joined    int `json:"joined"` // different domains of all lists
 	Malformed int `json:"malformed"`
 	Allowed   int `json:"allowed"` // ordinary domains and their parents
 	Suffixes  int `json:"public_suffixes"`
+	Dead      int `json:"dead"`   // examined, not alive, and not reviewed
+	Single    int `json:"single"` // collected by one list only
 	Covered   int `json:"covered_by_parent"`
 }
 
-// Keep returns the sorted domains of all lists that belong into the table and that no listed parent covers.
-func Keep(all []string) ([]string, Counts) {
-	joined := slices.Compact(slices.Sorted(slices.Values(all)))
-	r, listed, allowed := Counts{Joined: len(joined)}, map[string]bool{}, ordinary()
-	for _, d := range joined {
+// Keep returns the sorted domains of the lists that belong into the table and that no listed parent covers.
+func Keep(read []List) ([]string, Counts) {
+	found := map[string]map[Kind]int{}
+	for _, list := range read {
+		for _, d := range slices.Compact(slices.Sorted(slices.Values(list.Domains))) {
+			if found[d] == nil {
+				found[d] = map[Kind]int{}
+			}
+			found[d][list.Kind]++
+		}
+	}
+	r, listed, allowed := Counts{Joined: len(found)}, map[string]bool{}, ordinary()
+	for d, by := range found {
 		ascii, err := idna.Lookup.ToASCII(d)
 		suffix, _ := publicsuffix.PublicSuffix(ascii)
 		switch {
@@ -64,6 +92,10 @@ func Keep(all []string) ([]string, Counts) {
 			r.Allowed++
 		case suffix == ascii: // the public may register names below, and one registrant must not affect the others
 			r.Suffixes++
+		case by[Alive]+by[Reviewed] == 0 && by[Examined] > 0:
+			r.Dead++
+		case by[Alive]+by[Reviewed] == 0 && by[Collected] < 2:
+			r.Single++
 		default:
 			listed[ascii] = true
 		}
