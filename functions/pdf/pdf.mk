@@ -1,6 +1,6 @@
 ## PDFs: the browser, hostile documents, the gallery, the benchmark
 
-.PHONY: layer fonts patch-fonts pack-fonts poppler test-hostile gallery-pdf bench-pdf build-PdfRenderFunction
+.PHONY: layer browser browser-drill fonts patch-fonts pack-fonts poppler test-hostile gallery-pdf bench-pdf build-PdfRenderFunction
 
 gallery: gallery-pdf
 bench: bench-pdf
@@ -23,6 +23,19 @@ pack-fonts:
 	python3 -m venv --clear .local/fonts
 	$(call pip_install,.local/fonts,layers/chromium/requirements.txt)
 	.local/fonts/bin/python layers/chromium/fonts.py $(FOLDER)
+
+# What make browser runs with the new browser.
+BROWSER_TESTS ?= test-hostile gallery-pdf
+
+browser: ## another browser for PDFs: fetched, verified, measured, tested: VERSION=153.0.0 of npm, or 156.0.8078.79 of Chrome for Testing
+	@[ "$(origin VERSION)" = "command line" ] || { echo "make browser needs VERSION=" >&2; exit 2; }
+	layers/chromium/pin.sh $(VERSION)
+	$(MAKE) --no-print-directory layer
+	go test -run '^TestStartLine$$' -count=1 -v ./functions/pdf/render/browser
+	$(if $(BROWSER_TESTS),$(MAKE) --no-print-directory $(BROWSER_TESTS))
+
+browser-drill: ## make browser with Debian's newest chromium-headless-shell in the layout of Chrome for Testing, from a server of this machine
+	layers/chromium/drill.sh
 
 # The tests measure PDFs with a reader that is not the product's.
 poppler:

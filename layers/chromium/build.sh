@@ -1,7 +1,7 @@
 #!/bin/sh
 # Unpacks the browser, its libraries and the fonts into $1/chromium, which Lambda mounts as /opt/chromium.
 # Everything is unpacked here, so that a cold start decompresses nothing.
-# What is fetched is fixed by package-lock.json; no install script runs.
+# What is fetched is fixed by package-lock.json and browser.json; no install script runs.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,16 +22,53 @@ unbrotli() {
 fs.writeFileSync(process.argv[2], zlib.brotliDecompressSync(fs.readFileSync(process.argv[1])))' "$1" "$2"
 }
 
-# browser.json names the version, the sum of the packed browser, and the release's date, which the renderer reports.
+# browser.json names the source, the version, the sum of the packed browser, and the release's date, which the renderer reports.
 field() { sed -n "s/^ *\"$1\": \"\(.*\)\".*/\1/p" "$here/browser.json"; }
-printf '%s  %s\n' "$(field sha256)" "$packed/chromium.br" | sha256sum --check --strict --quiet
+verify() { printf '%s  %s\n' "$(field sha256)" "$1" | sha256sum --check --strict --quiet; }
 
 rm -rf "$out"
 mkdir -p "$out/fonts" "$out/licenses"
-unbrotli "$packed/chromium.br" "$out/headless_shell"
+case $(field source) in
+npm)
+	verify "$packed/chromium.br"
+	unbrotli "$packed/chromium.br" "$out/headless_shell"
+	cp "$modules/@sparticuz/chromium/LICENSE" "$out/licenses/sparticuz-chromium.txt"
+	;;
+chrome-for-testing)
+	"$here/fetch.sh" "$(field version)" "$work/browser.zip"
+	verify "$work/browser.zip"
+	unzip -q "$work/browser.zip" -d "$work"
+	archive="$work/chrome-headless-shell-linux64"
+	cp "$archive/chrome-headless-shell" "$out/headless_shell"
+	# A PDF needs neither the translations nor the programs of graphics (libGLESv2, SwiftShader, Vulkan).
+	cp "$archive"/headless_*.pak "$archive/icudtl.dat" "$archive/v8_context_snapshot.bin" "$out/"
+	cp "$archive"/LICENSE* "$out/licenses/"
+	;;
+*)
+	echo "layer: browser.json names no known source" >&2
+	exit 1
+	;;
+esac
 chmod 755 "$out/headless_shell"
 unbrotli "$packed/al2023.tar.br" "$work/al2023.tar"
 tar -xf "$work/al2023.tar" -C "$out" --no-same-owner
+
+# Lambda's system has glibc and libgcc_s. Other libraries that the browser names come from this machine, which has to be one
+# with Lambda's glibc or an older one. LAYER_LIBRARIES is a folder with more of them. LAYER_FOR=here builds a layer for this
+# machine only: glibc and size are not checked.
+LD_LIBRARY_PATH="$out/lib:${LAYER_LIBRARIES:-}" ldd "$out/headless_shell" 2> "$work/ldd" | while read -r name _ path _; do
+	case $name:$path in
+	*:not) echo "layer: this machine lacks $name, which the browser needs" >&2; exit 1 ;;
+	lib[cm].so.6:* | libdl.so.2:* | libpthread.so.0:* | librt.so.1:* | libresolv.so.2:* | libgcc_s.so.1:* | *:"$out"/*) ;;
+	*:/*) cp -L "$path" "$out/lib/$name" ;;
+	esac
+done
+newer=$(cd "$out" && grep -aoE 'GLIBC_2\.[0-9]+' headless_shell lib/*.so* | sort -Vu | awk -F '[:.]' '$NF > 34 { print "  " $0 }')
+if [ -n "$newer" ] && [ "${LAYER_FOR:-}" != here ]; then
+	printf 'layer: Lambda has glibc 2.34. Build on Amazon Linux 2023, or take another browser:\n%s\n' "$newer" >&2
+	exit 1
+fi
+
 grep -v '^#' "$here/fonts.txt" | while read -r font styles; do
 	package="$modules/@expo-google-fonts/$font"
 	for style in $styles; do
@@ -42,7 +79,6 @@ grep -v '^#' "$here/fonts.txt" | while read -r font styles; do
 done
 MAKEFLAGS= make --silent -C "$here/../.." "${FONTS:-patch-fonts}" FOLDER="$out/fonts" >&2
 node "$here/box.js" "$out/fonts/MissingGlyph.ttf"
-cp "$modules/@sparticuz/chromium/LICENSE" "$out/licenses/sparticuz-chromium.txt"
 cp "$here/fonts.conf" "$here/browser.json" "$out/"
 grep -qaF "$(field version)" "$out/headless_shell" || { echo "layer: the browser is not $(field version)" >&2; exit 1; }
 
@@ -72,7 +108,7 @@ size=$(find "$out" -type f -exec wc -c {} + | awk '$2 != "total" { sum += $1 } E
 awk -v size="$size" -v limit="$limit" 'BEGIN {
 	printf "layer: %.1f MiB unpacked, %.1f MiB allowed\n", size / 1048576, limit / 1048576
 }'
-if [ "$size" -gt "$limit" ]; then
+if [ "$size" -gt "$limit" ] && [ "${LAYER_FOR:-}" != here ]; then
 	echo "layer: too large. Remove these fonts from the end of layers/chromium/fonts.txt:" >&2
 	awk -v over=$((size - limit)) '$1 != font[n] { font[++n] = $1 } { bytes[n] += $2 }
 		END {

@@ -80,8 +80,8 @@ func unpack(ctx context.Context, progress func(string)) (string, error) {
 // digest returns a text that differs for each version of the layer.
 func digest(source string) (string, error) {
 	sum := sha256.New()
-	for _, name := range []string{"box.js", "browser.json", "build.sh", "fonts.conf", "fonts.sum", "fonts.txt",
-		"fonts.zst", "package-lock.json", "package.json"} {
+	for _, name := range []string{"box.js", "browser.json", "build.sh", "fetch.sh", "fonts.conf", "fonts.sum",
+		"fonts.txt", "fonts.zst", "package-lock.json", "package.json"} {
 		content, err := os.ReadFile(filepath.Join(source, name))
 		if err != nil {
 			return "", err

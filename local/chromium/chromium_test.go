@@ -100,8 +100,9 @@ func TestSize(t *testing.T) {
 			}
 			write("function", functionBytes+c.function*mebibyte)
 			for path, text := range map[string]string{"bin/npm": "#!/bin/sh\ncp -r " + dir + "/node_modules .\n",
-				"bin/python3":                  "#!/bin/sh\nexit 1\n", // no machine needs one
-				"layers/chromium/browser.json": fmt.Sprintf("\"version\": \"\"\n\"sha256\": \"%x\"\n", sha256.Sum256(packed)),
+				"bin/python3": "#!/bin/sh\nexit 1\n", // no machine needs one
+				"layers/chromium/browser.json": fmt.Sprintf("\"source\": \"npm\"\n\"version\": \"\"\n\"sha256\": \"%x\"\n",
+					sha256.Sum256(packed)),
 				"Makefile": "patch-fonts:\nbuild-PdfRenderFunction:\n\tcp " + dir +
 					"/function $(ARTIFACTS_DIR)/bootstrap\n"} {
 				if err := os.WriteFile(write(path, 0), []byte(text), 0o700); err != nil {

@@ -352,4 +352,5 @@ func TestStartLine(t *testing.T) {
 		!strings.Contains(line.Browser, "Chrome/1") || err == nil && !strings.HasPrefix(line.Released, "20") {
 		t.Errorf("%s", log.Bytes())
 	}
+	t.Logf("%s", log.Bytes()) // make browser shows it
 }
