@@ -338,7 +338,7 @@ func TestDoctorOnProjects(t *testing.T) {
 		Key: walletKey("no-wallet")})
 	p.must(err)
 	reserve := func(id string, at time.Time) *wallet.Reservation {
-		r := &wallet.Reservation{Project: id, Key: wallet.NewKey(at, "r"), Credits: 1, Price: wallet.SMS,
+		r := &wallet.Reservation{Project: id, Began: at, Credits: 1, Price: wallet.SMS,
 			Environment: "development", RequestID: "r", Irrevocable: true}
 		p.must(s.Credits.Reserve(ctx, r))
 		return r

@@ -84,7 +84,7 @@ func TestLeftLease(t *testing.T) {
 	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 1000 --reason invoice"},
 		{args: "project pause acme"}})
 	s := f.stack()
-	r := &wallet.Reservation{Project: "acme", Key: wallet.NewKey(time.Now(), "r"), Credits: 30,
+	r := &wallet.Reservation{Project: "acme", Began: time.Now(), Credits: 30,
 		Price: wallet.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
 	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused,

@@ -23,7 +23,7 @@ func (f *fixture) uncertainSMS(projectID, requestID string) string {
 	f.t.Helper()
 	credits := f.stack().Credits
 	r := &wallet.Reservation{
-		Project: projectID, Key: wallet.NewKey(time.Now(), requestID), Credits: 10_000, Price: wallet.SMS,
+		Project: projectID, Began: time.Now(), Credits: 10_000, Price: wallet.SMS,
 		Environment: "production", RequestID: requestID, Irrevocable: true,
 	}
 	f.must(credits.Reserve(f.t.Context(), r))

@@ -126,7 +126,7 @@ func TestCloseProject(t *testing.T) {
 	})
 	issued := decode[credential.Issued](f, "credential issue acme --env production")
 	s := f.stack()
-	r := &wallet.Reservation{Project: "acme", Key: wallet.NewKey(time.Now(), "r"), Credits: 30,
+	r := &wallet.Reservation{Project: "acme", Began: time.Now(), Credits: 30,
 		Price: wallet.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
 	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused,

@@ -39,7 +39,7 @@ func (f *fixture) charge(project, operation string, units, credits int64, at tim
 	f.t.Helper()
 	s := f.stack()
 	r := &wallet.Reservation{
-		Project: project, Key: wallet.NewKey(at, project+operation), Credits: credits, Price: operation, Units: units,
+		Project: project, Began: at, Credits: credits, Price: operation, Units: units,
 		Environment: "production", RequestID: project + operation,
 	}
 	f.must(s.Credits.Reserve(f.t.Context(), r))

@@ -32,8 +32,8 @@ func TestThrottledWallet(t *testing.T) {
 	}
 	prepare(t, direct, "hot", now.Add(-time.Hour), "grant")
 	for i := range 12 {
-		r := &wallet.Reservation{Project: "hot", Key: wallet.NewKey(now.Add(-time.Hour), fmt.Sprint(i)), Credits: 1,
-			Price: wallet.Barcode, RequestID: "r"}
+		r := &wallet.Reservation{Project: "hot", Began: now.Add(-time.Hour), RequestID: fmt.Sprint(i), Credits: 1,
+			Price: wallet.Barcode}
 		must.Succeed(t, direct.Reserve(t.Context(), r))
 	}
 	each := time.Since(now) / 30 // four writes of this machine
@@ -78,9 +78,9 @@ func TestSettlingCosts(t *testing.T) {
 	prepare(t, direct, "busy", now.Add(-2*time.Minute), "wallet")
 	must.Succeed(t, direct.Grant(t.Context(),
 		books.Movement{Project: "busy", ID: wallet.NewKey(now, "g"), Credits: 1_000_000, Actor: "test", Reason: "test"}))
-	for i := range 40 { // 3 single ones, then 8, 24 and 64 slots, 5 of them used
-		r := &wallet.Reservation{Project: "busy", Key: wallet.NewKey(now.Add(-2*time.Minute), fmt.Sprint(i)), Credits: 1,
-			Price: wallet.Barcode, RequestID: "r"}
+	for i := range 40 { // 3 single ones, then 2, 4, 8, 16 and 32 slots, 7 of them used
+		r := &wallet.Reservation{Project: "busy", Began: now.Add(-2 * time.Minute), RequestID: fmt.Sprint(i), Credits: 1,
+			Price: wallet.Barcode}
 		must.Succeed(t, direct.Reserve(t.Context(), r))
 		must.Succeed(t, direct.Capture(t.Context(), r, wallet.Outcome{}))
 	}
@@ -88,7 +88,7 @@ func TestSettlingCosts(t *testing.T) {
 	if err != nil || report.Settled != (wallet.Settled{Closed: 4}) {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if got := fmt.Sprint(calls.of); got != "map[PutItem:59 Query:4 Scan:1 UpdateItem:4]" {
+	if got := fmt.Sprint(calls.of); got != "map[PutItem:25 Query:4 Scan:1 UpdateItem:4]" {
 		t.Error(got)
 	}
 	if balance, err := direct.Balance(t.Context(), "busy"); err != nil || balance != 1_000_000-40 {

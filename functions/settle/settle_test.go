@@ -67,7 +67,7 @@ func prepare(t *testing.T, store *books.Store, project string, at time.Time, rea
 	t.Helper()
 	ctx := t.Context()
 	r := &wallet.Reservation{
-		Project: project, Key: wallet.NewKey(at, "r"), Credits: 30, Price: wallet.SMS,
+		Project: project, Began: at, Credits: 30, Price: wallet.SMS,
 		Environment: "production", RequestID: "r", Irrevocable: true,
 	}
 	steps := []struct {

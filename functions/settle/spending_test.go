@@ -216,7 +216,7 @@ func TestSpendingOfWallets(t *testing.T) {
 	move("spends", 5, store.Refund)
 	reserve := func(project, id string) *wallet.Reservation {
 		t.Helper()
-		r := &wallet.Reservation{Project: project, Key: wallet.NewKey(now, id), Credits: 40, Price: wallet.SMS}
+		r := &wallet.Reservation{Project: project, Began: now, RequestID: id, Credits: 40, Price: wallet.SMS}
 		must.Succeed(t, store.Reserve(t.Context(), r))
 		return r
 	}

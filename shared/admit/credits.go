@@ -47,7 +47,7 @@ func (*Credits) Reached() error { return nil }
 func (c *Credits) Take(ctx context.Context) error {
 	r := c.request
 	reservation := &wallet.Reservation{
-		Project: r.Project.ID, Key: wallet.NewKey(r.at, r.ID), Received: r.Received, Credits: c.amount, Price: c.price,
+		Project: r.Project.ID, Began: r.at, Received: r.Received, Credits: c.amount, Price: c.price,
 		Units: c.units, Environment: string(r.Environment), RequestID: r.ID,
 	}
 	err := r.Wallet.Reserve(ctx, reservation)
@@ -57,35 +57,52 @@ func (c *Credits) Take(ctx context.Context) error {
 	return err
 }
 
-// Mark writes the ledger entry which says that irrevocable work is about to begin; died is what the ledger says of a
-// request that dies afterwards. Where Mark fails, no work may begin. The entry may have been written, and the settling
-// function then charges the project.
-func (c *Credits) Mark(ctx context.Context, died wallet.Outcome) error {
-	c.reservation.Irrevocable, c.reservation.Died = true, died
-	err := c.request.Wallet.Mark(ctx, c.reservation)
+// Mark writes the ledger entry which says that irrevocable work is about to begin; died, unless it is nil, returns what
+// the ledger says of a request that dies afterwards, by the Key of that entry. Where Mark fails, no work may begin. The
+// entry may have been written, and the settling function then charges the project.
+func (c *Credits) Mark(ctx context.Context, died func() wallet.Outcome) error {
+	err := c.again(ctx, func(r *wallet.Reservation) error {
+		if r.Irrevocable = true; died != nil {
+			r.Died = died()
+		}
+		return c.request.Wallet.Mark(ctx, r)
+	})
 	if err != nil {
 		c.ended(err)
 	}
 	return err
 }
 
-// ended notes that nothing is left to release. Credits that were settled and could not be reserved again are unused.
-func (c *Credits) ended(err error) {
-	_, lacking := errors.AsType[*wallet.InsufficientError](err)
-	c.reservation, c.charged = nil, !lacking
-}
-
-// Capture charges the project. Where the reservation was settled while the request was alive, and the credits could not
-// be reserved again, the error is a *wallet.InsufficientError or another cause of ErrSettled: work that can be taken
-// back must not be served (docs/decisions/money.md#leases). After any other error the charge is unknown.
+// Capture charges the project. Where the reservation was released while the request was alive, and the credits could not
+// be reserved again, the error is ErrReleased, beside the cause: work that can be taken back must not be served
+// (docs/decisions/money.md#leases). After any other error the charge is unknown.
 func (c *Credits) Capture(ctx context.Context, o wallet.Outcome) error {
-	r, wallet := c.reservation, c.request.Wallet
-	err := wallet.Capture(ctx, r, o)
-	c.ended(err)
-	if err == nil {
-		c.request.After(ctx, "remove reservation", func(ctx context.Context) error { wallet.Remove(ctx, r); return nil })
+	w := c.request.Wallet
+	err := c.again(ctx, func(r *wallet.Reservation) error { return w.Capture(ctx, r, o) })
+	r := c.reservation
+	if c.ended(err); err == nil {
+		c.request.After(ctx, "remove reservation", func(ctx context.Context) error { w.Remove(ctx, r); return nil })
 	}
 	return err
+}
+
+// again takes a step of a reservation. Where nothing irrevocable has begun and the settling function has released the
+// credits, again reserves once more, and takes the step with the new reservation.
+func (c *Credits) again(ctx context.Context, step func(*wallet.Reservation) error) error {
+	begun := c.reservation.Irrevocable
+	err := step(c.reservation)
+	if begun || !errors.Is(err, wallet.ErrReleased) {
+		return err
+	}
+	if refused := c.Take(ctx); refused != nil {
+		return fmt.Errorf("%w: %w", err, refused)
+	}
+	return step(c.reservation)
+}
+
+// ended notes that nothing is left to release. Released credits are unused.
+func (c *Credits) ended(err error) {
+	c.charged, c.reservation = !errors.Is(err, wallet.ErrReleased), nil
 }
 
 // Return implements Hold: it releases the credits, unless they are captured.

@@ -21,7 +21,7 @@ import (
 type Movement struct {
 	Project string
 	ID      wallet.Key // generated once with NewKey, and kept for repeats
-	Credits int64      // Above 0; for an adjustment signed and not 0
+	Credits int64      // above 0; for an adjustment signed and not 0
 	Reason  string
 	Actor   string // the caller's ARN
 	// RequestID names the request that a refund is for, or the operator's own call.

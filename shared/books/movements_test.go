@@ -80,7 +80,7 @@ func TestWallet(t *testing.T) {
 	check()
 	for i, age := range []time.Duration{time.Minute, time.Hour, time.Second} {
 		r := wallettest.Reservation(int64(i+1), false)
-		r.Key = wallet.NewKey(now.Add(-age), fmt.Sprint(i))
+		r.Began, r.RequestID = now.Add(-age), fmt.Sprint(i)
 		must.Succeed(t, wallettest.Take(t, store, r, "reserve"))
 		want.Balance, want.Reserved = want.Balance-r.Credits, want.Reserved+r.Credits
 		if want.Oldest.IsZero() || r.Key.Time().Before(want.Oldest) {

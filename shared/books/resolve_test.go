@@ -35,7 +35,7 @@ func newCharge(t *testing.T) *charge {
 // captured charges one SMS of a project and returns the key of the charge.
 func (c *charge) captured(project, requestID, capture string) wallet.Key {
 	r := wallettest.Reservation(smsPrice, true)
-	r.Project, r.RequestID, r.Key = project, requestID, wallet.NewKey(time.Now(), requestID)
+	r.Project, r.RequestID = project, requestID
 	for _, step := range []string{"reserve", "mark", capture, "remove"} {
 		c.Must(wallettest.Steps[step](c.T.Context(), c.Store, r))
 	}
@@ -282,7 +282,7 @@ func TestRefundDay(t *testing.T) {
 	t.Parallel()
 	c := &charge{Fixture: wallettest.New(t, granted)}
 	r := wallettest.Reservation(smsPrice, false)
-	r.Key, r.Units = wallet.NewKey(time.Now().AddDate(0, 0, -40), r.RequestID), 6
+	r.Began, r.Units = time.Now().AddDate(0, 0, -40), 6
 	for _, step := range []string{"reserve", "capture", "remove"} {
 		c.Must(wallettest.Steps[step](t.Context(), c.Store, r))
 	}

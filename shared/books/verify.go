@@ -256,6 +256,8 @@ func (a *account) addEntry(from entryTable, item dynamo.Item) {
 	}
 	_, resolved := a.resolved[e.Key]
 	switch {
+	case e.Unused && e.State != wallet.Released:
+		a.report(Unexplained, e.Key, "a %s entry that expires", e.State)
 	case e.Uncertain && e.State != wallet.Captured:
 		a.report(Unexplained, e.Key, "a %s entry that is uncertain", e.State)
 	case e.Uncertain && resolved && !a.resolving[e.Key]:

@@ -61,7 +61,7 @@ func (b *account) fill(project string) {
 
 func (b *account) reserve(project, name string, irrevocable bool) *wallet.Reservation {
 	r := wallettest.Reservation(30, irrevocable)
-	r.Project, r.RequestID, r.Key = project, name, wallet.NewKey(time.Now(), name)
+	r.Project, r.RequestID = project, name
 	b.Must(b.Reserve(b.T.Context(), r))
 	b.keys[name] = r.Key
 	return r

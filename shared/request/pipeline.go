@@ -194,7 +194,7 @@ func (s *Service) capture(ctx context.Context, state *requestState, o wallet.Out
 		return nil
 	}
 	state.unsettled(fmt.Errorf("capture: %w", err))
-	if state.job.Irrevocable || !errors.Is(err, wallet.ErrSettled) {
+	if state.job.Irrevocable || !errors.Is(err, wallet.ErrReleased) {
 		return nil
 	}
 	state.credits = 0
@@ -294,11 +294,7 @@ func (s *Service) fromPlayground(r *http.Request) bool {
 func (state *requestState) run(ctx context.Context) (*Result, error) {
 	job := state.job
 	if job.Irrevocable && job.Credits.Amount() > 0 {
-		var died wallet.Outcome
-		if job.Died != nil {
-			died = job.Died()
-		}
-		if err := job.Credits.Mark(ctx, died); err != nil {
+		if err := job.Credits.Mark(ctx, job.Died); err != nil {
 			return nil, state.refusal(err)
 		}
 	}

@@ -28,36 +28,19 @@ func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 	r.marked = true
 	entry := newEntry(r, Sending)
 	entry.Vendor, entry.Reference = r.Died.Vendor, r.Died.Reference
-	stored, err := s.putSlot(timed, r, entry, "")
+	stored, err := s.put(timed, entry, "")
 	switch {
-	case err == nil, stored == Sending: // an earlier attempt took effect
+	case err == nil, stored.State == Sending: // an earlier attempt took effect
 		return nil
-	case errors.Is(err, ErrSettled):
-		return err
-	case stored != "":
-		return fmt.Errorf("%w: mark found it %s", ErrSettled, stored)
+	case stored.State != "":
+		return r.settled(stored.State)
 	}
 	return errors.Join(fmt.Errorf("wallet: mark: %w", err), s.Release(ctx, r))
 }
 
-// putSlot writes the entry of the reservation's slot. Where the settling function has released the slot, putSlot
-// reserves again, once, and writes the entry there.
-func (s *Store) putSlot(ctx context.Context, r *Reservation, entry Entry, allowed State) (State, error) {
-	stored, err := s.put(ctx, entry, allowed)
-	if stored.State == Released && allowed == "" && !r.renewed {
-		if err := s.renew(ctx, r); err != nil {
-			return "", fmt.Errorf("%w: %w", ErrSettled, err)
-		}
-		entry.Key = r.Key
-		stored, err = s.put(ctx, entry, allowed)
-	}
-	return stored.State, err
-}
-
-// Capture writes the ledger entry that charges the project. ErrSettled says that the project is not charged, beside the
-// reason: Capture has found the reservation settled, and could not reserve again. After any other error the charge is
-// unknown, although the request has succeeded. The context's deadline is the deadline of the request and not of the
-// work.
+// Capture writes the ledger entry that charges the project. ErrSettled says that the reservation was settled before.
+// After any other error the charge is unknown, although the request has succeeded. The context's deadline is the
+// deadline of the request and not of the work.
 func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	ctx, cancel := within(ctx, s.limits.Write)
 	defer cancel()
@@ -70,16 +53,25 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	if r.Irrevocable {
 		allowed = Sending
 	}
-	stored, err := s.putSlot(ctx, r, entry, allowed)
+	stored, err := s.put(ctx, entry, allowed)
 	switch {
-	case err == nil, stored == Captured: // an earlier attempt took effect
+	case err == nil, stored.State == Captured: // an earlier attempt took effect
 		r.captured = true
-		r.end(r.Credits, 0)
+		r.lease.end(r, r.Credits, 0)
 		return nil
 	case errors.Is(err, errRefused):
-		return fmt.Errorf("%w: capture found it %q", ErrSettled, stored)
+		return r.settled(stored.State)
 	}
 	return fmt.Errorf("wallet: capture: %w", err)
+}
+
+// settled leaves the rest of the lease to the settling function, which has written an entry of the lease.
+func (r *Reservation) settled(as State) error {
+	r.lease.become(left)
+	if as == Released {
+		return ErrReleased
+	}
+	return fmt.Errorf("%w: found %q", ErrSettled, as)
 }
 
 // Remove takes the lease of a captured reservation out of the wallet, where the lease has one slot. Remove returns no
@@ -87,7 +79,7 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 // nothing in three cases: Capture has not succeeded; a late copy of the reservation may arrive, which must still find
 // the lease; or less than Limits.Remove is left before the deadline.
 func (s *Store) Remove(ctx context.Context, r *Reservation) {
-	if !r.captured || r.lease == nil || r.lease.Slots > 1 || r.lease.returns {
+	if !r.captured || r.lease == nil || r.lease.state != single {
 		return
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.limits.Remove {
@@ -108,7 +100,7 @@ func (s *Store) Release(ctx context.Context, r *Reservation) error {
 			return fmt.Errorf("wallet: release: %w", err)
 		}
 	}
-	r.end(0, r.Credits)
+	r.lease.end(r, 0, r.Credits)
 	if r.lease == nil || r.lease.Slots > 1 {
 		return nil
 	}

@@ -45,7 +45,12 @@ type Entry struct {
 	Reason      string    `json:"reason"`    // of an operator's movement
 	Refunds     Key       `json:"refunds"`   // the charge that a refund returns; empty: none
 	Project     string    `json:"-"`
+	Unused      bool      `json:"-"` // of a slot that no request used: the entry expires after a day
 }
+
+// unusedLife is how long the entry of a slot that no request used forbids a late capture. The signature of a late copy
+// lapses after 15 minutes.
+const unusedLife = 24 * time.Hour
 
 // errRefused reports that the condition of the entry's write did not hold.
 var errRefused = errors.New("the ledger entry was refused")

@@ -25,7 +25,8 @@ import (
 //	         of leases with several slots; fence, the newest lease that the settling function has closed;
 //	         alert credits, where an operator set an alert; granted, the sum of all operators' movements, signed
 //	ledger   pk project#shard#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor;
-//	         why; uncertain project#shard, on uncertain entries only: the hash key of a sparse index
+//	         why; uncertain project#shard, on uncertain entries only: the hash key of a sparse index;
+//	         expires, on the entries of slots that no request used
 //
 // No function may write the tables of what operators do (docs/decisions/money.md#operator-movements). Both have the
 // attributes of the ledger, without uncertain:
@@ -162,6 +163,9 @@ func EncodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types
 	if e.Units > 0 {
 		item["un"] = dynamo.Number(e.Units)
 	}
+	if e.Unused {
+		item["expires"] = dynamo.Number(e.At.Add(unusedLife).Unix())
+	}
 	if e.Uncertain {
 		item["uncertain"] = dynamo.Text(Shard(e.Project, e.Key))
 	}
@@ -176,7 +180,7 @@ func DecodeEntry(item map[string]types.AttributeValue) (Entry, error) {
 		Price:   dynamo.TextOf(item["op"]), RequestID: dynamo.TextOf(item["rid"]), Environment: dynamo.TextOf(item["env"]),
 		Vendor: dynamo.TextOf(item["ven"]), VendorID: dynamo.TextOf(item["vid"]), Reference: dynamo.TextOf(item["ref"]),
 		Actor: dynamo.TextOf(item["by"]), Reason: dynamo.TextOf(item["why"]),
-		Uncertain: item["uncertain"] != nil, Refunds: Key(dynamo.TextOf(item["of"])),
+		Uncertain: item["uncertain"] != nil, Unused: item["expires"] != nil, Refunds: Key(dynamo.TextOf(item["of"])),
 	}
 	var err error
 	e.Credits, err = dynamo.NumberOf(item["cr"])

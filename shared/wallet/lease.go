@@ -31,15 +31,16 @@ const mostSlots = 64
 // instance gives up.
 const lesseesCached = 1000
 
-// busyLeases is the number of the largest leases in a wallet from which an instance takes the largest from its second
-// request on: a project that begins with hundreds of instances would else write its wallet too often.
-const busyLeases = 16
+// An instance leases from its second request on, and more at once, where the leases of the wallet have busySlots, and
+// takes the largest lease where they have hotSlots: a project that begins with hundreds of instances would else write its
+// wallet too often.
+const (
+	busySlots = 4 * mostSlots
+	hotSlots  = 32 * mostSlots
+)
 
 // acquisitions bounds the writes with which one request looks for a lease.
 const acquisitions = 8
-
-// clockMargin is how far the clocks of two instances may differ while a lease is used.
-const clockMargin = 4 * time.Second
 
 // Leasing holds the numbers of the protocol of leases. Tests use smaller ones.
 type Leasing struct {
@@ -70,183 +71,197 @@ func (l Lease) Lent(by Leasing) int64 {
 	return by.Share * l.Credits
 }
 
-// held is a lease that this instance has acquired.
-type held struct {
+// state is the state of a lease in its instance.
+//
+//	              slots, credits or time used up      each outcome is known
+//	acquire ──▶ open ──────────────────────────▶ used ──────────────────────▶ closed, by the write of the next lease
+//	   │         └─── a write of it may arrive late, or a slot was settled ──▶ left, to the settling function
+//	   └──▶ single ──▶ closed, by its request
+type state int
+
+const (
+	single state = iota // one slot: its request removes the lease, or returns its credits
+	open                // requests get slots
+	used                // no request gets a slot any more, for good: a late copy may close the lease
+	left                // only the settler closes the lease, with a fence against a copy that acquires the lease again
+	closed
+)
+
+// lease is a lease that this instance has acquired.
+type lease struct {
 	Lease
-	unit    int64 // credits of a slot
-	next    int   // the first slot that no request has
-	returns bool  // a late copy of its write could put the lease back into the wallet
-	frozen  bool  // a write that closes the lease may be under way: no slot may be used any more
 
-	mu   sync.Mutex // guards the fields below
-	free int64      // credits that no slot has
-	used int64      // captured credits
-	open int        // slots whose outcome is not known
+	mu     sync.Mutex // guards the fields below
+	state  state
+	next   int   // the first slot that no request has: a slot is one request's
+	free   int64 // credits that no slot has: slots charge no more than the lease has
+	spent  int64 // captured credits, which closing does not return
+	unsure int   // slots whose outcome is not known: one of them may be captured still
 }
 
-// live reports whether a request that begins now, and that was received at another time by the gateway's clock, may use
-// a slot of the lease. A lease ends with its UTC day, so that the key of a charge has the day of its request.
-func (h *held) live(now, received time.Time, life time.Duration) bool {
-	begin := h.Key.Time()
-	end := begin.Add(life)
-	return h.next < h.Slots && !h.frozen && now.Before(end) && received.Before(end) &&
-		now.After(begin.Add(-clockMargin)) &&
-		now.Format(time.DateOnly) == h.Key.Day()
-}
-
-// take gives the request a slot, unless the lease lacks the credits.
-func (h *held) take(r *Reservation) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.free < r.Credits {
+// take gives the request that began at that time a slot. A lease ends with its UTC day, so that the key of a charge has
+// the day of its request.
+func (l *lease) take(r *Reservation, began time.Time, life time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	begin := l.Key.Time()
+	if l.state == open && (l.next == l.Slots || l.free < r.Credits || !began.Before(begin.Add(life)) ||
+		began.Format(time.DateOnly) != l.Key.Day()) {
+		l.state = used
+	}
+	if l.next == l.Slots || l.next > 0 && l.state != open {
 		return false
 	}
-	r.lease, r.Key, r.ended = h, h.slot(h.next), false
-	h.next, h.free, h.open = h.next+1, h.free-r.Credits, h.open+1
+	r.lease, r.Key, r.ended = l, l.slot(l.next), false
+	l.next, l.free, l.unsure = l.next+1, l.free-r.Credits, l.unsure+1
 	return true
 }
 
-// end notes the outcome of the request's slot: captured credits, or credits for other slots.
-func (r *Reservation) end(captured, free int64) {
-	h := r.lease
-	if h == nil || r.ended {
+// end notes the outcome of the request's slot, once: captured credits, or credits for other slots.
+func (l *lease) end(r *Reservation, captured, free int64) {
+	if l == nil || r.ended {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.used, h.free, h.open, r.ended = h.used+captured, h.free+free, h.open-1, true
-}
-
-// enough reports whether the lease has the credits of a slot.
-func (h *held) enough() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.free >= h.unit
-}
-
-// closes reports whether the next lease can close this one: the outcome of each used slot is known, and no late copy
-// puts the lease back.
-func (h *held) closes() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.open == 0 && !h.returns
-}
-
-// unspent returns the credits that the lease has not spent.
-func (h *held) unspent() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.Credits - h.used
-}
-
-// lessee is the state of one project in an instance.
-type lessee struct {
-	mu     sync.Mutex // held while a lease is acquired
-	lease  *held      // nil: none
-	recent []time.Time
-	single time.Time // until when each lease has one slot, because the wallet had too few credits for more
-	busy   bool      // many instances lease
-}
-
-// slots returns the number of slots of the next lease, for a request that begins now.
-func (l *lessee) slots(now time.Time, credits int64, by Leasing) int {
-	l.recent = slices.DeleteFunc(append(l.recent, now), func(at time.Time) bool { return !at.After(now.Add(-by.Life)) })
-	l.recent = l.recent[max(0, len(l.recent)-by.Slots):]
-	switch n := len(l.recent); {
-	case n < 2, n < by.From && !l.busy, now.Before(l.single), credits > MaxBalance>>20: // so that no product overflows
-		return 1
-	case l.busy:
-		return by.Slots
-	default:
-		return min(2*n, by.Slots)
-	}
-}
-
-// acquire gives the request a slot: of the instance's lease, or of a new lease that closes the one before. A fresh
-// reservation is one that replaces a settled one.
-func (s *Store) acquire(ctx context.Context, r *Reservation, fresh bool) error {
-	l := s.lessees.GetOrPut(r.Project, &lessee{})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	by, now := s.limits.Leasing, r.own.Time()
-	slots, beside, old := 1, false, (*held)(nil)
-	if !fresh {
-		slots = l.slots(now, r.Credits, by)
-		if l.lease != nil && l.lease.live(now, r.Received, by.Life) {
-			if l.lease.take(r) {
-				return nil
-			}
-			beside = l.lease.enough() // this request costs more than a slot: the lease stays
-		}
+	l.spent, l.free, l.unsure, r.ended = l.spent+captured, l.free+free, l.unsure-1, true
+}
+
+// unspent returns the credits that closing the lease returns, and whether the next lease may close it.
+func (l *lease) unspent() (credits int64, closes bool) {
+	if l == nil {
+		return 0, false
 	}
-	if beside {
-		slots = 1
-	} else if !fresh && l.lease != nil && l.lease.closes() {
-		old = l.lease
-	} // otherwise the settling function closes the lease
-	timed, cancel := context.WithTimeout(ctx, s.limits.Write)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Credits - l.spent, l.state == used && l.unsure == 0
+}
+
+// become ends the use of the lease by this instance.
+func (l *lease) become(end state) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = end
+}
+
+// lessee is what an instance knows of one project.
+type lessee struct {
+	mu     sync.Mutex // held while a lease is acquired
+	lease  *lease     // the newest; nil: none yet
+	recent []time.Time
+	// as the last write of a lease returned them
+	balance, lent int64
+}
+
+// learn notes the balance and the credits of leases of a wallet.
+func (l *lessee) learn(item dynamo.Item) {
+	l.balance, _ = dynamo.NumberOf(item["balance"]) // 0 where there is no wallet
+	l.lent, _ = dynamo.NumberOf(item["lent"])
+}
+
+// slots returns the number of slots of the next lease, for a request that begins now: more than in the lease before
+// where that was used up, but no more than the wallet's balance allows.
+func (l *lessee) slots(now time.Time, credits, back int64, by Leasing) int {
+	l.recent = slices.DeleteFunc(append(l.recent, now), func(at time.Time) bool { return !at.After(now.Add(-by.Life)) })
+	l.recent = l.recent[max(0, len(l.recent)-by.From):]
+	from, first, growth := by.From, 2, 2
+	switch leased := l.lent / by.Share / credits; {
+	case leased >= hotSlots:
+		from, first, growth = 2, mostSlots, mostSlots
+	case leased >= busySlots:
+		from, first, growth = 2, 3, 7
+	}
+	n := first
+	switch old := l.lease; {
+	case len(l.recent) < from:
+		return 1
+	case old == nil || old.Slots == 1:
+	case old.next == old.Slots:
+		n = old.next * growth
+	default:
+		n = min(old.next*growth, old.Slots)
+	}
+	return l.allowed(min(n, by.Slots), credits, back, by)
+}
+
+// allowed returns up to how many slots a lease may have. back are the credits that the lease before returns.
+func (l *lessee) allowed(slots int, credits, back int64, by Leasing) int {
+	if l.lent > l.balance {
+		return 1
+	}
+	return int(max(1, min(int64(slots), (l.balance+back)/(by.Floor+1)/credits)))
+}
+
+// acquire gives the request a slot of a new lease that closes the one before.
+func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, began time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
 	defer cancel()
+	by, old := s.limits.Leasing, l.lease
+	back, closes := old.unspent()
+	if !closes { // the settling function closes the lease, or the request of its slot
+		old, back = nil, 0
+	}
+	slots, key := l.slots(began, r.Credits, back, by), NewKey(began, r.RequestID)
 	var err error
 	for range acquisitions {
-		next := &held{Lease: Lease{r.Project, r.own, slots, int64(slots) * r.Credits}, unit: r.Credits,
-			free: int64(slots) * r.Credits}
-		var lent int64
+		next := newLease(r, key, slots)
 		var ambiguous int
-		lent, ambiguous, err = s.writeLease(timed, next, old)
+		ambiguous, err = s.writeLease(ctx, l, next, old)
 		stored, refused := dynamo.Refused(err)
 		if _, mine := PendingOf(stored)[next.Name()]; mine { // an earlier attempt took effect
 			err, ambiguous = nil, 1
 		}
 		switch {
 		case err == nil:
-			next.returns = ambiguous > 0 && old == nil
-			l.busy = lent >= busyLeases*by.Share*int64(by.Slots)*r.Credits
-			if !beside {
-				l.lease = nil
+			if ambiguous > 0 && old == nil {
+				next.state = left // an attempt may acquire it again, once it is closed
 			}
-			if slots > 1 {
-				l.lease = next
-			}
-			next.take(r)
+			l.lease = next
+			next.take(r, began, by.Life)
 			return nil
 		case !refused && ambiguous == 0: // DynamoDB turned every attempt away: nothing was taken
 			return fmt.Errorf("wallet: reserve: %w", err)
 		case !refused:
-			if old != nil {
-				l.lease = nil
-			}
 			return errors.Join(fmt.Errorf("wallet: reserve: %w", err), s.returnCredits(ctx, next.Lease))
 		}
-		if old != nil && ambiguous > 0 {
-			old.frozen = true
-		}
-		r.own = r.own.at(r.own.Time().Add(time.Microsecond)) // a late copy of this write must not find the next one
+		l.learn(stored)
+		key = key.at(key.Time().Add(time.Microsecond)) // a late copy of this write must not find the next one
 		switch fence := dynamo.TextOf(stored["fence"]); {
 		case fence >= next.Name(): // this instance's clock is late
-			r.own = r.own.Above(fence)
+			key = key.Above(fence)
 		case old != nil && PendingOf(stored)[old.Name()] == nil: // settled meanwhile
-			old, l.lease = nil, nil
+			old.become(closed)
+			old, back = nil, 0
 		case slots > 1:
-			slots, l.single = 1, now.Add(by.Life)
-		case beside && l.lease.closes(): // with the credits of this instance's lease there may be enough
-			beside, old = false, l.lease
+			if slots = l.allowed(slots, r.Credits, back, by); slots == next.Slots {
+				slots = 1 // another instance has written the wallet
+			}
 		default:
-			balance, _ := dynamo.NumberOf(stored["balance"]) // 0 where there is no wallet
-			return &InsufficientError{balance}
+			return &InsufficientError{l.balance}
 		}
 	}
 	return fmt.Errorf("wallet: reserve: %w", err)
 }
 
+// newLease returns a lease whose slots have the credits of the request.
+func newLease(r *Reservation, key Key, slots int) *lease {
+	l := &lease{Lease: Lease{r.Project, key, slots, int64(slots) * r.Credits}}
+	if l.free = l.Credits; slots > 1 {
+		l.state = open
+	}
+	return l
+}
+
 // writeLease takes the credits of the next lease out of the balance, and closes the old lease, unless it is nil, in the
-// same write. writeLease returns the wallet's attribute lent.
-func (s *Store) writeLease(ctx context.Context, next, old *held) (lent int64, ambiguous int, err error) {
+// same write. The lessee learns what the wallet has then.
+func (s *Store) writeLease(ctx context.Context, l *lessee, next, old *lease) (ambiguous int, err error) {
 	by, least, change := s.limits.Leasing, next.Credits, next.Lent(s.limits.Leasing)
 	update, condition := "SET balance = balance - :by, lent = lent + :lent, pending.#new = :c",
 		"fence < :new AND attribute_not_exists(pending.#new)"
 	names := map[string]string{"#new": next.Name()}
 	if old != nil {
-		least -= old.unspent()
+		back, _ := old.unspent()
+		least -= back
 		change -= old.Lent(by)
 		update += " REMOVE pending.#old"
 		condition += " AND attribute_exists(pending.#old)"
@@ -270,7 +285,10 @@ func (s *Store) writeLease(ctx context.Context, next, old *held) (lent int64, am
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if err == nil {
-		lent, _ = dynamo.NumberOf(out.Attributes["lent"]) // the write has taken effect, whatever it returns
+		l.learn(out.Attributes)
+		if old != nil {
+			old.become(closed)
+		}
 	}
-	return lent, ambiguous, err
+	return ambiguous, err
 }

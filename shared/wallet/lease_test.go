@@ -26,24 +26,24 @@ var base = time.Now().UTC().Add(-3 * time.Minute).Truncate(2 * time.Minute)
 // after returns a request of one credit that begins some time after base.
 func after(d time.Duration) *wallet.Reservation {
 	r := wallettest.Request(1, d.String())
-	r.Key = wallet.NewKey(base.Add(d), r.RequestID)
+	r.Began = base.Add(d)
 	return r
 }
 
-// leased reserves for six requests: three with a lease of their own, three in a lease of eight slots, whose key leased
-// returns. The sixth fails.
+// leased reserves for twelve requests: three with a lease of their own, six in leases of two and of four slots, and
+// three in a lease of eight slots, whose key leased returns. The last request fails.
 func leased(t *testing.T, store *books.Store) wallet.Key {
 	t.Helper()
 	var r *wallet.Reservation
-	for i := range 5 {
+	for i := range 11 {
 		r = after(time.Duration(i) * time.Millisecond)
 		must.Succeed(t, wallettest.Take(t, store, r, "reserve", "capture", "remove"))
 	}
 	lease, slot, _ := strings.Cut(string(r.Key), ".")
 	if slot != "01" {
-		t.Fatalf("the fifth request has the key %s", r.Key)
+		t.Fatalf("the eleventh request has the key %s", r.Key)
 	}
-	failed := after(5 * time.Millisecond) // a release that is repeated returns the credits once
+	failed := after(11 * time.Millisecond) // a release that is repeated returns the credits once
 	must.Succeed(t, wallettest.Take(t, store, failed, "reserve", "release", "release"))
 	return wallet.Key(lease)
 }
@@ -60,9 +60,11 @@ func TestLeaseSizes(t *testing.T) {
 		want     int64 // writes
 	}{
 		{"thin traffic", 4, 7 * time.Second, 0, 8},
-		{"the fourth request in 20 s takes 8 slots", 11, 100 * time.Millisecond, 0, 7},
-		{"then 24, and 64", 100, 100 * time.Millisecond, 0, 10},
-		{"the second request of a busy project takes 64 slots", 65, 100 * time.Millisecond, 16 * 16 * 64, 3},
+		{"the fourth request in 20 s takes 2 slots, the next ones 4 and 8", 11, 100 * time.Millisecond, 0, 9},
+		{"then 16, 32 and 64", 100, 100 * time.Millisecond, 0, 12},
+		{"the second request of a busy project takes 3 slots, then 21 and 64", 65, 100 * time.Millisecond, 16 * 256, 5},
+		{"the second request of a hot project takes 64", 65, 100 * time.Millisecond, 16 * 2048, 3},
+		{"of one that is not busy yet", 65, 100 * time.Millisecond, 16*256 - 1 - 3*16, 10},
 	} {
 		direct, through := wallettest.New(t, 1_000_000), &wallettest.Faults{Of: "UpdateItem"}
 		direct.Change(direct.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l",
@@ -75,6 +77,46 @@ func TestLeaseSizes(t *testing.T) {
 			t.Errorf("%s: %d writes, want %d", test.name, got, test.want)
 		}
 		wallettest.WantBalance(t, direct.Store, 1_000_000-int64(test.requests))
+	}
+}
+
+// TestBurst checks that a burst costs hardly more with leases than without, the writes of the settling function
+// included, and that a small wallet has leases, too (docs/decisions/money.md#leases).
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		requests              int
+		balance, price, lent  int64
+		writes, walletsWrites int64 // at most
+	}{
+		{2, 1e6, 1, 0, 8, 8}, {4, 1e6, 1, 0, 13, 8}, {12, 1e6, 1, 0, 40, 12}, {40, 1e6, 1, 0, 95, 16},
+		{2, 1e6, 1, 16 * 1024, 8, 5}, {4, 1e6, 1, 16 * 1024, 13, 5}, {12, 1e6, 1, 16 * 1024, 40, 6},
+		{40, 1e6, 1, 16 * 1024, 95, 7},
+		{150, 10_000_000, 10_000, 0, 225, 37},
+	} {
+		direct, through := wallettest.New(t, test.balance), &wallettest.Faults{Of: "UpdateItem PutItem"}
+		ofWallet := &atomic.Int64{}
+		through.Before = func(operation string) {
+			if operation == "UpdateItem" {
+				ofWallet.Add(1)
+			}
+		}
+		direct.Change(direct.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l",
+			dynamo.Item{":l": dynamo.Number(test.lent)})
+		limits := wallet.Limits{Write: time.Hour, Remove: time.Hour, Leasing: wallet.DefaultLimits.Leasing}
+		store := direct.Over(through).WithLimits(limits)
+		for i := range test.requests {
+			r := after(time.Duration(i) * 100 * time.Millisecond)
+			r.Credits = test.price
+			must.Succeed(t, wallettest.Take(t, store, r, "reserve", "capture", "remove"))
+		}
+		for _, l := range wallettest.Pending(t, store) {
+			_, err := wallettest.Settle(t.Context(), store, l)
+			must.Succeed(t, err)
+		}
+		if all, some := through.Calls.Load(), ofWallet.Load(); all > test.writes || some > test.walletsWrites {
+			t.Errorf("%+v: %d writes, %d of the wallet", test, all, some)
+		}
 	}
 }
 
@@ -96,13 +138,13 @@ func TestLeaseEnds(t *testing.T) {
 	}{
 		{"at once", request(time.Second, nil), true, true},
 		{"before the end", request(20*time.Second, nil), true, false},
-		{"at the end", request(20*time.Second+3*time.Millisecond, nil), false, false},
+		{"at the end", request(20*time.Second+9*time.Millisecond, nil), false, false},
 		{"after the end by the gateway's clock",
 			request(time.Second, func(r *wallet.Reservation) { r.Received = base.Add(21 * time.Second) }), false, false},
-		{"before the lease by this clock", request(-5*time.Second, nil), false, false},
+		{"before the lease by this clock", request(-5*time.Second, nil), true, true},
 		{"of more credits than the lease has",
-			request(time.Second, func(r *wallet.Reservation) { r.Credits = 7 }), false, true},
-		{"of all credits that are left", request(time.Second, func(r *wallet.Reservation) { r.Credits = 995 }), false, false},
+			request(time.Second, func(r *wallet.Reservation) { r.Credits = 7 }), false, false},
+		{"of all credits that are left", request(time.Second, func(r *wallet.Reservation) { r.Credits = 989 }), false, false},
 		{"of all the credits of the lease", request(time.Second, func(r *wallet.Reservation) { r.Credits = 6 }), true, false},
 	} {
 		store := wallettest.NewStore(t, 1000)
@@ -132,7 +174,7 @@ func TestLeaseDay(t *testing.T) {
 	for i := range 8 {
 		r := after(time.Duration(i))
 		at := midnight.Add(time.Duration(i-5) * time.Second)
-		r.Key = wallet.NewKey(at, r.RequestID)
+		r.Began = at
 		if err := wallettest.Take(t, store, r, "reserve", "capture", "remove"); err != nil ||
 			r.Key.Day() != at.Format(time.DateOnly) {
 			t.Errorf("the request of %s has the key %s of %s, %v", at, r.Key, r.Key.Day(), err)
@@ -141,64 +183,61 @@ func TestLeaseDay(t *testing.T) {
 }
 
 // TestLeaseShares checks that a lease with several slots leaves 64 times its credits in the wallet, and that all leases
-// together have at most a sixteenth. Other requests reserve for themselves, for 20 seconds without a further attempt.
+// together have at most a sixteenth: a lease has as many slots as that allows, by what the instance knows of the
+// wallet, and where another instance has changed the wallet by what the refused write returns.
 func TestLeaseShares(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		balance, lent int64
-		leases        bool
-	}{{3 + 8 + 64*8, 0, true}, {3 + 8 + 64*8 - 1, 0, false}, {1003, 1000, true}, {1003, 1001, false}} {
+		balance, lent, taken int64 // taken by others before the fourth request
+		requests             int
+		writes               int64
+	}{
+		{3 + 65*2, 0, 0, 5, 7},
+		{3 + 65*2 - 1, 0, 0, 5, 10},
+		{1003, 1000, 0, 5, 7},
+		{1003, 1001, 0, 5, 10},
+		{3 + 65*2, 0, 1, 4, 9},    // refused, then one slot
+		{9 + 65*8, 0, 65, 17, 11}, // the lease of 8 slots is refused, and has 7
+	} {
 		direct, through := wallettest.New(t, test.balance), &wallettest.Faults{Of: "UpdateItem"}
 		direct.Change(direct.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l",
 			dynamo.Item{":l": dynamo.Number(test.lent)})
 		store := direct.Over(through)
-		for i := range 5 {
+		for i := range test.requests {
+			if i == min(test.requests-1, 9) && test.taken > 0 {
+				direct.Must(direct.Adjust(t.Context(), wallettest.Movement("p", time.Now(), "taken", -test.taken)))
+			}
 			must.Succeed(t, wallettest.Take(t, store, after(time.Duration(i)*time.Millisecond), "reserve", "capture", "remove"))
 		}
-		want := int64(7)
-		if !test.leases {
-			want = 11 // one attempt in vain
-		}
-		if got := through.Calls.Load(); got != want {
-			t.Errorf("%+v: %d writes, want %d", test, got, want)
+		if got := through.Calls.Load(); got != test.writes {
+			t.Errorf("%+v: %d writes", test, got)
 		}
 	}
 }
 
-// TestRenewed checks that a request whose slot is settled while the request is alive reserves again, once, and is not
-// charged where the credits are gone.
-func TestRenewed(t *testing.T) {
+// TestSettledWhileAlive checks that a request whose slot is settled while the request is alive is not charged, and that
+// a request which the gateway received later than this instance's late clock says has a lease of the later time.
+func TestSettledWhileAlive(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		sms     bool
-		step    string
-		credits int64 // left when the request continues
-		err     error
-	}{
-		{false, "capture", 1, nil},
-		{false, "capture", 0, wallet.ErrInsufficientCredits},
-		{true, "mark", 1, nil},
-		{true, "mark", 0, wallet.ErrInsufficientCredits},
-	} {
+	for step, sms := range map[string]bool{"capture": false, "mark": true} {
 		store, r := wallettest.NewStore(t, 1000), after(time.Second)
-		lease := leased(t, store)
-		r.Irrevocable = test.sms
-		err := store.Reserve(t.Context(), r)
+		leased(t, store)
+		r.Irrevocable = sms
+		must.Succeed(t, store.Reserve(t.Context(), r))
 		for _, l := range wallettest.Pending(t, store) {
-			_, failed := wallettest.Settle(t.Context(), store, l)
-			err = errors.Join(err, failed)
+			_, err := wallettest.Settle(t.Context(), store, l)
+			must.Succeed(t, err)
 		}
-		err = errors.Join(err, store.Adjust(t.Context(), wallettest.Movement("p", time.Now(), "all", test.credits-995)))
-		must.Succeed(t, err)
-		err = wallettest.Take(t, store, r, test.step)
-		if !errors.Is(err, test.err) || (err != nil) != errors.Is(err, wallet.ErrSettled) {
-			t.Errorf("%+v: %v", test, err)
+		if err := wallettest.Take(t, store, r, step); !errors.Is(err, wallet.ErrSettled) {
+			t.Errorf("%s: %v", step, err)
 		}
-		if again := !strings.HasPrefix(string(r.Key), string(lease)); again != (test.err == nil) {
-			t.Errorf("%+v: the request has the key %s, the lease %s", test, r.Key, lease)
-		}
-		wallettest.WantBalance(t, store, 0)
+		wallettest.WantBalance(t, store, 989)
 		wallettest.WantSound(t, store)
+	}
+	store, r := wallettest.NewStore(t, 1000), after(-10*time.Minute)
+	r.Received = base
+	if err := store.Reserve(t.Context(), r); err != nil || !r.Key.Time().Equal(base) {
+		t.Errorf("a request of an instance that stood still has the key %s, %v", r.Key, err)
 	}
 }
 
@@ -266,18 +305,18 @@ func TestShownBalance(t *testing.T) {
 	t.Parallel()
 	direct := wallettest.New(t, 1000)
 	lease := leased(t, direct.Store)
-	wallettest.WantBalance(t, direct.Store, 995)
+	wallettest.WantBalance(t, direct.Store, 989)
 	r := after(time.Second)
 	r.Irrevocable = true
 	for _, step := range []struct {
 		name string
 		want int64
-	}{{"reserve", 995}, {"mark", 994}, {"capture", 994}} {
+	}{{"reserve", 989}, {"mark", 988}, {"capture", 988}} {
 		direct.Must(wallettest.Take(t, direct.Store, r, step.name))
 		wallettest.WantBalance(t, direct.Store, step.want)
 	}
 	wallet, err := direct.Wallet(t.Context(), "p")
-	if err != nil || wallet.Balance != 994 || wallet.Reserved != 0 || !wallet.Oldest.Equal(lease.Time()) {
+	if err != nil || wallet.Balance != 988 || wallet.Reserved != 0 || !wallet.Oldest.Equal(lease.Time()) {
 		t.Fatalf("%+v, %v", wallet, err)
 	}
 	for over, refused := range []bool{false, true} { // an adjustment takes all but what the lease holds
@@ -327,20 +366,21 @@ func TestLateLeases(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		balance int64
-		before  []int64 // the credits of requests before, the fourth of which acquires a lease of eight slots
+		before  []int64 // the credits of requests before, the fourth of which acquires a lease of two slots
+		taken   int64   // by another instance then
 		faults  string  // of the write of the next one
 		credits int64
 		follow  int64 // credits of the request after it; 0: none
 		err     error
 	}{
-		{"every response lost: no slot of the old lease may be used", 10_000, []int64{1, 1, 1, 3, 20}, "xxx", 3, 1, errAny},
-		{"a response lost, then refused: the same", 1600, []int64{1, 1, 1, 3, 20}, "x", 1590, 1,
+		{"every response lost: no slot of the old lease may be used", 10_000, []int64{1, 1, 1, 1}, 0, "xxx", 3, 1, errAny},
+		{"a response lost, then refused: the same", 200, []int64{1, 1, 1, 1}, 0, "x", 197, 1,
 			wallet.ErrInsufficientCredits},
-		{"a response lost, then with the credits of the own lease: under another key", 1000,
-			[]int64{1, 1, 1, 1}, "x", 993, 0, nil},
+		{"a response lost, then one slot in place of two: under another key", 3 + 65*2, []int64{1, 1, 1}, 1, "x", 1, 0, nil},
+		{"a response lost, then two slots: no lease closes them", 10_000, []int64{1, 1, 1}, 0, "x", 1, 3, nil},
 	} {
 		direct := wallettest.New(t, test.balance)
-		lost := &wallettest.Faults{Of: "UpdateItem", List: "......."}
+		lost := &wallettest.Faults{Of: "UpdateItem"}
 		store, n := direct.Over(lost), 0
 		reserve := func(credits int64) error {
 			r := after(time.Duration(n) * time.Millisecond)
@@ -354,7 +394,10 @@ func TestLateLeases(t *testing.T) {
 		for _, credits := range test.before {
 			direct.Must(reserve(credits))
 		}
-		lost.List += test.faults
+		if test.taken > 0 {
+			direct.Must(direct.Adjust(t.Context(), wallettest.Movement("p", time.Now(), "taken", -test.taken)))
+		}
+		lost.List = strings.Repeat(".", int(lost.Calls.Load())) + test.faults
 		if err := reserve(test.credits); (err == nil) != (test.err == nil) ||
 			!errors.Is(test.err, errAny) && !errors.Is(err, test.err) {
 			t.Errorf("%s: %v", test.name, err)

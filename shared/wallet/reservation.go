@@ -15,13 +15,12 @@ import (
 // Reservation describes the credits that are reserved for one request.
 type Reservation struct {
 	Project string
-	// Key is the key of the request, NewKey. Reserve replaces it by the key of the request's slot, under which the ledger
-	// has the entries of the request.
-	Key Key
-	// Received is when the gateway received the request, if it is known: an instance's own clock may be late after a
-	// freeze.
-	Received    time.Time
-	Credits     int64  // Above 0
+	// Began is when the request began by this instance's clock, Received when the gateway received it, if it is known: an
+	// instance's own clock may be late after a freeze. The later one counts.
+	Began, Received time.Time
+	// Key is the key under which the ledger has the entries of the request, from Reserve on.
+	Key         Key
+	Credits     int64  // above 0
 	Price       string // of the operation, as the price list names it
 	Units       int64  // of the request: SMS units, 1 for other operations
 	Environment string
@@ -32,12 +31,10 @@ type Reservation struct {
 	// Died has the vendor and the reference of the uncertain charge if the request dies.
 	Died Outcome
 
-	own      Key   // of the next lease with one slot
-	lease    *held // that has the slot
-	marked   bool  // Mark was called: the ledger may hold the entry "sending"
-	ended    bool  // the outcome of the slot is known
+	lease    *lease // that has the slot
+	marked   bool   // Mark was called: the ledger may hold the entry "sending"
+	ended    bool   // the outcome of the slot is known
 	captured bool
-	renewed  bool // reserved for a second time
 }
 
 // InsufficientError is ErrInsufficientCredits with the balance of the wallet, 0 where there is none.
@@ -53,18 +50,20 @@ func (*InsufficientError) Unwrap() error { return ErrInsufficientCredits }
 // InsufficientError when the wallet lacks the credits, and another error when no attempt got a response: Reserve has
 // then returned the credits that may have been taken.
 func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
-	if _, err := ParseKey(string(r.Key)); r.Credits <= 0 || r.Project == "" || err != nil {
-		return fmt.Errorf("%w: %d credits with key %q for project %q", ErrInvalidReservation, r.Credits, r.Key, r.Project)
+	if r.Credits <= 0 || r.Project == "" || r.Began.IsZero() {
+		return fmt.Errorf("%w: %d credits for project %q at %s", ErrInvalidReservation, r.Credits, r.Project, r.Began)
 	}
-	r.own = r.Key.Lease()
-	return s.acquire(ctx, r, false)
-}
-
-// renew reserves again for a request whose slot was settled while the request was alive, because this instance's clock
-// is late. Nothing was charged or sent under the slot's key.
-func (s *Store) renew(ctx context.Context, r *Reservation) error {
-	r.renewed, r.own = true, r.own.at(r.own.Time().Add(time.Microsecond))
-	return s.acquire(ctx, r, true)
+	began := r.Began.UTC()
+	if r.Received.After(began) {
+		began = r.Received.UTC()
+	}
+	l := s.lessees.GetOrPut(r.Project, &lessee{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lease != nil && l.lease.take(r, began, s.limits.Leasing.Life) {
+		return nil
+	}
+	return s.acquire(ctx, l, r, began)
 }
 
 // remove takes a lease out of the wallet. A lease that is absent is no error.

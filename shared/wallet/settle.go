@@ -174,6 +174,7 @@ func (s *Store) endSlot(ctx context.Context, l Lease, key Key, stored Entry) (en
 	switch end = newEntry(&Reservation{Project: l.Project, Key: key, Credits: l.Credits / int64(l.Slots)},
 		Released); stored.State {
 	case "":
+		end.Unused = true
 	case Sending:
 		at := end.At
 		end = stored

@@ -42,7 +42,7 @@ func TestVisitPending(t *testing.T) {
 	var want, got []wallet.Key
 	for i := range 4 {
 		r := wallettest.Reservation(1, false)
-		r.Key = wallet.NewKey(time.Now().Add(time.Duration(i-4)*time.Minute), fmt.Sprint(i))
+		r.Began, r.RequestID = time.Now().Add(time.Duration(i-4)*time.Minute), fmt.Sprint(i)
 		must.Succeed(t, wallettest.Take(t, store, r, "reserve"))
 		want = append(want, r.Key)
 	}

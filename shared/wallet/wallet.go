@@ -17,6 +17,7 @@ package wallet
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -34,6 +35,8 @@ var (
 	// ErrSettled reports that the reservation was settled while its request was alive. The error means that
 	// the settling function treats requests as dead before the longest run time of a function has passed.
 	ErrSettled = errors.New("wallet: reservation settled while its request was alive")
+	// ErrReleased is ErrSettled where nothing is charged or sent under the reservation's key, and nothing can be any more.
+	ErrReleased = fmt.Errorf("%w, and released", ErrSettled)
 )
 
 // Limits bound the writes of a request, so that the response is sent before the client times out.

@@ -235,7 +235,7 @@ func TestScheduledFunctions(t *testing.T) {
 	p := plan{credits: 100}.make(t)
 	store := fixture.stack.Credit
 	dead := &wallet.Reservation{
-		Project: p.id, Key: wallet.NewKey(time.Now().Add(-time.Minute), p.id), Credits: 30, Price: wallet.Barcode,
+		Project: p.id, Began: time.Now().Add(-time.Minute), Credits: 30, Price: wallet.Barcode,
 		Environment: "development", RequestID: p.id,
 	}
 	if err := store.Reserve(t.Context(), dead); err != nil {

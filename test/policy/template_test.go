@@ -96,8 +96,8 @@ func resources(s *templateFile) (f findings) {
 }
 
 // tables: what svc protect keeps can be recovered and outlives the stack, but not a creation that failed, which could
-// not delete a protected table. Other tables expire their items. A resource policy could give a role rights that the
-// role does not show.
+// not delete a protected table. Other tables expire their items, and the ledger
+// those of unused slots. A resource policy could give a role rights that the role does not show.
 func tables(r resource) (f findings) {
 	f.want(r, "svc-${Stage}-"+r.folder(), "TableName")
 	f.want(r, "HasKey ? {KMSMasterKeyId: ${KmsKeyArn}, SSEEnabled: true, SSEType: KMS} : -", "SSESpecification")
@@ -106,6 +106,9 @@ func tables(r resource) (f findings) {
 	policies, recovery, expiry := "Delete Delete", "", "{AttributeName: expires, Enabled: true}"
 	if slices.Contains(app.KeptTables(), r.folder()) {
 		policies, recovery, expiry = "RetainExceptOnCreate Retain", "{PointInTimeRecoveryEnabled: true}", ""
+	}
+	if r.folder() == "ledger" { // of slots that no request used (docs/decisions/money.md#settle)
+		expiry = "{AttributeName: expires, Enabled: true}"
 	}
 	f.want(r, recovery, "PointInTimeRecoverySpecification")
 	f.want(r, expiry, "TimeToLiveSpecification")

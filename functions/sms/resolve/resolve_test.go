@@ -229,16 +229,15 @@ func (f *fixture) charge(vendor string, by upstream.Account) wallet.Key {
 	record, err := f.Projects.Load(f.t.Context(), projectID)
 	f.must(err)
 	r := &wallet.Reservation{
-		Project: projectID, Key: wallet.NewKey(time.Now(),
-			"r"), Credits: 10, Price: wallet.SMS, Environment: "production", RequestID: "r", Irrevocable: true,
+		Project: projectID, Began: time.Now(), Credits: 10, Price: wallet.SMS, Environment: "production", RequestID: "r", Irrevocable: true,
 	}
+	f.must(f.Credits.Reserve(f.t.Context(), r))
 	o := wallet.Outcome{Uncertain: true}
 	if vendor != "" {
 		by.Integration.Vendor = vendor
 		sealer := reference.New(&record.Project, project.Production)
 		o.Reference = sealer.Seal(by, reference.Key(sealer.Scope+string(r.Key), 0), "", number, "m")
 	}
-	f.must(errors.Join(f.Credits.Reserve(f.t.Context(), r), f.Credits.Mark(f.t.Context(), r),
-		f.Credits.Capture(f.t.Context(), r, o)))
+	f.must(errors.Join(f.Credits.Mark(f.t.Context(), r), f.Credits.Capture(f.t.Context(), r, o)))
 	return r.Key
 }

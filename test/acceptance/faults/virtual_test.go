@@ -188,7 +188,7 @@ func (sched *schedule) startVirtual(s starter) {
 		}
 		s.stopped, s.response.id = i.stopped, s.label()
 		reservation := &wallet.Reservation{
-			Project: sched.project, Key: wallet.NewKey(sched.now().Add(i.skew), s.label()), Received: sched.now(),
+			Project: sched.project, Began: sched.now().Add(i.skew), Received: sched.now(),
 			RequestID: s.response.id, Credits: s.price, Price: s.op.name, Irrevocable: s.op.name == wallet.SMS,
 			Environment: "production",
 		}
