@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/google/uuid"
+
+	"svcapi/functions/sms/ask"
+	"svcapi/functions/sms/vendors"
+	"svcapi/local/sandbox"
+	"svcapi/local/secrets"
+	"svcapi/shared/books"
+	"svcapi/shared/dynamo"
+	"svcapi/shared/project"
+	"svcapi/shared/request"
+	"svcapi/shared/secret"
+	"svcapi/shared/telemetry"
+	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
+	"svcapi/test/enginetest"
+	"svcapi/test/must"
+	"svcapi/test/wallettest"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+// TestDeadLeasedSend checks that a send which dies in a lease, with two accounts in the chain, is asked about by the
+// transaction ID that the vendor has received, also where the request reserved again under another key
+// (docs/decisions/extensions.md#resolver).
+func TestDeadLeasedSend(t *testing.T) {
+	for slot, settledBeforeMark := range map[string]bool{".01": false, ".00": true} { // of the lease before, of the next
+		t.Run(slot, func(t *testing.T) {
+			const id = "acme"
+			ctx := t.Context()
+			s, err := sandbox.Start()
+			must.Succeed(t, err)
+			vault, err := secrets.Start()
+			must.Succeed(t, err)
+			t.Cleanup(func() { _ = errors.Join(s.Close(), vault.Close()) })
+			client, tables := enginetest.Client(t)
+			store, projects := books.NewStore(client, tables.Tables), project.NewStore(client, tables.Projects)
+			_, err = projects.CreateProject(ctx,
+				project.Project{ID: id, Name: "p", Limit: project.RateLimit{Requests: 100, Window: time.Hour}})
+			must.Succeed(t, errors.Join(err, store.CreateWallet(ctx, id), store.Grant(ctx, books.Movement{
+				Project: id, ID: wallet.NewKey(time.Now(), "g"), Credits: 1_000_000, Actor: "test", Reason: "test"})))
+			key, password, err := projects.IssueCredential(ctx, id, project.Production)
+			must.Succeed(t, err)
+			reader := secretsmanager.New(secretsmanager.Options{Region: "eu-west-1", BaseEndpoint: &vault.URL,
+				Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})
+			for _, vendor := range []string{"dialogv2", "quicksend"} {
+				must.Succeed(t, secret.NewWriter(reader, "test").Put(ctx, project.SMS, secret.Managed,
+					secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}))
+				must.Succeed(t, projects.PutIntegration(ctx, id, project.Integration{Kind: project.SMS, Vendor: vendor,
+					Environment: project.Production, Mode: project.Managed, Active: true,
+					Settings: map[string]string{"sender_id": "Demo", "endpoint": s.URL + "/" + vendor}}))
+			}
+			must.Succeed(t, s.SetRules(sandbox.Rule{Vendor: "quicksend", Operation: "send", Outcome: sandbox.Closed}))
+
+			settle := func() {
+				err := store.VisitPending(ctx, func(l wallet.Lease, err error) error {
+					_, failed := wallettest.Settle(ctx, store, l)
+					return errors.Join(err, failed)
+				}, nil)
+				must.Succeed(t, err)
+			}
+			// The fifth request has the second slot of a lease, and every response of its capture is lost.
+			through, sends := &wallettest.Faults{Of: "PutItem", With: `"captured"`, List: "....xxx"}, 0
+			through.Before = func(operation string) {
+				if operation == "PutItem" && settledBeforeMark && sends == 5 {
+					sends++
+					settle()
+				}
+			}
+			o := client.Options()
+			db := dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
+				func(o *dynamodb.Options) { o.HTTPClient = through })
+			log := telemetry.New(io.Discard, telemetry.Config{})
+			service := request.New(request.Config{Stage: "test", ProjectsTable: tables.Projects,
+				TransientTable: tables.Transient, WalletsTable: tables.Wallets, LedgerTable: tables.Ledger,
+				ProjectCacheSeconds: 10, Prices: wallet.Prices{wallet.SMS: 10}}, db, log)
+			cached := secret.New(reader, "test", secret.Config{}, log)
+			table := vendors.NewTable(aws.Config{Region: "eu-west-1"})
+			g := &group{client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), secrets: cached,
+				breakers: upstream.NewBreakers(), vendors: table, wallet: service.Wallet(), timeout: callTimeout}
+			handle := request.Lambda(service.Handler(g.send()))
+			for sends < 5 {
+				sends++
+				response, err := handle(lambdacontext.NewContext(ctx,
+					&lambdacontext.LambdaContext{AwsRequestID: uuid.NewString()}), events.APIGatewayProxyRequest{
+					HTTPMethod: "POST", Path: "/api/v1/sms/send", Body: `{"to":"+94771234567","send_method":"single","message":"m"}`,
+					Headers:        map[string]string{"X-API-KEY": key, "X-API-SECRET": password, "X-ENV": "production"},
+					RequestContext: events.APIGatewayProxyRequestContext{RequestTimeEpoch: time.Now().UnixMilli()},
+				})
+				if err != nil || response.StatusCode != 200 {
+					t.Fatalf("%d %s, %v", response.StatusCode, response.Body, err)
+				}
+			}
+			settle()
+
+			ids := func(operation string) (found []uint64) {
+				for _, c := range s.Calls() {
+					var body struct {
+						ID uint64 `json:"transaction_id"`
+					}
+					if c.Vendor == "dialogv2" && c.Operation == operation && json.Unmarshal([]byte(c.Body), &body) == nil {
+						found = append(found, body.ID)
+					}
+				}
+				return found
+			}
+			asker := &ask.Asker{Credits: store, Projects: projects, Client: g.client, Secrets: cached, Vendors: table,
+				Absent: time.Minute, Now: time.Now, Actor: "test"}
+			left, err := store.Uncertain(ctx, id)
+			if err != nil || len(left) != 1 {
+				t.Fatalf("%+v, %v", left, err)
+			}
+			if !strings.HasSuffix(string(left[0].Key), slot) {
+				t.Errorf("the charge has the key %s", left[0].Key)
+			}
+			verdict, _, err := asker.Resolve(ctx, id, left[0], map[string]bool{})
+			sent, asked := ids("send"), ids("status")
+			if err != nil || verdict != books.VerdictConfirmed || len(sent) != 5 || !slices.Equal(asked, sent[4:]) {
+				t.Errorf("%s, %v: sent %d, asked about %d", verdict, err, sent, asked)
+			}
+		})
+	}
+}
