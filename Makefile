@@ -193,7 +193,7 @@ fuzz: ## every decoder with INPUTS=10000000 in all, the same for each, then REQU
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format lint lint-changed template openapi sam-build policy pages checkov outside vulnerabilities go-age browser-age emulator
+.PHONY: check format lint lint-changed template openapi sam-build policy pages checkov outside audit-npm audit-pip pins vulnerabilities go-age browser-age emulator
 
 check: format policy template openapi ## formatting, template, OpenAPI document, policies; make test-full has lint, sam-build and checkov
 
@@ -238,7 +238,7 @@ checkov: .local/checkov/.ready $(VENV)/.ready ## known weaknesses of the templat
 	@for file in .github/workflows/*.yml; do grep -q "File: /$$file:" .local/checkov/report.txt || { echo "Checkov did not read $$file" >&2; exit 1; }; done
 
 # .local/outside.md has the output of the red checks, for an issue. It is empty where all are green, and absent before that.
-OUTSIDE := vulnerabilities go-age browser-age
+OUTSIDE := vulnerabilities go-age browser-age audit-npm audit-pip pins
 
 outside: ## every check of what comes from outside and ages; a check that nobody answers is red
 	@mkdir -p .local && rm -f .local/outside.md && : > .local/outside.part
@@ -246,6 +246,17 @@ outside: ## every check of what comes from outside and ages; a check that nobody
 		if $(MAKE) --no-print-directory $$check > .local/outside.log 2>&1; then echo "make $$check: green"; else \
 			printf '`make %s` is red:\n\n```\n%s\n```\n\n' $$check "$$(tail -40 .local/outside.log)" | tee -a .local/outside.part; fi; \
 	done; mv .local/outside.part .local/outside.md; [ ! -s .local/outside.md ]
+
+audit-npm: ## known vulnerabilities of every list of npm; a registry without an answer is red
+	@for list in $$(git ls-files '*package-lock.json'); do echo "$$list" && npm --prefix "$$(dirname "$$list")" audit --package-lock-only || failed=1; done; exit $${failed:-0}
+
+# --strict: what the service does not know, or does not answer, is an error.
+audit-pip: .local/audit/.ready ## known vulnerabilities of every list of pip; a list without an answer is red
+	@for list in $$(git ls-files '*requirements.txt' 'tools/*.txt'); do echo "$$list" && \
+		.local/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement "$$list" || failed=1; done; exit $${failed:-0}
+
+pins: ## every pin with its age, in .local/pins.md; fails for a pin that is behind without a reason in tools/held.json, or without an answer
+	python3 tools/pins.py > .local/pins.md || { cat .local/pins.md; exit 1; }
 
 vulnerabilities: ## known vulnerabilities of Go and of the modules, in functions that the product calls; asks Go's vulnerability database
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
@@ -257,10 +268,9 @@ go-age: ## fails while a newer patch of Go is released than go.mod names, or no 
 		[ "$$used" = "$${newest%.linux-amd64}" ] || \
 			{ echo "releases are built with $$used, $${newest%.linux-amd64} is released: go mod edit -toolchain=$${newest%.linux-amd64}" >&2; exit 1; }
 
-browser-age: layer ## fails while the layer's browser is 14 days behind Chrome's stable, or has known vulnerabilities; asks Chrome, apt and npm
+browser-age: layer ## fails while the layer's browser is 14 days behind Chrome's stable; asks Chrome and apt
 	@[ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null || apt-get update --quiet --quiet
 	python3 tools/browser_age.py "$$(ls -t .local/layer/*/chromium/headless_shell | head -1)"
-	npm --prefix layers/chromium audit --package-lock-only
 
 policy test-quick: $(VENV)/.ready $(NPM)
 
@@ -288,7 +298,7 @@ emulator: $(VENV)/.ready .local/moto/.ready ## the pages' commands, the workflow
 	.local/moto/bin/python -W ignore tools/emulator.py .local/bin/svc .local/translated.yaml
 	.local/moto/bin/python -W ignore tools/pages.py .local/bin/deploy .local/bin/svc .local/translated.yaml
 
-.local/schemathesis/.ready .local/checkov/.ready .local/moto/.ready: .local/%/.ready: tools/%.txt
+.local/schemathesis/.ready .local/checkov/.ready .local/moto/.ready .local/audit/.ready: .local/%/.ready: tools/%.txt
 	python3 -m venv --clear $(@D)
 	$(call pip_install,$(@D),$<)
 	touch $@

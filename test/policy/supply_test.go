@@ -63,8 +63,8 @@ func TestDependabot(t *testing.T) {
 
 // jobRights are the permissions of jobs that may do more than read the repository, by workflow and job.
 var jobRights = map[string]map[string]string{
-	"ci.yml release":    {"contents": "write", "attestations": "write", "id-token": "write"},
-	"deploy.yml deploy": {"contents": "read", "attestations": "read", "id-token": "write"},
+	"ci.yml release":      {"contents": "write", "attestations": "write", "id-token": "write"},
+	"deploy.yml deploy":   {"contents": "read", "attestations": "read", "id-token": "write"},
 	"nightly.yml outside": {"contents": "read", "issues": "write"},
 }
 
@@ -179,6 +179,43 @@ func TestOneIssue(t *testing.T) {
 		}
 		if calls, _ := os.ReadFile(filepath.Join(dir, "calls")); string(calls) != c.want {
 			t.Errorf("%s: %q, want %q", c.name, calls, c.want)
+		}
+	}
+}
+
+// TestPins: make pins is red for a pin that is 60 days behind and not held, for a hold that has ended or holds nothing, and
+// where a registry's client fails.
+func TestPins(t *testing.T) {
+	t.Parallel()
+	script := read("tools", "pins.py")
+	day := func(days int) string { return time.Now().AddDate(0, 0, days).UTC().Format(time.DateOnly) }
+	answer := fmt.Sprintf(`{"dist-tags":{"latest":"1.1.0"},"time":{"1.0.0":"%sT00:00:00Z","1.1.0":"%sT00:00:00Z"}}`,
+		day(-400), day(-61))
+	for _, c := range []struct{ name, version, held, npm, want string }{
+		{"the newest", "1.1.0", "[]", answer, "| left | package.json | 1.1.0 | 61 | 1.1.0 |  |"},
+		{"behind", "1.0.0", "[]", answer, "! package.json: left is 1.0.0, 1.1.0 is out for more than 60 days"},
+		{"held", "1.0.0", `[{"name":"left","reason":"R.","until":"` + day(1) + `"}]`, answer,
+			"| left | package.json | 1.0.0 | 400 | 1.1.0 | R. Until " + day(1) + " |"},
+		{"held too long", "1.0.0", `[{"name":"left","reason":"R.","until":"` + day(-2) + `"}]`, answer, "! the hold of left ended"},
+		{"a hold of nothing", "1.1.0", `[{"name":"right","reason":"R.","until":"` + day(1) + `"}]`, answer, "! right is no pin"},
+		{"no answer", "1.1.0", "[]", "", "! package.json: npm got no answer"},
+	} {
+		dir := t.TempDir()
+		npm := "#!/bin/sh\n[ \"$2\" = left ] && echo '" + answer + "'\n"
+		if c.npm == "" {
+			npm = "#!/bin/sh\necho offline >&2\nexit 1\n"
+		}
+		for path, text := range map[string]string{"tools/pins.py": script, "tools/held.json": c.held, "bin/npm": npm,
+			"package.json": `{"dependencies":{"left":"` + c.version + `"}}`} {
+			path = filepath.Join(dir, path)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		output, err := run(dir, "sh", "-c", "git init -q . && PATH=$PWD/bin:$PATH python3 tools/pins.py")
+		want, red := strings.CutPrefix(c.want, "! ")
+		if text := fmt.Sprint(string(output), err); (err != nil) != red || !strings.Contains(text, want) {
+			t.Errorf("%s: %s, want %q", c.name, text, c.want)
 		}
 	}
 }
