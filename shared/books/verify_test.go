@@ -374,11 +374,11 @@ func TestVerifyWhileMoving(t *testing.T) {
 			b.keys["much"] = grant.ID
 			b.Must(b.Grant(t.Context(), grant))
 			old := wallettest.Reservation(much, false)
-			old.Key = wallet.NewKey(hour, "old")
-			b.keys["old"] = old.Key
+			old.Began = hour
 			b.Must(wallettest.Take(t, b.Store, old, "reserve", "capture", "remove"))
+			b.keys["old"] = old.Key
 			left := wallettest.Reservation(old.Credits, true)
-			left.Key = wallet.NewKey(hour.Add(time.Second), "left")
+			left.Began = hour.Add(time.Second)
 			b.Must(wallettest.Take(t, b.Store, left, "reserve", "mark"))
 			if test.plant != nil {
 				test.plant(b)
