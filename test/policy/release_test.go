@@ -86,6 +86,9 @@ func TestGuides(t *testing.T) {
 		}
 		for _, match := range link.FindAllStringSubmatch(text, -1) {
 			target := text
+			if match[1] == "../../releases" { // a page of GitHub's, from README.md
+				continue
+			}
 			if match[1] != "" {
 				file := path.Join(path.Dir(guide), match[1])
 				if _, err := os.Stat(root(file)); err != nil {
