@@ -43,14 +43,19 @@ def order(version):
 def go(file):
     """Yield name, version, date, newest version and its date of the direct modules."""
     folder = ROOT / Path(file).parent
-    direct = [m["Path"] for m in json.loads(run("go", "mod", "edit", "-json", cwd=folder)).get("Require") or [] if not m.get("Indirect")]
-    decoder, text = json.JSONDecoder(), run("go", "list", "-m", "-u", "-json", *direct, cwd=folder) if direct else ""
-    while text := text.strip():
-        m, end = decoder.raw_decode(text)
-        text, newest = text[end:], m.get("Update") or m
-        if m.get("Replace"):  # by a folder of this repository
-            continue
-        yield m["Path"], m["Version"], day(m["Time"]), newest["Version"], day(newest["Time"])
+    mod = json.loads(run("go", "mod", "edit", "-json", cwd=folder))
+    here = {m["Old"]["Path"] for m in mod.get("Replace") or []}  # replaced by a folder of this repository
+    tools = tuple(tool["Path"] + "/" for tool in mod.get("Tool") or [])
+    wanted = (m for m in mod.get("Require") or [] if not m.get("Indirect") or any(tool.startswith(m["Path"] + "/") for tool in tools))
+    direct = [m["Path"] for m in wanted if m["Path"] not in here]
+
+    def listed(names):
+        text = run("go", "list", "-m", "-json=Path,Version,Time", *names, cwd=folder) if names else ""
+        return json.loads("[" + text.replace("}\n{", "},{") + "]")
+
+    # "go list -u" passes over a proxy without an answer; the query "latest" does not.
+    for own, newest in zip(listed(direct), listed([f"{name}@latest" for name in direct]), strict=True):
+        yield own["Path"], own["Version"], day(own["Time"]), newest["Version"], day(newest["Time"])
 
 
 def npm(file):
