@@ -44,8 +44,9 @@ func TestLogs(t *testing.T) {
 				"vendor_unreachable") + "\n" +
 			logLine(strings.Replace(otherID, "0", "3", 1), "sms_send", "sms_balance", `"reason":"trial_destination",`, "",
 				`"timestamp":"20`, `"timestamp":"`+old+`","x":"`),
-		"gateway.log": `{"request_id":"5c1c6b5e-0000-4000-8000-000000000001","lambda_request_id":"` + loggedID + `","latency_ms":37}`,
-		"settle.log":  "",
+		"gateway.log": `{"request_id":"5c1c6b5e-0000-4000-8000-000000000001","lambda_request_id":"` + loggedID +
+			`","latency_ms":37}`,
+		"settle.log": "",
 	} {
 		f.must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
@@ -61,7 +62,8 @@ func TestLogs(t *testing.T) {
 		{args: "logs " + strings.Replace(loggedID, "9", "8", 1), exit: app.ExitNotFound,
 			errs: []string{"no log lines of request 8ed060e6.*\n.*Functions log no requests"}},
 		{args: "logs " + strings.ToUpper(loggedID), typed: terminal,
-			out: []string{`^function +gateway\nlambda_request_id .*\nlatency_ms +37\nrequest_id .*\n\nfunction +sms\n(.|\n)*error +it was .* with ` +
+			out: []string{`^function +gateway\nlambda_request_id .*\nlatency_ms +37\nrequest_id .*\n\nfunction ` +
+				`+sms\n(.|\n)*error +it was .* with ` +
 				`"quotes"\n(.|\n)*status +422\ntimestamp +20`}, absent: "_aws|START|" + otherID},
 		{args: "logs " + loggedID + " --output json", out: []string{`"function": "sms",\n +"line": \{`}},
 		{args: "logs --project acme --failed --last 1h",
@@ -127,7 +129,8 @@ func TestLogsOfStage(t *testing.T) {
 		args, pattern, searched, errs string
 		lines                         int
 	}{
-		{"logs " + loggedID + " --last 72h", `{ ($.request_id = "*") && (($.request_id = "` + loggedID + `") || ($.lambda_request_id = "` + loggedID + `")) }`,
+		{"logs " + loggedID + " --last 72h",
+			`{ ($.request_id = "*") && (($.request_id = "` + loggedID + `") || ($.lambda_request_id = "` + loggedID + `")) }`,
 			"0s-10m0s 10m0s-30m0s 30m0s-1h10m0s 1h10m0s-2h30m0s 2h30m0s-5h10m0s 5h10m0s-10h30m0s 10h30m0s-21h10m0s " +
 				"21h10m0s-42h30m0s 42h30m0s-72h0m0s", "^$", 1},
 		{"logs --operation sms_send --status 422 --failed --reason trial_destination --last 15m",

@@ -155,7 +155,8 @@ func TestOneIssue(t *testing.T) {
 	steps := workflow.Jobs["outside"].Steps
 	step := steps[len(steps)-1]
 	// gh is a stand-in after its manual (cli.github.com/manual): "issue list" prints the number of the open issue.
-	const gh = "#!/bin/sh\n[ \"$1 $2\" = 'issue list' ] && { [ -z \"$OPEN\" ] || echo \"$OPEN\"; } || echo \"$@\" >> calls\n"
+	const gh = "#!/bin/sh\n[ \"$1 $2\" = 'issue list' ] && { [ -z \"$OPEN\" ] || echo \"$OPEN\"; } || echo \"$@\" >> " +
+		"calls\n"
 	for _, c := range []struct{ name, red, open, want string }{
 		{"the first red night", "red", "", "issue create --title " + step.Env["TITLE"] + " --body-file .local/outside.md\n"},
 		{"the next red night", "red", "7", "issue edit 7 --body-file .local/outside.md\n"},
@@ -196,8 +197,10 @@ func TestPins(t *testing.T) {
 		{"behind", "1.0.0", "[]", answer, "! package.json: left is 1.0.0, 1.1.0 is out for more than 60 days"},
 		{"held", "1.0.0", `[{"name":"left","reason":"R.","until":"` + day(1) + `"}]`, answer,
 			"| left | package.json | 1.0.0 | 400 | 1.1.0 | R. Until " + day(1) + " |"},
-		{"held too long", "1.0.0", `[{"name":"left","reason":"R.","until":"` + day(-2) + `"}]`, answer, "! the hold of left ended"},
-		{"a hold of nothing", "1.1.0", `[{"name":"right","reason":"R.","until":"` + day(1) + `"}]`, answer, "! right is no pin"},
+		{"held too long", "1.0.0", `[{"name":"left","reason":"R.","until":"` + day(-2) + `"}]`, answer,
+			"! the hold of left ended"},
+		{"a hold of nothing", "1.1.0", `[{"name":"right","reason":"R.","until":"` + day(1) + `"}]`,
+			answer, "! right is no pin"},
 		{"no answer", "1.1.0", "[]", "", "! package.json: npm got no answer"},
 	} {
 		dir := t.TempDir()
