@@ -290,8 +290,8 @@ func TestProjects(t *testing.T) {
 			out: []string{`yes, to: \+94771234567, \+94717654321`}},
 		{args: "project create Chosen --output json",
 			out: []string{`"project_id": "[a-z2-7]{12}"`, `"limit_requests": 600`, `"limit_seconds": 60`}},
-		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +5 per 1m30s +no`,
-			`two +Two +running +600 per 1m +yes`}},
+		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +0 +0 +5 per 1m30s +no`,
+			`two +Two +running +0 +0 +600 per 1m +yes`}},
 		{args: "project pause acme", out: []string{"State +paused"}},
 		{args: "project show acme", out: []string{"State +paused", "Balance +0 credits",
 			"No credentials", "No integrations"}},
@@ -302,6 +302,7 @@ func TestProjects(t *testing.T) {
 		{args: "projects", exit: app.ExitUsage},
 		{args: "project list --output yaml", exit: app.ExitUsage,
 			errs: []string{`--output is one of csv, json, table, not "yaml"`}},
+		{args: "project list --sort name", exit: app.ExitUsage, errs: []string{"--sort is one of balance, project"}},
 		{args: "project list --colour", exit: app.ExitUsage, errs: []string{"unknown flag"}},
 		{args: "project list --stage prod", exit: app.ExitUsage, errs: []string{"--local goes without"}},
 	})

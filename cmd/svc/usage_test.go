@@ -79,7 +79,12 @@ func TestUsage(t *testing.T) {
 				says +
 				`\nglobex,\S+,barcode,1,1,100,0,0.0001,no\n$`}},
 		{args: "usage --project idle --output json", out: []string{`"rows": \[\],`}},
+		{args: "project list --sort balance --output csv", // yesterday's charges are not of today
+			out: []string{`(?m)^idle,Idle,running,0,0,.*\nglobex,Globex,running,900,0,.*\nacme,Acme,running,99993,0,`}},
+		{args: "credit grant idle 50 --reason x"},
 	})
+	f.charge("idle", wallet.PDF, 1, 7, time.Now())
+	f.run(call{args: "project list --sort spent", out: []string{`(?m)^idle +Idle +running +43 +7 .*\nacme .* 0 .*\nglobex`}})
 	row := func(day time.Time, sums usage.Sums) usage.Row {
 		return usage.Row{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", Sums: sums,
 			Final: final && day.Equal(yesterday)}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,15 +16,17 @@ import (
 	"svcapi/cmd/svc/catalog"
 	"svcapi/cmd/svc/credential"
 	"svcapi/cmd/svc/logs"
+	"svcapi/shared/books"
 	"svcapi/shared/burner"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 // Command returns "svc project".
 func Command(a *app.App) *cobra.Command {
 	return app.Group("project", "Create, show, change, pause, close, export and import projects",
 		create(a),
-		a.Command(&cobra.Command{Use: "list", Short: "List all projects"}, nil, list),
+		list(a),
 		a.ProjectCommand(&cobra.Command{
 			Use: "show PROJECT", Short: "Show a project with its balance, credentials, integrations and failures of the last " +
 				"hour",
@@ -103,16 +106,56 @@ func (p View) rows() [][]string {
 	return append(rows, app.Rows("Trial", p.trial(), "Created", app.Second(p.Created))...)
 }
 
-func list(ctx context.Context, s *app.Stack) error {
-	projects, err := s.Projects.ListProjects(ctx)
-	if err != nil {
-		return err
+// Listed is a project in the list, in the format for programs.
+type Listed struct {
+	View
+	Balance int64 `json:"balance"`
+	Spent   int64 `json:"spent_today"` // credits charged on this UTC day, before refunds
+}
+
+func list(a *app.App) *cobra.Command {
+	type order = func(a, b Listed) int
+	byID := func(a, b Listed) int { return cmp.Compare(a.ID, b.ID) }
+	by := byID
+	cmd := &cobra.Command{
+		Use: "list", Short: "List all projects with their balances and what they spent today",
+		Example: `  svc project list --sort balance`,
 	}
-	header := []string{"PROJECT", "NAME", "STATE", "LIMIT", "TRIAL", "CREATED"}
-	t := app.Table{Header: header, Empty: `No projects yet. "svc project create" creates one.`}
-	return app.PrintList(s.App, t, projects, func(p project.Project) (View, []string) {
-		v := viewOf(p)
-		return v, []string{v.ID, v.Name, v.state(), v.limit(), v.trial(), s.Time(v.Created)}
+	app.ChoiceFlag(cmd, cmd.Flags(), "sort", "project (default), state, balance (the lowest first) or spent (the highest "+
+		"first)", &by, map[string]order{
+		"project": byID,
+		"state":   func(a, b Listed) int { return cmp.Compare(a.state(), b.state()) },
+		"balance": func(a, b Listed) int { return cmp.Compare(a.Balance, b.Balance) },
+		"spent":   func(a, b Listed) int { return cmp.Compare(b.Spent, a.Spent) },
+	})
+	return a.Command(cmd, nil, func(ctx context.Context, s *app.Stack) error {
+		projects, err := s.Projects.ListProjects(ctx)
+		if err != nil {
+			return err
+		}
+		listed, now := make([]Listed, len(projects)), time.Now()
+		for i, p := range projects {
+			l := &listed[i]
+			l.View = viewOf(p)
+			if l.Balance, err = s.Credits.Balance(ctx, p.ID); err != nil {
+				return err
+			}
+			err = s.Credits.Visit(ctx, &books.Reading{}, p.ID, now, now, func(e books.Entry) {
+				if e.State == wallet.Captured {
+					l.Spent += e.Credits
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		slices.SortStableFunc(listed, func(a, b Listed) int { return cmp.Or(by(a, b), byID(a, b)) })
+		header := []string{"PROJECT", "NAME", "STATE", "BALANCE", "SPENT TODAY", "LIMIT", "TRIAL", "CREATED"}
+		t := app.Table{Header: header, Empty: `No projects yet. "svc project create" creates one.`}
+		return app.PrintList(s.App, t, listed, func(l Listed) (Listed, []string) {
+			return l, []string{l.ID, l.Name, l.state(), s.Number(l.Balance), s.Number(l.Spent), l.limit(), l.trial(),
+				s.Time(l.Created)}
+		})
 	})
 }
 
