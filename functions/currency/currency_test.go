@@ -466,6 +466,29 @@ func TestDate(t *testing.T) {
 		{own, "/pair/USD/LKR?date=" + day(0), `"rate":304.718462`},
 		{own, "/pair/USD/LKR?date=" + day(1), now},
 		{own, "/pair/USD/LKR?date=" + day(-1), now},
+		{managed, "/latest/USD?symbols=lkr,USD", `"rates":{"LKR":304.718462,"USD":1}}`},
+		{managed, "/latest/USD?symbols=LKR,LKR&date=" + day(2), `"rates":{"LKR":302.5}}`},
+		{managed, "/latest/USD?symbols=LKR,XXX", "invalid_currency_code"},
+		{managed, "/latest/USD?symbols=LKR-BUY", `"details":{"symbols":[`},
+		{managed, "/latest/USD?symbols=", `"details":{"symbols":[`},
+		{managed, "/history/usd?symbols=LKR&from=" + day(3) + "&to=" + day(1), fmt.Sprintf(`"data":{"base":"USD","from":%q,`+
+			`"to":%q,"days":[{"date":%[1]q,"last_updated":"%[3]sT00:00:00Z","rates":{"LKR":309.5}},{"date":%[4]q,`+
+			`"last_updated":"%[4]sT00:00:00Z","rates":{"LKR":302.5}},{"date":%[2]q,"last_updated":"%[4]sT00:00:00Z",`+
+			`"rates":{"LKR":302.5}}]}`, day(3), day(1), day(9), day(2))},
+		{managed, "/history/USD?from=" + day(0), `"LKR":304.718462`},
+		{managed, "/history/USD?from=" + day(10), stored},
+		{managed, "/history/USD?from=" + day(1) + "&to=" + day(-1), stored},
+		{managed, "/history/XXX?from=" + day(1), "invalid_currency_code"},
+		{managed, "/history/U?from=x", "invalid_currency_code"},
+		{managed, "/history/USD?symbols=XXX&from=" + day(1), "invalid_currency_code"},
+		{managed, "/history/USD?from=" + day(89), stored},
+		{managed, "/history/USD?from=" + day(90), `"details":{"from":["must be a day from which 1 to 90 days`},
+		{managed, "/history/USD?from=" + day(0) + "&to=" + day(1), `"details":{"from":[`},
+		{managed, "/history/USD", `"days":[{"date":"` + day(0)},
+		{managed, "/history/USD?to=" + day(1), `"days":[{"date":"` + day(1)},
+		{managed, "/history/USD?to=0001-01-01&from=0001-01-01", `"details":{"from":["must be a day`},
+		{own, "/history/USD?symbols=LKR&from=" + day(0), `"rates":{"LKR":304.718462}}]}`},
+		{own, "/history/USD?from=" + day(1), now},
 	} {
 		if a := w.get(w.handler, c.id, c.path); !strings.Contains(a.text, c.want) {
 			t.Errorf("%s: %s, want %s", c.path, a.text, c.want)

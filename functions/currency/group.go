@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/cache"
 	"svcapi/shared/project"
@@ -54,8 +57,9 @@ func (g *group) job(ctx context.Context, call *request.Call, r rateRequest, data
 	var first time.Time
 	return &request.Job{
 		Prefetch: func(ctx context.Context) (err error) {
-			if set, err = g.inUse(ctx); err == nil && set != nil && !r.day.IsZero() && !r.day.Equal(g.today()) {
-				set, first, err = g.usedOn(ctx, r.day)
+			if set, err = g.inUse(ctx); err == nil && set != nil && !r.day.IsZero() {
+				r.sets, first, err = g.usedOnDays(ctx, r.from, r.day, set)
+				set = last(r.sets)
 			}
 			return err
 		},
@@ -80,6 +84,50 @@ func (g *group) errNotStored(first time.Time) error {
 		Status: 400, Code: request.CodeHTTPError, Reason: request.ReasonDateNotStored,
 		Message: fmt.Sprintf("Rates are stored from %s to %s.", first.Format(time.DateOnly), g.today().Format(time.DateOnly)),
 	}
+}
+
+// parallelReads bounds the reads of one request.
+const parallelReads = 8
+
+// usedOnDays returns the service's set of each day, or nil and the first day that is stored. The current set is that of
+// today.
+func (g *group) usedOnDays(ctx context.Context, from, to time.Time, current *rates.Set) ([]*rates.Set, time.Time, error) {
+	var sets []*rates.Set
+	for day := from; !day.After(to); day = day.AddDate(0, 0, 1) {
+		sets = append(sets, current)
+	}
+	var mu sync.Mutex
+	var missing bool
+	var first time.Time
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(parallelReads)
+	for i := range sets {
+		day := from.AddDate(0, 0, i)
+		if day.Equal(g.today()) {
+			continue
+		}
+		reads.Go(func() error {
+			set, stored, err := g.usedOn(ctx, day)
+			if sets[i] = set; set == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				missing, first = true, stored
+			}
+			return err
+		})
+	}
+	if err := reads.Wait(); err != nil || missing {
+		return nil, first, err
+	}
+	return sets, from, nil
+}
+
+// last returns the last set, nil of none.
+func last(sets []*rates.Set) *rates.Set {
+	if len(sets) == 0 {
+		return nil
+	}
+	return sets[len(sets)-1]
 }
 
 // usedOn returns the service's set of an earlier day, or nil and the first day that is stored.

@@ -51,6 +51,19 @@ type latestResult struct {
 	Rates   map[string]rates.Decimal `json:"rates"`
 }
 
+type historyResult struct {
+	Base string     `json:"base"`
+	From string     `json:"from"`
+	To   string     `json:"to"`
+	Days []dayRates `json:"days"`
+}
+
+type dayRates struct {
+	Date    string                   `json:"date"`
+	Updated string                   `json:"last_updated"`
+	Rates   map[string]rates.Decimal `json:"rates"`
+}
+
 type pairResult struct {
 	Base    string        `json:"base"`
 	Target  string        `json:"target"`
@@ -71,13 +84,17 @@ type codesResult struct {
 
 const currencyPath = "/api/v1/utility/currency"
 
-// routes returns the operations openapi.yaml#getLatestRates, openapi.yaml#getPairRate, openapi.yaml#convertPairRate and
-// openapi.yaml#listCurrencyCodes.
+// routes returns the operations openapi.yaml#getLatestRates, openapi.yaml#getRateHistory, openapi.yaml#getPairRate,
+// openapi.yaml#convertPairRate and openapi.yaml#listCurrencyCodes.
 func (g *group) routes() []request.Route {
 	return []request.Route{
 		&request.Operation[rateRequest]{
 			Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
 			Decode: decodeLatest, Prepare: g.prepare(latest),
+		},
+		&request.Operation[rateRequest]{ // a name of its own would be one more custom metric, which docs/costs.md bounds
+			Name: "currency_latest", Method: "GET", Path: currencyPath + "/history/{base}", Kind: project.Currency,
+			Decode: g.decodeHistory, Prepare: g.prepare(history),
 		},
 		&request.Operation[rateRequest]{
 			Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
@@ -103,15 +120,48 @@ func (g *group) prepare(data resultData) func(context.Context, *request.Call, ra
 }
 
 func latest(r rateRequest, set *rates.Set, _ time.Time) (any, error) {
-	if !set.Active(r.base) {
-		return nil, errCode(r.base, codeInactive)
+	if err := r.inactive(set); err != nil {
+		return nil, err
 	}
-	targets := set.Codes()
-	all := make(map[string]rates.Decimal, len(targets))
+	return latestResult{r.base, set.Date.Format(updateFormat), r.row(set)}, nil
+}
+
+// history returns a row for each day. The codes must be active on the last day; a row has those of its own day.
+func history(r rateRequest, set *rates.Set, _ time.Time) (any, error) {
+	if err := r.inactive(set); err != nil {
+		return nil, err
+	}
+	result := historyResult{Base: r.base, From: r.from.Format(time.DateOnly), To: r.day.Format(time.DateOnly)}
+	for i, used := range r.sets {
+		day := r.from.AddDate(0, 0, i).Format(time.DateOnly)
+		result.Days = append(result.Days, dayRates{day, used.Date.Format(updateFormat), r.row(used)})
+	}
+	return result, nil
+}
+
+// inactive returns the error for the first code that is not active in the set, or nil.
+func (r rateRequest) inactive(set *rates.Set) error {
+	for _, code := range append([]string{r.base}, r.symbols...) {
+		if !set.Active(code) {
+			return errCode(code, codeInactive)
+		}
+	}
+	return nil
+}
+
+// row returns the rates of the base in the set, of the requested codes or else of all.
+func (r rateRequest) row(set *rates.Set) map[string]rates.Decimal {
+	targets := r.symbols
+	if targets == nil {
+		targets = set.Codes()
+	}
+	row := make(map[string]rates.Decimal, len(targets))
 	for _, target := range targets {
-		all[target] = set.Rate(r.base, target)
+		if set.Active(r.base) && set.Active(target) {
+			row[target] = set.Rate(r.base, target)
+		}
 	}
-	return latestResult{r.base, set.Date.Format(updateFormat), all}, nil
+	return row
 }
 
 func codes(_ rateRequest, set *rates.Set, now time.Time) (any, error) {
@@ -122,7 +172,9 @@ func codes(_ rateRequest, set *rates.Set, now time.Time) (any, error) {
 type rateRequest struct {
 	base, target string
 	amount       rates.Decimal
-	day          time.Time // in UTC, midnight; zero for the set in use
+	symbols      []string     // in upper case; nil for all codes
+	from, day    time.Time    // first and last day in UTC, midnight; zero for the set in use
+	sets         []*rates.Set // of each day from the first to the last
 }
 
 func pair(r rateRequest, set *rates.Set, now time.Time) (any, error) { return r.rate(set, now) }
@@ -156,18 +208,68 @@ func code(in *request.Input, name string, matches func() *regexp.Regexp, malform
 	return strings.ToUpper(value), nil
 }
 
-func decodeLatest(in *request.Input) (r rateRequest, err error) {
-	if text, sent := in.Query("date"); sent {
-		if r.day, err = time.Parse(time.DateOnly, text); err != nil {
-			in.Problem("date", "must be a day as 2006-01-02")
-		}
+// day notes a problem where the query parameter is no day, and returns false where the request does not have it.
+func day(in *request.Input, name string) (day time.Time, sent bool) {
+	text, sent := in.Query(name)
+	day, err := time.Parse(time.DateOnly, text)
+	if sent && (err != nil || day.IsZero()) {
+		in.Problem(name, "must be a day as 2006-01-02")
 	}
+	return day, sent
+}
+
+// symbols returns the codes of the query parameter in upper case, nil without it.
+func symbols(in *request.Input) (codes []string) {
+	text, sent := in.Query("symbols")
+	if !sent {
+		return nil
+	}
+	for code := range strings.SplitSeq(text, ",") {
+		if !basePattern().MatchString(code) {
+			in.Problem("symbols", "must be currency codes of three letters, separated by commas")
+			return nil
+		}
+		codes = append(codes, strings.ToUpper(code))
+	}
+	return codes
+}
+
+func decodeDay(in *request.Input) (r rateRequest, err error) {
+	r.day, _ = day(in, "date")
+	r.from = r.day
+	r.base, err = code(in, "base", basePattern, baseMalformed)
+	return r, err
+}
+
+func decodeLatest(in *request.Input) (rateRequest, error) {
+	r, err := decodeDay(in)
+	r.symbols = symbols(in)
+	return r, err
+}
+
+// maxHistory is the most days of openapi.yaml#getRateHistory.
+const maxHistory = 90
+
+func (g *group) decodeHistory(in *request.Input) (r rateRequest, err error) {
+	from, hasFrom := day(in, "from")
+	to, hasTo := day(in, "to")
+	if !hasTo {
+		to = g.today()
+	}
+	if !hasFrom {
+		from = to
+	}
+	r.from, r.day = from, to
+	if days := int(r.day.Sub(r.from)/(24*time.Hour)) + 1; len(in.Problems()) == 0 && (days < 1 || days > maxHistory) {
+		in.Problem("from", fmt.Sprintf("must be a day from which 1 to %d days lead to the last day", maxHistory))
+	}
+	r.symbols = symbols(in)
 	r.base, err = code(in, "base", basePattern, baseMalformed)
 	return r, err
 }
 
 func decodePair(in *request.Input) (rateRequest, error) {
-	r, err := decodeLatest(in)
+	r, err := decodeDay(in)
 	if err == nil {
 		r.target, err = code(in, "target", targetPattern, targetMalformed)
 	}

@@ -60,8 +60,11 @@ func (g *group) projectJob(ctx context.Context, call *request.Call, r rateReques
 				return nil, call.NoIntegration(fmt.Errorf("no rates with the project's own key: %w", failure))
 			}
 			if first := p.own.Set.Date.Truncate(24 * time.Hour); !r.day.IsZero() &&
-				(r.day.Before(first) || r.day.After(g.today())) {
+				(r.from.Before(first) || r.day.After(g.today())) {
 				return nil, g.errNotStored(first)
+			}
+			for day := r.from; !r.day.IsZero() && !day.After(r.day); day = day.AddDate(0, 0, 1) {
+				r.sets = append(r.sets, p.own.Set)
 			}
 			result, err := g.result(p.own.Set, r, data)
 			if failure != nil && err == nil {

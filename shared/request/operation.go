@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,6 +66,7 @@ type Input struct {
 	Object                       // the body
 	parameters map[string]string // of the path
 	query      url.Values
+	asked      map[string]bool // query parameters that Decode has read
 }
 
 // ReadInput reads a body. Where the body is no object, ReadInput returns the fields before the fault and the reason.
@@ -84,6 +87,10 @@ func (in *Input) Parameter(name string) string { return in.parameters[name] }
 // Query returns a query parameter, and whether the request has it. Values of a repeated parameter are joined by a
 // comma.
 func (in *Input) Query(name string) (value string, sent bool) {
+	if in.asked == nil {
+		in.asked = map[string]bool{}
+	}
+	in.asked[name] = true
 	values, sent := in.query[name]
 	return strings.Join(values, ","), sent
 }
@@ -189,6 +196,13 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 		return nil, err
 	}
 	state.ignored, state.warnings = in.noteMisspelt(), in.warnings
+	if state.request.Method == http.MethodGet {
+		for _, name := range slices.Sorted(maps.Keys(in.query)) {
+			if !in.asked[name] {
+				state.ignored = append(state.ignored, name)
+			}
+		}
+	}
 	malformed := len(in.problems) > 0
 	r := &request{notes: in.notes, prepare: func(ctx context.Context, prices wallet.Prices) (*Job, error) {
 		return o.prepare(ctx, state, prices, decoded)
@@ -245,7 +259,7 @@ type requestState struct {
 	privacy     bool
 	decoded     bool
 	vendor      string
-	ignored     []string // unknown fields of the body, sorted
+	ignored     []string // unknown fields of the body, and query parameters of a GET, sorted
 	warnings    []string // of the operation's Decode
 	holds       *admit.Request
 	window      *admit.Window // nil: the request is not authenticated

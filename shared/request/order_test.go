@@ -262,21 +262,32 @@ func TestFromPlayground(t *testing.T) {
 	}
 }
 
-// TestGet checks that the body of a GET is ignored (docs/decisions/requests.md#json-bodies).
+// TestGet checks that the body of a GET is ignored (docs/decisions/requests.md#json-bodies), and that a parameter of the
+// query that the operation does not read is a warning (docs/decisions/requests.md#warnings).
 func TestGet(t *testing.T) {
 	h := build(t)
 	route := &Operation[struct{}]{
 		Name: "get", Method: "GET", Path: "/test", Kind: project.SMS,
-		Decode:  func(*Input) (struct{}, error) { return struct{}{}, nil },
+		Decode: func(in *Input) (struct{}, error) {
+			in.Query("known")
+			return struct{}{}, nil
+		},
 		Prepare: func(context.Context, *Call, struct{}) (*Job, error) { return &Job{Run: done}, nil },
 	}
-	for _, body := range []string{"", "{"} {
+	for _, c := range []struct {
+		body, warning string
+		query         map[string][]string
+	}{
+		{body: ""}, {body: "{"}, {query: map[string][]string{"known": {"1"}}},
+		{query: map[string][]string{"known": {"1"}, "Known": {"1", "2"}, "a b": {"1"}}, warning: `unknown-fields;n=2;names="Known"`},
+	} {
 		response, err := Lambda(h.Handler(route))(t.Context(), events.APIGatewayProxyRequest{
-			HTTPMethod: "GET", Path: "/test", Body: body, Headers: map[string]string{"X-API-KEY": h.client,
-				"X-API-SECRET": h.secret},
+			HTTPMethod: "GET", Path: "/test", Body: c.body, MultiValueQueryStringParameters: c.query,
+			Headers: map[string]string{"X-API-KEY": h.client, "X-API-SECRET": h.secret},
 		})
-		if err != nil || response.StatusCode != 200 {
-			t.Errorf("%q: %d %s, %v", body, response.StatusCode, response.Body, err)
+		got := strings.Join(response.MultiValueHeaders["X-SVC-Warnings"], "|")
+		if err != nil || response.StatusCode != 200 || got != c.warning {
+			t.Errorf("%q, %v: %d %s %s, %v", c.body, c.query, response.StatusCode, got, response.Body, err)
 		}
 	}
 }

@@ -39,9 +39,14 @@ func TestRatesOfAWeekAgo(t *testing.T) {
 	local(t)
 	t.Parallel()
 	p := plan{}.make(t).exchange(t, project.Managed)
-	path := currencies + "/pair/USD/LKR?date=" + time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)
-	a := request{method: "GET", path: path, as: p.dev}.do(t)
-	if a != nil && (!a.is(200, "") || !strings.Contains(string(a.body), `"rate":302.5854328,`)) {
-		t.Errorf("%d %s", a.status, a.body)
+	day := time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)
+	for path, want := range map[string]string{
+		"/pair/USD/LKR?date=" + day:                                       `"rate":302.5854328,`,
+		"/history/USD?symbols=LKR&from=" + day + "&to=" + day + "&base=x": `"rates":{"LKR":302.5854328}}]}`,
+	} {
+		a := request{method: "GET", path: currencies + path, as: p.dev}.do(t)
+		if a != nil && (!a.is(200, "") || !strings.Contains(string(a.body), want)) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
 	}
 }

@@ -30,7 +30,8 @@ func operations(t *testing.T, to, image string) []operation {
 		{"POST", vpn, ip("112.134.0.1"), true}, {"POST", location, ip("112.134.0.1"), true}, {"POST", barcodes,
 			`{"data":"12345"}`, true},
 		{"POST", qrcodes, `{"data":"12345"}`, true}, {"POST", pdfs, document, true}, {"POST", streamed, document, true},
-		{"GET", currencies + "/latest/USD", "", false}, {"GET", currencies + "/pair/USD/LKR", "", false},
+		{"GET", currencies + "/latest/USD", "", false}, {"GET", currencies + "/history/USD", "", false},
+		{"GET", currencies + "/pair/USD/LKR", "", false},
 		{"GET", currencies + "/pair/USD/LKR/1", "", false}, {"GET", currencies + "/codes", "", false},
 	}
 	for path, item := range fixture.spec.Paths.Map() {

@@ -50,6 +50,10 @@ async function main() {
   check("streamPdf", await starts(stream.data, "%PDF-"), stream.response, stream.error);
   const latest = await client.GET("/utility/currency/latest/{base}", { params: { path: { base: "USD" } } });
   check("getLatestRates", (latest.data?.data.rates.LKR ?? 0) > 0, latest.response, latest.error);
+  const history = await client.GET("/utility/currency/history/{base}", {
+    params: { path: { base: "USD" }, query: { from: new Date().toISOString().slice(0, 10), symbols: "LKR" } },
+  });
+  check("getRateHistory", (history.data?.data.days[0].rates.LKR ?? 0) > 0, history.response, history.error);
   const pair = await client.GET("/utility/currency/pair/{base}/{target}", {
     params: { path: { base: "USD", target: "LKR" }, query: { date: new Date().toISOString().slice(0, 10) } },
   });

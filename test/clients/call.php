@@ -49,6 +49,8 @@ $codes = new Api\QRCodeApi($http, $configuration);
 check('generateQrCode', str_starts_with($codes->generateQrCode(new Model\QrCodeRequest(['data' => 'svc-api']))->fread(8), "\x89PNG"));
 $currency = new Api\CurrencyApi($http, $configuration);
 check('getLatestRates', $currency->getLatestRates('USD')->getData()->getRates()['LKR'] > 0);
+$history = $currency->getRateHistory('USD')->getData();
+check('getRateHistory', $history->getDays()[0]->getRates()['LKR'] > 0);
 check('getPairRate', $currency->getPairRate('USD', 'LKR')->getData()->getRate() > 0);
 check('convertPairRate', $currency->convertPairRate('USD', 'LKR', '100')->getData()->getConversionResult() > 0);
 check('listCurrencyCodes', $currency->listCurrencyCodes()->getData()->getCount() > 30);

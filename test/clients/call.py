@@ -2,7 +2,7 @@
 
 import sys
 
-from svc_api_client.api.currency import convert_pair_rate, get_latest_rates, get_pair_rate, list_currency_codes
+from svc_api_client.api.currency import convert_pair_rate, get_latest_rates, get_pair_rate, get_rate_history, list_currency_codes
 from svc_api_client.api.location import look_up_location
 from svc_api_client.api.qr_code import generate_qr_code
 from svc_api_client.api.security import check_burner_email, check_vpn
@@ -65,6 +65,8 @@ r = call(stream_pdf, body=label)
 check("streamPdf", r.content.startswith(b"%PDF-"), r)
 r = call(get_latest_rates, "USD")
 check("getLatestRates", r.parsed.data.rates["LKR"] > 0, r)
+r = call(get_rate_history, "USD", symbols="LKR")
+check("getRateHistory", r.parsed.data.days[0].rates["LKR"] > 0, r)
 r = call(get_pair_rate, "USD", "LKR")
 check("getPairRate", r.parsed.data.rate > 0, r)
 r = call(convert_pair_rate, "USD", "LKR", "100")

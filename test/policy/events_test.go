@@ -32,7 +32,7 @@ type proxyEvent struct {
 }
 
 // maxEventFiles is the most files of the folder events: an event for each operation and schedule, and the lists.
-const maxEventFiles = 23
+const maxEventFiles = 24
 
 // TestEvents checks that every event has its expected response and the other way round, that both fit the template and
 // openapi.yaml, and that each operation and each schedule has a file.

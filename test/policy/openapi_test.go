@@ -39,6 +39,7 @@ var (
 		"sendSms": {"402 insufficient_funds", "403 forbidden", "409 http_error", "422 http_error", "422 validation_failed",
 			"428 send_confirmation_required", "502 http_error", "503 http_error"},
 		"getLatestRates":    {"400 http_error", "400 invalid_currency_code", "422 validation_failed"},
+		"getRateHistory":    {"400 http_error", "400 invalid_currency_code", "422 validation_failed"},
 		"getPairRate":       {"400 http_error", "400 invalid_currency_code", "422 validation_failed"},
 		"convertPairRate":   {"400 http_error", "400 invalid_currency_code", "422 validation_failed"},
 		"listCurrencyCodes": {},
