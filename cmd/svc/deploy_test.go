@@ -173,6 +173,9 @@ func TestPreflight(t *testing.T) {
 			"--parameter AddressRequestsPer5Minutes=100 --parameter " +
 			"WebAclArn=arn:aws:wafv2:eu-west-1:123456789012:regional/webacl/a/b", 1,
 			[]string{"broken parameters WebAclArn: .*one web ACL"}},
+		"a topic and an address": {account{}, topic + "--parameter AlarmEmail=team@example.com", 1,
+			[]string{"broken parameters AlarmEmail: .*excludes AlarmTopicArn"}},
+		"an address": {account{}, "--parameter AlarmEmail=team@example.com --parameter MonthlyBudgetUsd=200", 0, nil},
 		"a budget and no topic": {account{}, "--parameter MonthlyBudgetUsd=200", 1,
 			[]string{"broken parameters MonthlyBudgetUsd: .*needs AlarmTopicArn", "warning parameter AlarmTopicArn"}},
 		"a renderer for each project": {one, topic, 0, []string{"warning parameter PdfIsolation: it changes from shared to " +

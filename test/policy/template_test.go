@@ -80,7 +80,7 @@ func resources(s *templateFile) (f findings) {
 		case "AWS::DynamoDB::Table":
 			f = append(f, tables(r)...)
 		case "AWS::CloudWatch::Alarm":
-			notifies, explains := "Notifies ? [${AlarmTopicArn}] : -", `~.+\. Runbook: [a-z-]+`
+			notifies, explains := "Notifies ? [${AlarmTopicArn}] : Mails ? [${AlarmTopic}] : -", `~.+\. Runbook: [a-z-]+`
 			if strings.HasSuffix(r.id, canary) { // deployments alone watch it
 				notifies = ""
 			}
@@ -128,7 +128,7 @@ func gateway(s *templateFile) (f findings) {
 	// docs/decisions/operating.md#floods
 	f.want(s.resource("Budget"), "${MonthlyBudgetUsd}", "Budget", "BudgetLimit", "Amount")
 	for _, notification := range s.resource("Budget").properties.list("NotificationsWithSubscribers") {
-		if got := show(at(notification, "Subscribers", "0", "Address")); got != "${AlarmTopicArn}" {
+		if got := show(at(notification, "Subscribers", "0", "Address")); got != "Mails ? ${AlarmEmail} : ${AlarmTopicArn}" {
 			f.add("the budget reports to %q", got)
 		}
 	}

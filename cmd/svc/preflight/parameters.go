@@ -237,7 +237,7 @@ func (d definition) problem(value string) string {
 func (f *flight) combinations(p parameters) {
 	for _, c := range []struct{ name, needs string }{
 		{"DomainName", "CertificateArn"}, {"CertificateArn", "DomainName"}, {"HostedZoneId",
-			"DomainName"}, {"MonthlyBudgetUsd", "AlarmTopicArn"},
+			"DomainName"},
 	} {
 		lacks := p.value(c.name) != "" && p.value(c.needs) == ""
 		f.AddIf(lacks, app.Broken, "parameters", c.name, "it needs "+c.needs, "Set both, or neither.")
@@ -251,7 +251,10 @@ func (f *flight) combinations(p parameters) {
 		f.Add(app.Broken, "parameter", "AddressRequestsPer5Minutes", "AWS WAF takes no limit below 10",
 			"Set 10 or more, or 0 for no web ACL.")
 	}
-	f.AddIf(p.value("AlarmTopicArn") == "", app.Warning, "parameter", "AlarmTopicArn",
-		"without a topic the alarms notify no one",
-		"Set the ARN of an SNS topic that your team reads.")
+	topic, email := p.value("AlarmTopicArn") != "", p.value("AlarmEmail") != ""
+	f.AddIf(topic && email, app.Broken, "parameters", "AlarmEmail", "it excludes AlarmTopicArn", "Set one of both.")
+	f.AddIf(!topic && !email && p.value("MonthlyBudgetUsd") != "", app.Broken, "parameters", "MonthlyBudgetUsd",
+		"it needs AlarmTopicArn or AlarmEmail", "Set one of both, or no budget.")
+	f.AddIf(!topic && !email, app.Warning, "parameter", "AlarmTopicArn", "without a topic the alarms notify no one",
+		"Set the ARN of an SNS topic that your team reads, or an address in AlarmEmail.")
 }
