@@ -58,6 +58,7 @@ func TestTasks(t *testing.T) {
 		record.LoggedNumber("+94771234567"),
 		f.reference("acme", "twilio", "SM0", "k")))), 0o600))
 	for _, task := range []struct{ command, with, shows string }{
+		{"project list", "", `acme +Acme +running +100,000 +0 `},
 		{"usage", "", "No usage"},
 		{"usage statement", "", "Closing balance"},
 		{"credit ledger", "", `grant +\+100,000`},
