@@ -60,7 +60,9 @@ func TestTasks(t *testing.T) {
 	for _, task := range []struct{ command, with, shows string }{
 		{"project list", "", `acme +Acme +running +100,000 +0 `},
 		{"usage", "", "No usage"},
+		{"usage", "--by project", "PROJECT,NAME,PERIOD"},
 		{"usage statement", "", "Closing balance"},
+		{"usage statement", "--all", "statements/acme-"},
 		{"credit ledger", "", `grant +\+100,000`},
 		{"credit grant", "", "would be granted"},
 		{"project limits", "", `Daily units +2,000`},

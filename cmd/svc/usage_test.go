@@ -79,6 +79,30 @@ func TestUsage(t *testing.T) {
 				says +
 				`\nglobex,\S+,barcode,1,1,100,0,0.0001,no\n$`}},
 		{args: "usage --project idle --output json", out: []string{`"rows": \[\],`}},
+		{args: "usage --from yesterday --by project", out: []string{`PROJECT +NAME +PERIOD .*\n` +
+			`acme +Acme +\S+\.\.\S+ +1 +6 +60,000 +60,000 +0.00 +not counted\n` +
+			`globex +Globex +\S+ +1 +1 +100 +0 +0.0001 +not counted\ntotal +- +- +2 +7 +60,100 +60,000 +0.0001 +-\n$`}},
+		{args: "usage --day yesterday --by project --output csv",
+			out: []string{`^PROJECT,NAME,PERIOD,REQUESTS,UNITS,CREDITS,` +
+				`REFUNDS,USD,BYOK\nacme,Acme,\d{4}-\d\d-\d\d,1,6,60000,0,0.06,not counted\nglobex,.*\n$`}},
+		{args: "usage --by operation", exit: app.ExitUsage, errs: []string{"--by is day or project"}},
+		{args: "usage statement", exit: app.ExitUsage, errs: []string{"PROJECT, or of --all"}},
+		{args: "usage statement acme --all --output-dir x", exit: app.ExitUsage, errs: []string{"PROJECT, or of --all"}},
+		{args: "usage statement --all", exit: app.ExitUsage, errs: []string{"PROJECT, or of --all"}},
+	})
+	dir := filepath.Join(t.TempDir(), "statements")
+	f.run(call{args: "usage statement --all --from yesterday --output-dir " + dir,
+		out: []string{`acme +99,993 +\S+/acme-\S+\.csv\n`, `idle +0 `}})
+	period := yesterday.Format(time.DateOnly) + ".." + now.Format(time.DateOnly)
+	text, err := os.ReadFile(filepath.Join(dir, "acme-"+period+".csv"))
+	wantText := "PROJECT,NAME,PERIOD,LINE,CREDITS,USD\nacme,Acme,P,Opening balance,0,0.00\nacme,Acme,P,Grants,100000," +
+		"0.10\n" +
+		"acme,Acme,P,Adjustments,-7,-0.000007\nacme,Acme,P,\"Charges, sms\",60000,0.06\nacme,Acme,P,Refunds,60000,0.06\n" +
+		"acme,Acme,P,Closing balance,99993,0.099993\n"
+	if err != nil || string(text) != strings.ReplaceAll(wantText, ",P,", ","+period+",") {
+		t.Errorf("%s, %v", text, err)
+	}
+	f.runAll([]call{
 		{args: "project list --sort balance --output csv", // yesterday's charges are not of today
 			out: []string{`(?m)^idle,Idle,running,0,0,.*\nglobex,Globex,running,900,0,.*\nacme,Acme,running,99993,0,`}},
 		{args: "credit grant idle 50 --reason x"},
@@ -98,13 +122,19 @@ func TestUsage(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	s, set := f.stack(), "SET balance = :b"
-	_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+	_, err = s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &set,
 		ExpressionAttributeValues: dynamo.Item{":b": dynamo.Number(99_994)},
 	})
 	f.must(err)
 	f.run(call{args: "usage statement acme", exit: app.ExitFailed,
 		errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
+	f.must(os.RemoveAll(dir))
+	f.run(call{args: "usage statement --all --output-dir " + dir, exit: app.ExitFailed, reports: true,
+		out: []string{`globex .*\nidle .*\n$`}, errs: []string{`acme has no statement: .*99,993`}})
+	if files, _ := filepath.Glob(filepath.Join(dir, "*.csv")); len(files) != 2 {
+		t.Errorf("files %v", files)
+	}
 	broken := wallet.NewKey(yesterday, "broken")
 	entry := enginetest.LedgerKey("acme", broken)
 	entry["st"] = dynamo.Text("captured")
@@ -214,6 +244,15 @@ func TestUsageOfManyEntries(t *testing.T) {
 	if got.Totals != (usage.Sums{Requests: int64(n), Units: units, Credits: int64(n * price),
 		USD: app.Dollars(int64(n * price))}) {
 		t.Errorf("%+v of %d charges and %d units", got.Totals, n, units)
+	}
+	out, _ = svc("usage", "--month", "2026-03", "--by", "project", "--output", "json", "--local")
+	var whole struct {
+		Rows   []usage.Customer `json:"rows"`
+		Totals usage.Sums       `json:"totals"`
+	}
+	f.must(json.Unmarshal([]byte(out), &whole))
+	if len(whole.Rows) != projects || whole.Totals != got.Totals || whole.Rows[0].Period != "2026-03" {
+		t.Errorf("by project: %+v, want the totals %+v", whole, got.Totals)
 	}
 	charged := int64(0)
 	for p := range projects { // each compares its sum with the wallet, as verify does

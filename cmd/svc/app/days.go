@@ -69,6 +69,18 @@ func (d *Days) Parse([]string) (err error) {
 	return cmp.Or(err, ValidateDay("the first day", d.First))
 }
 
+// Period returns the month, the day, or the first and the last day with two dots between them.
+func (d *Days) Period() string {
+	first, last := d.First.Format(time.DateOnly), d.Last.Format(time.DateOnly)
+	switch {
+	case d.given("month"):
+		return d.First.Format("2006-01")
+	case first == last:
+		return first
+	}
+	return first + ".." + last
+}
+
 // ValidateDay refuses days that no ledger entry can have.
 func ValidateDay(flag string, at time.Time) error {
 	today := time.Now().UTC().Truncate(24 * time.Hour)

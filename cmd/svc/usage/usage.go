@@ -2,12 +2,18 @@
 package usage
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,10 +53,20 @@ type Row struct {
 	Final bool `json:"final"`
 }
 
+// Customer is a row of "svc usage --by project": what a project used in all days.
+type Customer struct {
+	ProjectID string `json:"project_id"`
+	Name      string `json:"name"`
+	Period    string `json:"period"` // a month, a day, or the first and the last day
+	Sums
+	// BYOK says that Manual requests, which charge nothing and leave no entry, are not in the sums.
+	BYOK string `json:"byok_requests"`
+}
+
 // Command returns "svc usage".
 func Command(a *app.App) *cobra.Command {
 	var days app.Days
-	var only string
+	var only, by string
 	cmd := a.Command(&cobra.Command{
 		Use:   "usage",
 		Short: "Show what each project used, by day and operation, and statements",
@@ -64,42 +80,59 @@ settling function has yet to close a lease of that day.
 The command reads the ledger of these days, prints the rows as it reads, and in the
 end what the reads cost. An entry that cannot be read is named; the rest is reported,
 and the exit code is 1. Manual (BYOK) requests charge nothing: docs/operate.md counts
-them in the logs.`,
+them in the logs.
+
+With --by project each project has one row, with its name, for all the days.`,
 		Example: `  svc usage --day yesterday --output csv
   svc usage --month 2026-03
+  svc usage --month 2026-03 --by project --output csv
   svc usage --project acme --from 2026-03-01 --to 2026-03-07 --output json`,
-	}, days.Parse, func(ctx context.Context, s *app.Stack) error {
-		ids, err := s.ProjectIDs(ctx, only)
+	}, func(args []string) error {
+		if by != "day" && by != "project" {
+			return app.Usagef("--by is day or project, not %q", by)
+		}
+		return days.Parse(args)
+	}, func(ctx context.Context, s *app.Stack) error {
+		projects, err := customers(ctx, s, only)
 		if err != nil {
 			return err
 		}
-		return report(ctx, s, ids, days)
+		return report(ctx, s, projects, days, by == "project")
 	})
 	days.AddFlags(cmd)
-	cmd.Flags().StringVar(&only, "project", "", "one project's usage alone")
+	cmd.Flags().StringVar(&only, "project", "", "only this project's usage")
+	cmd.Flags().StringVar(&by, "by", "day", "day: a row for each day and operation; project: one for each project")
 	cmd.AddCommand(statement(a))
 	return cmd
 }
 
+// customers returns all projects, or the only one.
+func customers(ctx context.Context, s *app.Stack, only string) ([]project.Project, error) {
+	if only == "" {
+		return s.Projects.ListProjects(ctx)
+	}
+	rec, err := s.Load(ctx, only)
+	if err != nil {
+		return nil, err
+	}
+	return []project.Project{rec.Project}, nil
+}
+
 // report prints the usage of one project after another, and names entries that cannot be read, which then are an error.
-func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) error {
-	total, unreadable, step, list := Sums{}, 0, s.Progress("reading entry", 0), &list{Stack: s, before: "{\n  \"rows\": ["}
-	list.table = app.Table{Header: []string{"PROJECT", "DAY", "OPERATION", "REQUESTS", "UNITS", "CREDITS", "REFUNDS",
-		"USD", "FINAL"}, Empty: "No usage."}
-	longest := slices.MaxFunc(append(slices.Clip(ids), "PROJECT"), func(a, b string) int { return len(a) - len(b) })
-	list.widths = []int{len(longest), 10, 19, 9, 9, 14, 13, 12, 0}
+func report(ctx context.Context, s *app.Stack, projects []project.Project, days app.Days, whole bool) error {
+	total, unreadable, step, list := Sums{}, 0, s.Progress("reading entry", 0), newList(s, projects, whole)
 	read := books.Reading{}
-	for _, id := range ids {
-		rows := map[[2]string]Sums{} // by day and operation
+	for _, p := range projects {
+		rows, sum := map[[2]string]Sums{}, Sums{} // by day and operation, and of the project
 		read.Skip = func(err error) {
 			unreadable++
-			s.Note("%s: %v: the sums lack this entry", id, err)
+			s.Note("%s: %v: the sums lack this entry", p.ID, err)
 		}
-		open, err := openSince(ctx, s, id) // before the entries: a lease that closes meanwhile has written them
+		open, err := openSince(ctx, s, p.ID) // before the entries: a lease that closes meanwhile has written them
 		if err != nil {
 			return err
 		}
-		err = s.Credits.Visit(ctx, &read, id, days.First, days.Last, func(e books.Entry) {
+		err = s.Credits.Visit(ctx, &read, p.ID, days.First, days.Last, func(e books.Entry) {
 			step()
 			switch at := [2]string{e.Key.Day(), e.Price}; e.State {
 			case wallet.Captured:
@@ -108,16 +141,20 @@ func report(ctx context.Context, s *app.Stack, ids []string, days app.Days) erro
 				rows[at] = rows[at].plus(Sums{Refunds: e.Credits})
 			}
 		})
+		for _, at := range slices.SortedFunc(maps.Keys(rows),
+			func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+			if err == nil && !whole {
+				err = list.day(Row{p.ID, at[0], at[1], rows[at].valued(), at[0] < open})
+			}
+			sum = sum.plus(rows[at])
+		}
+		if err == nil && whole && len(rows) > 0 {
+			err = list.customer(Customer{p.ID, p.Name, days.Period(), sum.valued(), "not counted"})
+		}
 		if err != nil {
 			return err
 		}
-		for _, at := range slices.SortedFunc(maps.Keys(rows),
-			func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-			if err := list.print(Row{id, at[0], at[1], rows[at].valued(), at[0] < open}); err != nil {
-				return err
-			}
-			total = total.plus(rows[at])
-		}
+		total = total.plus(sum)
 	}
 	noteCost(s, read)
 	return cmp.Or(list.end(total.valued()), app.Problems(unreadable))
@@ -142,20 +179,40 @@ type list struct {
 	before string    // the text before the next row of JSON
 }
 
-func (l *list) print(r Row) error {
+func newList(s *app.Stack, projects []project.Project, whole bool) *list {
+	l := &list{Stack: s, before: "{\n  \"rows\": ["}
+	id, name := len("PROJECT"), len("NAME")
+	for _, p := range projects {
+		id, name = max(id, len(p.ID)), max(name, len(p.Name))
+	}
+	sums := []string{"REQUESTS", "UNITS", "CREDITS", "REFUNDS", "USD"}
+	l.table = app.Table{Header: slices.Concat([]string{"PROJECT", "DAY", "OPERATION"}, sums, []string{"FINAL"}),
+		Empty: "No usage."}
+	l.widths = []int{id, 10, 19, 9, 9, 14, 13, 12, 0}
+	if whole {
+		l.table.Header = slices.Concat([]string{"PROJECT", "NAME", "PERIOD"}, sums, []string{"BYOK"})
+		l.widths[1], l.widths[2] = name, 22
+	}
+	return l
+}
+
+func (l *list) day(r Row) error {
+	return l.print(r, r.ProjectID, r.Day, r.Operation, r.Sums, map[bool]string{true: "yes", false: "no"}[r.Final])
+}
+
+func (l *list) customer(c Customer) error {
+	return l.print(c, c.ProjectID, c.Name, c.Period, c.Sums, c.BYOK)
+}
+
+func (l *list) print(value any, id, second, third string, sums Sums, last string) error {
 	if l.ClearProgress(); l.JSON() {
-		text, err := json.Marshal(r)
+		text, err := json.Marshal(value)
 		fmt.Fprintf(l.Out, "%s\n    %s", l.before, text)
 		l.before = ","
 		return err
 	}
-	row := []string{
-		r.ProjectID, r.Day, r.Operation, l.Number(r.Requests), l.Number(r.Units), l.Number(r.Credits), l.Number(r.Refunds),
-		r.USD, map[bool]string{true: "yes", false: "no"}[r.Final],
-	}
-	if r.Day == "" { // the total
-		row[len(row)-1] = ""
-	}
+	row := []string{id, second, third, l.Number(sums.Requests), l.Number(sums.Units), l.Number(sums.Credits),
+		l.Number(sums.Refunds), sums.USD, last}
 	for i := range row {
 		if !l.CSV() {
 			row[i] = fmt.Sprintf("%-*s", l.widths[i], app.Cell(row[i]))
@@ -179,7 +236,7 @@ func (l *list) end(total Sums) error {
 	case l.CSV():
 		return nil
 	}
-	return l.print(Row{ProjectID: "total", Sums: total})
+	return l.print(nil, "total", "", "", total, "")
 }
 
 // noteCost prints what the reads cost. A read unit costs 0.125 USD a million in us-east-1 (docs/units.json).
@@ -190,37 +247,99 @@ func noteCost(s *app.Stack, read books.Reading) {
 
 func statement(a *app.App) *cobra.Command {
 	var days app.Days
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "statement PROJECT",
+	var id, dir string
+	var all bool
+	cmd := a.Command(&cobra.Command{
+		Use:   "statement [PROJECT]",
 		Short: "Show how the balance of a project came about, checked against the ledger",
 		Long: `Show how the balance of a project came about: opening balance, grants, adjustments,
 charges by operation, refunds, closing balance. The balances include what is reserved.
 
 The command reads all entries of the project and compares their sum with the wallet.
-Exit code 1 means that they differ: "svc ledger verify" says where.`,
+Exit code 1 means that they differ: "svc ledger verify" says where.
+
+With --all the command writes a CSV file for each project into --output-dir. A project
+whose sum differs has no file; the others have theirs.`,
 		Example: `  svc usage statement acme --month 2026-03
+  svc usage statement --all --month 2026-03 --output-dir statements
   svc usage statement acme --from 2026-03-01 --to yesterday --output json`,
-	}, days.Parse, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		read := books.Reading{}
-		st, err := s.Credits.Statement(ctx, &read, rec.ID, days.First, days.Last, s.Progress("reading entry", 0))
-		noteCost(s, read)
+	}, func(args []string) error {
+		if len(args) > 0 {
+			id = args[0]
+		}
+		if all == (id != "") || all != (dir != "") {
+			return app.Usagef("a statement is of PROJECT, or of --all in --output-dir")
+		}
+		return days.Parse(args)
+	}, func(ctx context.Context, s *app.Stack) error {
+		projects, err := customers(ctx, s, id)
 		if err != nil {
 			return err
 		}
-		table := app.Table{Header: []string{"LINE", "CREDITS", "USD"}}
-		line := func(name string, credits int64) {
-			table.Rows = append(table.Rows, []string{name, s.Number(credits), app.Dollars(credits)})
+		read := books.Reading{}
+		defer func() { noteCost(s, read) }()
+		step := s.Progress("reading entry", 0)
+		if !all {
+			st, err := s.Credits.Statement(ctx, &read, id, days.First, days.Last, step)
+			if err != nil {
+				return err
+			}
+			return s.Print(st, app.Table{Header: []string{"LINE", "CREDITS", "USD"}, Rows: lines(st, s.Number)})
 		}
-		line("Opening balance", st.Opening)
-		line("Grants", st.Grants)
-		line("Adjustments", st.Adjustments)
-		for _, c := range st.Charges {
-			line("Charges, "+c.Operation, c.Credits)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
 		}
-		line("Refunds", st.Refunds)
-		line("Closing balance", st.Closing)
-		return s.Print(st, table)
+		written, differ := app.Table{Header: []string{"PROJECT", "CLOSING BALANCE", "FILE"}, Empty: "No project."}, 0
+		for _, p := range projects {
+			st, err := s.Credits.Statement(ctx, &read, p.ID, days.First, days.Last, step)
+			if errors.Is(err, books.ErrUnbalanced) {
+				differ++
+				s.Note("%s has no statement: %v", p.ID, err)
+				continue
+			}
+			file := filepath.Join(dir, p.ID+"-"+days.Period()+".csv")
+			if err == nil {
+				err = writeStatement(file, p, days.Period(), st)
+			}
+			if err != nil {
+				return err
+			}
+			written.Rows = append(written.Rows, []string{p.ID, s.Number(st.Closing), file})
+		}
+		files, _ := app.List(written.Rows, func(row []string) (string, []string) { return row[2], row })
+		return cmp.Or(s.Print(map[string]any{"files": files}, written), app.Problems(differ))
 	})
 	days.AddFlags(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "a file for each project")
+	cmd.Flags().StringVar(&dir, "output-dir", "", "the folder of the files of --all")
 	return cmd
+}
+
+// lines returns name, credits and US dollars of each line of a statement.
+func lines(st *books.Statement, number func(int64) string) (rows [][]string) {
+	line := func(name string, credits int64) {
+		rows = append(rows, []string{name, number(credits), app.Dollars(credits)})
+	}
+	line("Opening balance", st.Opening)
+	line("Grants", st.Grants)
+	line("Adjustments", st.Adjustments)
+	for _, c := range st.Charges {
+		line("Charges, "+c.Operation, c.Credits)
+	}
+	line("Refunds", st.Refunds)
+	line("Closing balance", st.Closing)
+	return rows
+}
+
+// writeStatement writes a statement as CSV. Each line names the project and the period, so that files can be joined.
+func writeStatement(path string, p project.Project, period string, st *books.Statement) error {
+	var text bytes.Buffer
+	rows := [][]string{{"PROJECT", "NAME", "PERIOD", "LINE", "CREDITS", "USD"}}
+	for _, line := range lines(st, func(n int64) string { return strconv.FormatInt(n, 10) }) {
+		rows = append(rows, append([]string{p.ID, p.Name, period}, line...))
+	}
+	if err := csv.NewWriter(&text).WriteAll(rows); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text.Bytes(), 0o600)
 }
