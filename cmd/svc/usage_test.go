@@ -140,6 +140,12 @@ func TestUsage(t *testing.T) {
 	entry["st"] = dynamo.Text("captured")
 	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: entry})
 	f.must(err)
+	today := enginetest.LedgerKey("acme", wallet.NewKey(now, "broken"))
+	today["st"] = dynamo.Text("captured")
+	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: today})
+	f.must(err)
+	f.run(call{args: "project list", exit: app.ExitFailed, reports: true, out: []string{`\nidle .*`},
+		errs: []string{`acme: .*: the sum lacks this entry`}})
 	f.run(call{args: "usage --day yesterday", exit: app.ExitFailed, reports: true, typed: []string{},
 		out: []string{`\nacme +\S+ +sms +1 +6 +60,000 +0 +0.06 .*\nglobex .*\ntotal +- +- +2 +7 +60,100 +0 +0.0601 .*\n$`},
 		errs: []string{`acme: wallet: ledger entry ` + string(broken) +

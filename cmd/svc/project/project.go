@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
@@ -134,28 +135,42 @@ func list(a *app.App) *cobra.Command {
 			return err
 		}
 		listed, now := make([]Listed, len(projects)), time.Now()
+		unreadable := make([][]error, len(projects))
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(8)
 		for i, p := range projects {
-			l := &listed[i]
-			l.View = viewOf(p)
-			if l.Balance, err = s.Credits.Balance(ctx, p.ID); err != nil {
-				return err
-			}
-			err = s.Credits.Visit(ctx, &books.Reading{}, p.ID, now, now, func(e books.Entry) {
-				if e.State == wallet.Captured {
-					l.Spent += e.Credits
+			group.Go(func() (err error) {
+				l := &listed[i]
+				l.View = viewOf(p)
+				if l.Balance, err = s.Credits.Balance(ctx, p.ID); err != nil {
+					return err
 				}
+				read := books.Reading{Skip: func(err error) { unreadable[i] = append(unreadable[i], err) }}
+				return s.Credits.Visit(ctx, &read, p.ID, now, now, func(e books.Entry) {
+					if e.State == wallet.Captured {
+						l.Spent += e.Credits
+					}
+				})
 			})
-			if err != nil {
-				return err
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		problems := 0
+		for i, p := range projects {
+			for _, err := range unreadable[i] {
+				problems++
+				s.Note("%s: %v: the sum lacks this entry", p.ID, err)
 			}
 		}
 		slices.SortStableFunc(listed, func(a, b Listed) int { return cmp.Or(by(a, b), byID(a, b)) })
 		header := []string{"PROJECT", "NAME", "STATE", "BALANCE", "SPENT TODAY", "LIMIT", "TRIAL", "CREATED"}
 		t := app.Table{Header: header, Empty: `No projects yet. "svc project create" creates one.`}
-		return app.PrintList(s.App, t, listed, func(l Listed) (Listed, []string) {
+		err = app.PrintList(s.App, t, listed, func(l Listed) (Listed, []string) {
 			return l, []string{l.ID, l.Name, l.state(), s.Number(l.Balance), s.Number(l.Spent), l.limit(), l.trial(),
 				s.Time(l.Created)}
 		})
+		return cmp.Or(err, app.Problems(problems))
 	})
 }
 
