@@ -21,6 +21,7 @@ import (
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 )
 
 // run runs the stack on the port that PORT names until a signal, or until the process that started it is gone. The
@@ -107,7 +108,7 @@ func greet(out io.Writer, s *stack.Stack) {
 	fmt.Fprintln(t, "project\tX-ENV\tX-API-KEY\tX-API-SECRET\twhat it is")
 	for _, p := range s.Projects {
 		about := "\t" + p.About
-		for _, env := range project.Environments() {
+		for _, env := range admin.Environments() {
 			c := p.Credentials[env]
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\n", p.ID, env, c.ClientID, c.ClientSecret, about)
 			about = ""

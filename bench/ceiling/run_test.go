@@ -24,6 +24,7 @@ import (
 	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/request"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
@@ -132,7 +133,7 @@ func build(t *testing.T, o offer) *fixture {
 		WalletsTable: s.tables.Wallets, LedgerTable: s.tables.Ledger, ProjectCacheSeconds: 10, Prices: prices,
 	}
 	s.store = books.NewStore(s.db, s.tables.Tables)
-	ctx, projects := t.Context(), project.NewStore(s.db, s.tables.Projects)
+	ctx, projects := t.Context(), admin.NewStore(s.db, s.tables.Projects)
 	try := func(_ any, err error) {
 		if err != nil {
 			t.Fatal(err)

@@ -29,6 +29,7 @@ import (
 	"svcapi/local/secrets"
 	"svcapi/local/template"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
 	"svcapi/test/enginetest"
 )
@@ -340,7 +341,7 @@ func TestCredentials(t *testing.T) {
 	}
 	live := func(want ...bool) {
 		t.Helper()
-		cache := project.NewCache(f.stack().Projects, 0)
+		cache := project.NewCache(f.stack().Projects.Store, 0)
 		for i, s := range []string{first.ClientSecret, second.ClientSecret} {
 			_, env, err := cache.Authenticate(t.Context(), first.ClientID, s, "")
 			if (err == nil) != want[i] || err == nil && env != project.Development {
@@ -572,7 +573,7 @@ func TestOutage(t *testing.T) {
 	// interrupted after the first project
 	f.must(f.stack().Projects.EditIntegrations(t.Context(), "chain",
 		func(rec *project.Record) ([]project.Integration, error) {
-			i := rec.Integration(project.Production, project.SMS, "quicksend")
+			i := admin.Integration(rec, project.Production, project.SMS, "quicksend")
 			i.Active, i.SetAside = false, true
 			return []project.Integration{*i}, nil
 		}))

@@ -23,6 +23,7 @@ import (
 	"svcapi/local/secrets"
 	"svcapi/shared/cache"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/rates"
 	"svcapi/shared/request"
 	"svcapi/shared/secret"
@@ -56,7 +57,7 @@ func (l *lines) Write(p []byte) (int, error) {
 type fixture struct {
 	t        *testing.T
 	store    *rates.Store
-	projects *project.Store
+	projects *admin.Store
 	writer   *secret.Writer
 	sandbox  *sandbox.Server
 	clock    *clocktest.Clock
@@ -94,7 +95,7 @@ func newFixture(t *testing.T) *fixture {
 		Region: "eu-west-1", BaseEndpoint: &vault.URL,
 		Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("local", "local", "")),
 	})
-	w.store, w.projects, w.writer = rates.NewStore(plain, tables.Rates), project.NewStore(plain, tables.Projects),
+	w.store, w.projects, w.writer = rates.NewStore(plain, tables.Rates), admin.NewStore(plain, tables.Projects),
 		secret.NewWriter(manager, "test")
 	w.newOne = func() http.Handler {
 		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}),
@@ -372,7 +373,7 @@ func TestOwnKeyFails(t *testing.T) {
 		t.Errorf("%+v, %v", kept, err)
 	}
 	err = w.projects.EditIntegrations(t.Context(), own, func(rec *project.Record) ([]project.Integration, error) {
-		i := rec.Integration(project.Development, project.Currency, "exchangerateapi")
+		i := admin.Integration(rec, project.Development, project.Currency, "exchangerateapi")
 		i.Active = false
 		return []project.Integration{*i}, nil
 	})

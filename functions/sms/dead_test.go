@@ -24,6 +24,7 @@ import (
 	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/request"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
@@ -50,7 +51,7 @@ func TestDeadLeasedSend(t *testing.T) {
 			must.Succeed(t, err)
 			t.Cleanup(func() { _ = errors.Join(s.Close(), vault.Close()) })
 			client, tables := enginetest.Client(t)
-			store, projects := books.NewStore(client, tables.Tables), project.NewStore(client, tables.Projects)
+			store, projects := books.NewStore(client, tables.Tables), admin.NewStore(client, tables.Projects)
 			_, err = projects.CreateProject(ctx,
 				project.Project{ID: id, Name: "p", Limit: project.RateLimit{Requests: 100, Window: time.Hour}})
 			must.Succeed(t, errors.Join(err, store.CreateWallet(ctx, id), store.Grant(ctx, books.Movement{
@@ -120,7 +121,7 @@ func TestDeadLeasedSend(t *testing.T) {
 				}
 				return found
 			}
-			asker := &ask.Asker{Credits: store, Projects: projects, Client: g.client, Secrets: cached, Vendors: table,
+			asker := &ask.Asker{Credits: store, Projects: projects.Store, Client: g.client, Secrets: cached, Vendors: table,
 				Absent: time.Minute, Now: time.Now, Actor: "test"}
 			left, err := store.Uncertain(ctx, id)
 			if err != nil || len(left) != 1 {

@@ -15,6 +15,7 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/wallet"
@@ -48,7 +49,7 @@ type Fault struct {
 
 // Target is where the projects are created.
 type Target struct {
-	Projects *project.Store
+	Projects *admin.Store
 	Credit   *books.Store
 	Secrets  *secret.Writer
 	Rates    *rates.Store
@@ -131,7 +132,7 @@ func CredentialOf(name string, env project.Environment) Credential {
 func Secrets() []string {
 	var all []string
 	for _, p := range plans {
-		for _, env := range project.Environments() {
+		for _, env := range admin.Environments() {
 			all = append(all, CredentialOf(p.name, env).ClientSecret)
 		}
 	}
@@ -150,7 +151,7 @@ func Create(ctx context.Context, to Target) ([]Project, error) {
 		faults := append([]Fault{{"limits", "no daily limit"}}, p.faults...) // no project has one by default
 		projects[i] = Project{ID: ID(p.name), Name: p.name, About: p.about, Faults: faults,
 			Credentials: map[project.Environment]Credential{}}
-		for _, env := range project.Environments() {
+		for _, env := range admin.Environments() {
 			projects[i].Credentials[env] = CredentialOf(p.name, env)
 		}
 		group.Go(func() error {
@@ -191,7 +192,7 @@ func (to Target) create(ctx context.Context, p plan) error {
 	id := ID(p.name)
 	var integrations []project.Integration
 	var credentials []project.Credential
-	for _, env := range project.Environments() {
+	for _, env := range admin.Environments() {
 		integrations = append(integrations, to.integrations(p, env)...)
 		c := CredentialOf(p.name, env)
 		credentials = append(credentials, project.Credential{
@@ -253,7 +254,7 @@ func (to Target) integrations(p plan, env project.Environment) []project.Integra
 func (to Target) accounts(ctx context.Context, owner string) error {
 	changes := map[project.Kind][]secret.Change{}
 	for _, v := range table {
-		for _, env := range project.Environments() {
+		for _, env := range admin.Environments() {
 			if len(sandbox.Accounts[v.name]) > 0 {
 				changes[v.kind] = append(changes[v.kind],
 					secret.Change{Environment: env, Vendor: v.name, After: sandbox.Accounts[v.name]})

@@ -15,6 +15,7 @@ import (
 	"svcapi/shared/books"
 	lookup "svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/sources"
 	"svcapi/shared/secret"
@@ -83,7 +84,7 @@ func TestCreate(t *testing.T) {
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	})
 	to := Target{
-		Projects: project.NewStore(db, tables.Projects),
+		Projects: admin.NewStore(db, tables.Projects),
 		Credit:   books.NewStore(db, tables.Tables),
 		Secrets:  secret.NewWriter(manager, "local"),
 		Rates:    rates.NewStore(db, tables.Rates),
@@ -119,10 +120,10 @@ func TestCreate(t *testing.T) {
 	if len(created) != len(wants) {
 		t.Errorf("%d projects, want %d", len(created), len(wants))
 	}
-	cache := project.NewCache(to.Projects, time.Minute)
+	cache := project.NewCache(to.Projects.Store, time.Minute)
 	for _, p := range created {
 		want := wants[p.Name]
-		for _, env := range project.Environments() {
+		for _, env := range admin.Environments() {
 			rec, got, err := cache.Authenticate(t.Context(), p.Credentials[env].ClientID,
 				p.Credentials[env].ClientSecret, string(env))
 			if err != nil || got != env {

@@ -37,6 +37,7 @@ import (
 	"svcapi/local/workdir"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/wallet"
@@ -111,7 +112,7 @@ type Stack struct {
 	Parameters map[string]string // the template's overrides in force
 	Prices     wallet.Prices
 	Projects   []demo.Project
-	Store      *project.Store // of the projects
+	Store      *admin.Store // of the projects
 	Credit     *books.Store
 	Template   *template.Template
 	Sandbox    *sandbox.Server
@@ -298,10 +299,10 @@ func (s *Stack) data(ctx context.Context, options *Options) error {
 		return err
 	}
 	var err error
-	if s.Prices, err = wallet.ReadPrices(wallet.FromParameters(s.Template.Parameters)); err != nil {
+	if s.Prices, err = books.Prices(s.Template.Parameters); err != nil {
 		return err
 	}
-	s.Store = project.NewStore(db, table["Projects"])
+	s.Store = admin.NewStore(db, table["Projects"])
 	s.Credit = books.NewStore(db, books.Tables{
 		Tables:    wallet.Tables{Wallets: table["Wallets"], Ledger: table["Ledger"]},
 		Movements: table["Movements"], Resolutions: table["Resolutions"],

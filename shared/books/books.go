@@ -23,6 +23,14 @@ func NamedTables(name func(short string) string) Tables {
 	return Tables{wallet.Tables{Wallets: name("wallets"), Ledger: name("ledger")}, name("movements"), name("resolutions")}
 }
 
+// Prices returns the prices in the parameters of a stack.
+func Prices(parameters map[string]string) (wallet.Prices, error) {
+	return wallet.ReadPrices(func(p wallet.Price) (string, bool) {
+		text, ok := parameters[p.Parameter]
+		return text, ok
+	})
+}
+
 // Store reads and writes what operators do, on top of what requests do. A Store is safe for concurrent use.
 type Store struct {
 	*wallet.Store

@@ -1,4 +1,4 @@
-package project
+package project_test
 
 import (
 	"context"
@@ -12,7 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 
-	"svcapi/shared/cache"
+	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
@@ -20,8 +21,8 @@ import (
 
 // fixture is a cache with a clock that the test sets, and with a count of the reads.
 type fixture struct {
-	*Cache
-	store *Store
+	*project.Cache
+	store *admin.Store
 	reads atomic.Int64
 	clock *clocktest.Clock
 	fail  atomic.Bool
@@ -43,13 +44,20 @@ func newFixture(t *testing.T) *fixture {
 				}), middleware.Before)
 		})
 	})
-	b.store = NewStore(client, tables.Projects)
-	b.Cache = NewCache(NewStore(counted, tables.Projects), 10*time.Second)
-	b.Cache.clock = cache.ClockOf(b.clock.Now)
+	b.store = admin.NewStore(client, tables.Projects)
+	b.Cache = project.NewCache(project.NewStore(counted, tables.Projects), 10*time.Second)
+	b.Cache.SetClock(b.clock.Now)
 	return b
 }
 
-func (b *fixture) issue(t *testing.T, env Environment) (clientID, secret string) {
+func create(t *testing.T, s *admin.Store, p project.Project) {
+	t.Helper()
+	p.Name, p.Limit = "Test", project.RateLimit{Requests: 5, Window: time.Minute}
+	_, err := s.CreateProject(t.Context(), p)
+	must.Succeed(t, err)
+}
+
+func (b *fixture) issue(t *testing.T, env project.Environment) (clientID, secret string) {
 	t.Helper()
 	clientID, secret, err := b.store.IssueCredential(t.Context(), "acme", env)
 	must.Succeed(t, err)
@@ -57,7 +65,7 @@ func (b *fixture) issue(t *testing.T, env Environment) (clientID, secret string)
 }
 
 // expect authenticates and checks the outcome and how many reads it took.
-func (b *fixture) expect(t *testing.T, what, clientID, secret, env string, want error, reads int64) *Record {
+func (b *fixture) expect(t *testing.T, what, clientID, secret, env string, want error, reads int64) *project.Record {
 	t.Helper()
 	before := b.reads.Load()
 	rec, _, err := b.Authenticate(t.Context(), clientID, secret, env)
@@ -74,10 +82,10 @@ func (b *fixture) expect(t *testing.T, what, clientID, secret, env string, want 
 // the same error (docs/decisions/requests.md#credentials).
 func TestAuthenticate(t *testing.T) {
 	b := newFixture(t)
-	create(t, b.store, Project{ID: "acme"})
-	dev, devSecret := b.issue(t, Development)
-	prod, prodSecret := b.issue(t, Production)
-	revoked, revokedSecret := b.issue(t, Development)
+	create(t, b.store, project.Project{ID: "acme"})
+	dev, devSecret := b.issue(t, project.Development)
+	prod, prodSecret := b.issue(t, project.Production)
+	revoked, revokedSecret := b.issue(t, project.Development)
 	must.Succeed(t, b.store.RevokeCredential(t.Context(), revoked))
 	for _, c := range []struct {
 		what, clientID, secret, env string
@@ -107,10 +115,11 @@ func TestAuthenticate(t *testing.T) {
 		switch {
 		case c.ok && (err != nil || rec.ID != "acme"):
 			t.Errorf("%s: %v", c.what, err)
-		case !c.ok && (!errors.Is(err, ErrUnauthorized) || err.Error() != ErrUnauthorized.Error() || rec != nil || env != ""):
+		case !c.ok && (!errors.Is(err, project.ErrUnauthorized) || err.Error() != project.ErrUnauthorized.Error() ||
+			rec != nil || env != ""):
 			t.Errorf("%s: %v, %q, %v", c.what, rec, env, err)
-		case errors.Is(err, ErrWrongSecret) != strings.HasPrefix(c.what, "wrong secret"):
-			t.Errorf("%s: a wrong secret: %t", c.what, errors.Is(err, ErrWrongSecret))
+		case errors.Is(err, project.ErrWrongSecret) != strings.HasPrefix(c.what, "wrong secret"):
+			t.Errorf("%s: a wrong secret: %t", c.what, errors.Is(err, project.ErrWrongSecret))
 		}
 		if got := b.reads.Load() - before; got != c.reads {
 			t.Errorf("%s: %d reads, want %d", c.what, got, c.reads)
@@ -121,11 +130,11 @@ func TestAuthenticate(t *testing.T) {
 // TestChangesTakeEffect checks when a pause and a new secret take effect (docs/decisions/requests.md#project-records).
 func TestChangesTakeEffect(t *testing.T) {
 	b := newFixture(t)
-	create(t, b.store, Project{ID: "acme"})
-	id, secret := b.issue(t, Development)
+	create(t, b.store, project.Project{ID: "acme"})
+	id, secret := b.issue(t, project.Development)
 	b.expect(t, "first", id, secret, "", nil, 1)
 
-	if _, err := b.store.Update(t.Context(), "acme", func(p *Project) { p.Paused = true }); err != nil {
+	if _, err := b.store.Update(t.Context(), "acme", func(p *project.Project) { p.Paused = true }); err != nil {
 		t.Fatal(err)
 	}
 	b.clock.Move(9 * time.Second)
@@ -142,37 +151,37 @@ func TestChangesTakeEffect(t *testing.T) {
 	must.Succeed(t, err)
 	b.expect(t, "a new secret", id, second, "", nil, 1)
 	b.expect(t, "the old one beside it", id, secret, "", nil, 0)
-	b.expect(t, "a wrong one, the record is fresh", id, "svcs_wrong", "", ErrUnauthorized, 0)
+	b.expect(t, "a wrong one, the record is fresh", id, "svcs_wrong", "", project.ErrUnauthorized, 0)
 	b.clock.Move(2 * time.Second)
-	b.expect(t, "a wrong one, the record is older", id, "svcs_wrong", "", ErrUnauthorized, 1)
+	b.expect(t, "a wrong one, the record is older", id, "svcs_wrong", "", project.ErrUnauthorized, 1)
 
 	b.clock.Move(2 * time.Second)
-	other, otherSecret := b.issue(t, Production)
+	other, otherSecret := b.issue(t, project.Production)
 	b.expect(t, "a new credential", other, otherSecret, "prod", nil, 1)
 
 	must.Succeed(t, b.store.RevokeCredential(t.Context(), id))
 	b.clock.Move(10 * time.Second)
-	b.expect(t, "revoked", id, secret, "", ErrUnauthorized, 1)
+	b.expect(t, "revoked", id, secret, "", project.ErrUnauthorized, 1)
 
 	// A clock that is set back keeps no cached state alive.
-	other, otherSecret = b.issue(t, Development)
+	other, otherSecret = b.issue(t, project.Development)
 	b.clock.Move(time.Second)
 	b.expect(t, "a live one", other, otherSecret, "", nil, 1)
 	must.Succeed(t, b.store.RevokeCredential(t.Context(), other))
 	b.clock.Move(-time.Hour)
-	b.expect(t, "revoked, and the clock is set back", other, otherSecret, "", ErrUnauthorized, 1)
+	b.expect(t, "revoked, and the clock is set back", other, otherSecret, "", project.ErrUnauthorized, 1)
 }
 
 // TestUnknownSince checks that a read which began before a request arrived does not prove that the request's client ID
 // is unknown: the credential may be newer than the read.
 func TestUnknownSince(t *testing.T) {
 	b := newFixture(t)
-	create(t, b.store, Project{ID: "acme"})
-	id, secret := b.issue(t, Development)
+	create(t, b.store, project.Project{ID: "acme"})
+	id, secret := b.issue(t, project.Development)
 	b.expect(t, "first", id, secret, "", nil, 1)
 	b.clock.Move(time.Second / 2) // the record is young enough for a refusal
-	other, otherSecret := b.issue(t, Development)
-	b.expect(t, "newer than the record", other, otherSecret, "", ErrUnauthorized, 0)
+	other, otherSecret := b.issue(t, project.Development)
+	b.expect(t, "newer than the record", other, otherSecret, "", project.ErrUnauthorized, 0)
 	b.clock.Move(time.Second / 2)
 	b.expect(t, "the record is read again", other, otherSecret, "", nil, 1)
 }
@@ -180,14 +189,14 @@ func TestUnknownSince(t *testing.T) {
 // TestUnknownClients checks that unknown client IDs cost one read at most.
 func TestUnknownClients(t *testing.T) {
 	b := newFixture(t)
-	create(t, b.store, Project{ID: "acme"})
-	id, secret := b.issue(t, Development)
+	create(t, b.store, project.Project{ID: "acme"})
+	id, secret := b.issue(t, project.Development)
 	b.expect(t, "known", id, secret, "", nil, 1)
 	b.clock.Move(2 * time.Second)
-	b.expect(t, "unknown", "svc_acme_aaaaaaaa", "x", "", ErrUnauthorized, 1)
+	b.expect(t, "unknown", "svc_acme_aaaaaaaa", "x", "", project.ErrUnauthorized, 1)
 	for range 3 {
 		b.clock.Move(2 * time.Second)
-		b.expect(t, "unknown again", "svc_acme_aaaaaaaa", "x", "", ErrUnauthorized, 0)
+		b.expect(t, "unknown again", "svc_acme_aaaaaaaa", "x", "", project.ErrUnauthorized, 0)
 	}
 }
 
@@ -196,16 +205,16 @@ func TestFailedRead(t *testing.T) {
 	b := newFixture(t)
 	b.fail.Store(true)
 	_, _, err := b.Authenticate(t.Context(), "svc_acme_aaaaaaaa", "x", "")
-	if err == nil || errors.Is(err, ErrUnauthorized) {
+	if err == nil || errors.Is(err, project.ErrUnauthorized) {
 		t.Errorf("%v, want the failure", err)
 	}
 	b.fail.Store(false)
-	b.expect(t, "afterwards", "svc_acme_aaaaaaaa", "x", "", ErrUnauthorized, 1)
+	b.expect(t, "afterwards", "svc_acme_aaaaaaaa", "x", "", project.ErrUnauthorized, 1)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := b.Authenticate(ctx, "svc_gone_aaaaaaaa", "x", ""); err != nil && !errors.Is(err, context.Canceled) &&
-		!errors.Is(err, ErrUnauthorized) {
+		!errors.Is(err, project.ErrUnauthorized) {
 		t.Errorf("a request that ended: %v", err)
 	}
 }
@@ -213,8 +222,8 @@ func TestFailedRead(t *testing.T) {
 // TestTogether checks that simultaneous requests read a project once.
 func TestTogether(t *testing.T) {
 	b := newFixture(t)
-	create(t, b.store, Project{ID: "acme"})
-	id, secret := b.issue(t, Development)
+	create(t, b.store, project.Project{ID: "acme"})
+	id, secret := b.issue(t, project.Development)
 	var wait sync.WaitGroup
 	for range 50 {
 		wait.Go(func() {

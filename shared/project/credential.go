@@ -1,13 +1,10 @@
 package project
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"
-	"encoding/base64"
 	"slices"
-	"strings"
 
 	"svcapi/shared/pattern"
 )
@@ -19,43 +16,26 @@ var (
 	base32Lower     = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 )
 
-// clientIDTail is the length of the text that distinguishes a project's client IDs.
-const clientIDTail = 8
+// ClientIDTail is the length of the text that distinguishes a project's client IDs.
+const ClientIDTail = 8
 
-// reserved are the words that mean more than one project, or the service itself: the secrets of the service's own
+// Reserved returns the words that mean more than one project, or the service itself: the secrets of the service's own
 // vendor accounts have the owner "managed" (docs/decisions/operating.md#reserved-names).
-var reserved = []string{string(Managed), "all", "*"}
+func Reserved() []string { return []string{string(Managed), "all", "*"} }
 
 // HasIDForm reports whether a text is 3 to 32 of a-z, 0-9 and "-".
 func HasIDForm(id string) bool { return len(id) >= 3 && len(id) <= 32 && idPattern().MatchString(id) }
 
 // ValidID reports whether a text can be a project ID: the text has the form of an ID and is no reserved word.
-func ValidID(id string) bool { return HasIDForm(id) && !slices.Contains(reserved, id) }
+func ValidID(id string) bool { return HasIDForm(id) && !slices.Contains(Reserved(), id) }
 
 // ParseClientID returns the project that a client ID names, and false for a text that is no client ID.
 func ParseClientID(clientID string) (projectID string, ok bool) {
 	m := clientIDPattern().FindStringSubmatch(clientID)
-	if m == nil || !ValidID(m[1]) || len(m[2]) != clientIDTail {
+	if m == nil || !ValidID(m[1]) || len(m[2]) != ClientIDTail {
 		return "", false
 	}
 	return m[1], true
-}
-
-// NewID returns a project ID of 12 characters, 60 random bits.
-func NewID() string { return randomText(12) }
-
-// randomText returns up to 26 letters and digits of base32Lower.
-func randomText(length int) string { return strings.ToLower(rand.Text()[:length]) }
-
-func newClientID(projectID string) string {
-	return "svc_" + projectID + "_" + randomText(clientIDTail)
-}
-
-// newSecret returns a client secret with 256 random bits.
-func newSecret() string {
-	b := make([]byte, 32)
-	rand.Read(b) // documented never to fail
-	return "svcs_" + base64.RawURLEncoding.EncodeToString(b)
 }
 
 // DigestSecret returns the SHA-256 of a client secret, which is stored in the secret's place.

@@ -1,50 +1,10 @@
 package project
 
 import (
-	"bytes"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-	"unicode/utf8"
-
-	"svcapi/shared/dynamo"
-	"svcapi/test/itemtest"
 )
-
-// A record reads as it was written. Items that the product never wrote give an error or a record and never a panic.
-func FuzzItems(f *testing.F) {
-	f.Add([]byte("project"), "acme", "Acme", "0771234567", int64(60), uint32(5), true)
-	f.Add(bytes.Repeat([]byte{3, 'a', 'b', 'c', 9, 7, 1, 0}, 20), "a", "\xff", "", int64(-1), uint32(0), false)
-	f.Fuzz(func(t *testing.T, data []byte, id, name, destination string, number int64, seconds uint32, yes bool) {
-		strange := itemtest.Item(data, "pk", "sk", "v", "version")
-		if r, err := decode([]item{strange}); r != nil && (err != nil || dynamo.TextOf(strange["v"]) == "") {
-			t.Errorf("%+v, %v", r, err)
-		}
-		if !utf8.ValidString(id + " " + name + " " + destination) {
-			return // JSON holds a replacement character
-		}
-		at := time.Unix(int64(seconds), 0).UTC()
-		want := Record{
-			Project: Project{ID: id, Name: name, Paused: yes,
-				Limit: RateLimit{int(number), time.Duration(seconds) * time.Second}, Trial: !yes,
-				TrialDestinations: []string{destination, name}, Created: at, Closed: at, version: number,
-				Limits: Limits{[]RecipientLimit{{int(number), time.Duration(seconds) * time.Second}, {1, Day}}, number,
-					int64(seconds)}, hashKey: []byte(name)},
-			Credentials: []Credential{{ClientID: name, Environment: Production, Active: yes,
-				Secrets: []SecretDigest{{DigestSecret(name), at}, {DigestSecret(id), at}}}},
-			Integrations: []Integration{{ID: IntegrationID(Development, SMS, destination), Kind: SMS, Environment: Development,
-				Vendor: destination, Mode: BYOK, Active: yes, SetAside: !yes,
-				Priority: int(seconds), Settings: map[string]string{name: id}, Updated: at}},
-		}
-		got, err := decode([]item{projectItem(&want.Project), credentialItem(id, &want.Credentials[0]),
-			integrationItem(id, &want.Integrations[0])})
-		if err != nil || !reflect.DeepEqual(*got, want) {
-			t.Errorf("%+v, %v; want %+v", got, err, want)
-		}
-	})
-}
 
 // A client ID matches one pattern and names one project.
 func FuzzClientID(f *testing.F) {

@@ -34,9 +34,6 @@ var environments = map[string]Environment{
 	"production":  Production,
 }
 
-// Environments returns the environments in the order in which people read them.
-func Environments() []Environment { return []Environment{Development, Production} }
-
 // ParseEnvironment reads the header X-ENV: dev and development, prod and production, in any case. An empty header means
 // development. ParseEnvironment returns false for any other value.
 func ParseEnvironment(header string) (Environment, bool) {
@@ -56,9 +53,6 @@ const (
 	PDF      Kind = "pdf"
 	Currency Kind = "currency"
 )
-
-// Kinds returns every kind of integration.
-func Kinds() []Kind { return []Kind{SMS, Security, Location, Barcode, PDF, Currency} }
 
 // Mode decides whose account at the vendor is used, and so who pays.
 type Mode string
@@ -89,11 +83,11 @@ type Project struct {
 	Created           time.Time // in UTC, to the second
 	Closed            time.Time // in UTC, to the second; zero for a project that is not closed
 
-	// hashKey is the random key of the hashes that RecipientID and TenantID return, from which Cipher derives others. It
+	// HashKey is the random key of the hashes that RecipientID and TenantID return, from which Cipher derives others. It
 	// never changes.
-	hashKey []byte
-	// version counts the changes of the record. A change fails where the version has changed since the read.
-	version int64
+	HashKey []byte `json:"-"`
+	// Version counts the changes of the record. A change fails where the version has changed since the read.
+	Version int64 `json:"-"`
 }
 
 // Limits are the limits against abuse that a project may have, over both environments (docs/limits-and-429.md).
@@ -122,14 +116,14 @@ func (p *Project) TenantID() string { return p.hash(p.ID) }
 
 // Cipher returns a cipher with a key of the project for one purpose (RFC 5869). Each encryption takes a random nonce.
 func (p *Project) Cipher(purpose string) cipher.AEAD {
-	key, _ := hkdf.Key(sha256.New, p.hashKey, nil, purpose, 32) // the length is valid
+	key, _ := hkdf.Key(sha256.New, p.HashKey, nil, purpose, 32) // the length is valid
 	block, _ := aes.NewCipher(key)                              // so is the key's
 	aead, _ := cipher.NewGCMWithRandomNonce(block)
 	return aead
 }
 
 func (p *Project) hash(text string) string {
-	mac := hmac.New(sha256.New, p.hashKey)
+	mac := hmac.New(sha256.New, p.HashKey)
 	mac.Write([]byte(text))
 	return base32Lower.EncodeToString(mac.Sum(nil)[:20])
 }
@@ -207,17 +201,6 @@ func (r *Record) Active(kind Kind, env Environment) []Integration {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Vendor, b.Vendor))
 	})
 	return active
-}
-
-// Integration returns one integration, active or not, or nil where the project has none such.
-func (r *Record) Integration(env Environment, kind Kind, vendor string) *Integration {
-	for i := range r.Integrations {
-		it := &r.Integrations[i]
-		if it.Environment == env && it.Kind == kind && it.Vendor == vendor {
-			return it
-		}
-	}
-	return nil
 }
 
 // Credential returns the credential with that client ID, active or not, or nil where the project has none such.

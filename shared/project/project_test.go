@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestNewCredential checks that a new client ID names its project, and that a secret is random. FuzzClientID has the
-// pattern.
-func TestNewCredential(t *testing.T) {
-	id := NewID()
-	if got, ok := ParseClientID(newClientID(id)); !ok || got != id || len(id) != 12 {
-		t.Errorf("a new client ID of project %q names %q", id, got)
-	}
-	if a, b := newSecret(), newSecret(); a == b || len(a) != len("svcs_")+43 {
-		t.Error("secrets are not 32 random bytes")
+// TestReserved checks the words that are no project ID (docs/decisions/operating.md#reserved-names).
+func TestReserved(t *testing.T) {
+	for id, valid := range map[string]bool{
+		"managed": false, "all": false, "*": false, "demo-managed": true, "managed-": true, "manage": true, "alle": true,
+		"all-": true,
+	} {
+		if ValidID(id) != valid {
+			t.Errorf("%s is a project ID: %t", id, !valid)
+		}
 	}
 }
 
@@ -63,7 +63,7 @@ func TestActive(t *testing.T) {
 
 // docs/decisions/extensions.md#references: the key of a cipher belongs to one project and one purpose.
 func TestCipher(t *testing.T) {
-	of := func(key, purpose string) cipher.AEAD { return (&Project{hashKey: []byte(key)}).Cipher(purpose) }
+	of := func(key, purpose string) cipher.AEAD { return (&Project{HashKey: []byte(key)}).Cipher(purpose) }
 	sealed := of("own", "a").Seal(nil, nil, []byte("text"), nil)
 	for c, opens := range map[cipher.AEAD]bool{of("own", "a"): true, of("own", "b"): false, of("other", "a"): false} {
 		if text, err := c.Open(nil, nil, sealed, nil); (err == nil) != opens || opens && string(text) != "text" {

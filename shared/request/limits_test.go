@@ -21,6 +21,7 @@ import (
 	"svcapi/shared/cache"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/wallet"
 	"svcapi/test/clocktest"
@@ -30,7 +31,7 @@ import (
 // limit sets the limits of the fixture's project, and starts another instance.
 func (h *fixture) limit(t *testing.T, limits project.Limits, mode project.Mode) {
 	t.Helper()
-	store := project.NewStore(h.db, h.cfg.ProjectsTable)
+	store := admin.NewStore(h.db, h.cfg.ProjectsTable)
 	_, err := store.Update(t.Context(), "acme", func(p *project.Project) { p.Limits = limits })
 	if err == nil {
 		err = store.PutIntegration(t.Context(), "acme",
@@ -50,7 +51,7 @@ func (h *fixture) limitToOneMore(t *testing.T) string {
 	remaining, err := strconv.Atoi(sent(header, "X-RateLimit-Remaining"))
 	limit := project.RateLimit{Requests: 1000 - remaining + 1, Window: 24 * time.Hour}
 	if err == nil {
-		_, err = project.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme",
+		_, err = admin.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme",
 			func(p *project.Project) { p.Limit = limit })
 	}
 	must.Succeed(t, err)
@@ -352,7 +353,7 @@ func (h *fixture) countedMessages(t *testing.T) int {
 // counterOf returns the key of the item that counts the messages to a number today.
 func (h *fixture) counterOf(t *testing.T, number string) string {
 	t.Helper()
-	rec, err := project.NewStore(h.db, h.cfg.ProjectsTable).Load(t.Context(), "acme")
+	rec, err := admin.NewStore(h.db, h.cfg.ProjectsTable).Load(t.Context(), "acme")
 	must.Succeed(t, err)
 	return "to#acme#" + rec.RecipientID(number) + "#" + time.Now().UTC().Format(time.DateOnly)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"svcapi/shared/admit"
-	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/test/must"
 )
 
@@ -137,7 +137,7 @@ func TestLoggedSends(t *testing.T) {
 		h.cfg.LogPayloads = c.value
 		h.log.Reset()
 		h.call(t, sending(send, messages...), "/test", `{"text":"a"}`, map[string]string{"X-Privacy-Mode": c.privacy})
-		record, err := project.NewStore(h.db, h.cfg.ProjectsTable).Load(t.Context(), "acme")
+		record, err := admin.NewStore(h.db, h.cfg.ProjectsTable).Load(t.Context(), "acme")
 		must.Succeed(t, err)
 		line, hashes, numbers := h.log.String(), 0, 0
 		for _, to := range messages {

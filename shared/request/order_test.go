@@ -15,6 +15,7 @@ import (
 
 	"svcapi/shared/admit"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
@@ -52,7 +53,7 @@ func done(context.Context) (*Result, error) { return &Result{}, nil }
 // (docs/decisions/requests.md#order-of-checks).
 func TestOrderOfChecks(t *testing.T) {
 	h := build(t) // 1,000 credits
-	projects := project.NewStore(h.db, h.cfg.ProjectsTable)
+	projects := admin.NewStore(h.db, h.cfg.ProjectsTable)
 	large := `{"text":"` + strings.Repeat("a", maxBody-11) + `"}`
 	worked := false
 	work := Job{Run: func(context.Context) (*Result, error) { worked = true; return &Result{}, nil }}
@@ -383,7 +384,7 @@ func TestKeysOfFailures(t *testing.T) {
 	h.restart() // an instance that does not know yet that the limit is reached
 	expect("one more", "limited", 429, 3)
 	limit := project.RateLimit{Requests: 100_000, Window: 24 * time.Hour}
-	if _, err := project.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme",
+	if _, err := admin.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme",
 		func(p *project.Project) { p.Limit = limit }); err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +397,7 @@ func TestKeysOfFailures(t *testing.T) {
 // (docs/decisions/extensions.md#idempotency-outcomes, docs/decisions/extensions.md#idempotency-repeats).
 func TestKeptOutcomes(t *testing.T) {
 	h := build(t)
-	projects := project.NewStore(h.db, h.cfg.ProjectsTable)
+	projects := admin.NewStore(h.db, h.cfg.ProjectsTable)
 	for name, c := range map[string]struct {
 		failed *Error
 		status int
@@ -417,7 +418,7 @@ func TestKeptOutcomes(t *testing.T) {
 		expect := func(step, body string, active bool, status, wantRuns int, replayed bool) {
 			t.Helper()
 			err := projects.EditIntegrations(t.Context(), "acme", func(r *project.Record) ([]project.Integration, error) {
-				i := *r.Integration(project.Development, project.SMS, "v")
+				i := *admin.Integration(r, project.Development, project.SMS, "v")
 				i.Active = active
 				return []project.Integration{i}, nil
 			})

@@ -20,6 +20,7 @@ import (
 
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
 	"svcapi/test/clocktest"
@@ -50,7 +51,7 @@ func build(t *testing.T) *fixture {
 	}
 	h.Service = New(cfg, db, telemetry.New(&h.log, telemetry.Config{Level: "INFO"}))
 	h.operator = books.NewStore(db, tables.Tables)
-	ctx, store := t.Context(), project.NewStore(db, tables.Projects)
+	ctx, store := t.Context(), admin.NewStore(db, tables.Projects)
 	_, err := store.CreateProject(ctx,
 		project.Project{ID: "acme", Name: "Acme", Limit: project.RateLimit{Requests: 1000, Window: 24 * time.Hour}})
 	if err == nil {

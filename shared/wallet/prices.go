@@ -48,14 +48,6 @@ func (p Price) Variable() string { return "PRICE_" + strings.ToUpper(p.Name) }
 // FromEnvironment returns the text of a price in the function's environment, and whether there is one.
 func FromEnvironment(p Price) (text string, ok bool) { return os.LookupEnv(p.Variable()) }
 
-// FromParameters returns a function that returns the text of a price in the parameters of a stack.
-func FromParameters(parameters map[string]string) func(Price) (text string, ok bool) {
-	return func(p Price) (string, bool) {
-		text, ok := parameters[p.Parameter]
-		return text, ok
-	}
-}
-
 // Prices are the credits of one call, for SMS of one unit, by operation; 0 for an operation that is not on the list.
 // One US dollar is 1,000,000 credits.
 type Prices map[string]int64

@@ -28,6 +28,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
 	"svcapi/shared/wallet"
 	"svcapi/test/proxytest"
@@ -293,7 +294,7 @@ func TestPhasesAndWrites(t *testing.T) {
 // limited returns a project of the second stack with all limits, which no test reaches but by recipient.
 func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 	t.Helper()
-	store, name := project.NewStore(n.db, n.table("projects")), "limited-"+string(mode)
+	store, name := admin.NewStore(n.db, n.table("projects")), "limited-"+string(mode)
 	model, err := store.Load(t.Context(), demo.ID(string(mode)))
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/wallet"
 )
 
@@ -245,7 +246,7 @@ func EnvironmentFlag(cmd *cobra.Command, envs *[]project.Environment, initial st
 	}
 	usage := "development or production"
 	if both {
-		values["both"], usage = project.Environments(), "development, production or both"
+		values["both"], usage = admin.Environments(), "development, production or both"
 	}
 	if initial != "" {
 		usage += " (default " + initial + ")"

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"svcapi/shared/books"
-	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/rates/refresh"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -75,15 +75,15 @@ var adviceByError = []struct {
 }{
 	{context.Canceled, ExitInterrupted, ""},
 	{errNoLocalStack, ExitFailed, "Start it in another terminal with: make run"},
-	{project.ErrNotFound, ExitNotFound, `"svc project list" shows the projects, "svc project show" what is in one.`},
-	{project.ErrExists, ExitRefused, "Choose another ID."},
-	{project.ErrMixedModes, ExitRefused, ""},
-	{project.ErrBusy, ExitRefused, "Run the command again."},
-	{project.ErrRotating, ExitRefused,
+	{admin.ErrNotFound, ExitNotFound, `"svc project list" shows the projects, "svc project show" what is in one.`},
+	{admin.ErrExists, ExitRefused, "Choose another ID."},
+	{admin.ErrMixedModes, ExitRefused, ""},
+	{admin.ErrBusy, ExitRefused, "Run the command again."},
+	{admin.ErrRotating, ExitRefused,
 		`The client may still use the older secret. Finish it with --finish, or give --replace, which replaces the newer ` +
 			`secret.`},
-	{project.ErrClosed, ExitRefused, `"svc project reopen" opens it again, within 30 days of its closing.`},
-	{project.ErrInvalid, ExitUsage, ""},
+	{admin.ErrClosed, ExitRefused, `"svc project reopen" opens it again, within 30 days of its closing.`},
+	{admin.ErrInvalid, ExitUsage, ""},
 	{books.ErrOtherMovement, ExitRefused, `Omit --id for a new movement; "svc credit ledger" shows the old one.`},
 	{books.ErrOutOfRange, ExitRefused,
 		`"svc credit balance" shows the balance, with the credits of open leases. These return within three minutes of ` +

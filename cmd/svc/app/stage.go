@@ -28,6 +28,7 @@ import (
 	"svcapi/shared/burner"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -37,7 +38,7 @@ import (
 // Stack holds the run of the command line, and the stores and clients of the stage that a command works on.
 type Stack struct {
 	*App
-	Projects *project.Store
+	Projects *admin.Store
 	Credits  *books.Store
 	Secrets  *secret.Writer
 	Burners  *burner.Store // projects' own disposable domains
@@ -111,7 +112,7 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		if err != nil {
 			return Deployed{}, err
 		}
-		prices, err := wallet.ReadPrices(wallet.FromParameters(stack.Parameters))
+		prices, err := books.Prices(stack.Parameters)
 		return Deployed{stack.Outputs["BaseUrl"], prices}, err
 	}
 	return s, nil
@@ -209,7 +210,7 @@ func (a *App) newStack(cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
 		}
 	})
 	s.Secrets = secret.NewWriter(s.Vault, a.Stage)
-	s.Projects = project.NewStore(s.DB, s.Table("projects"))
+	s.Projects = admin.NewStore(s.DB, s.Table("projects"))
 	s.Credits = books.NewStore(s.DB, books.NamedTables(s.Table))
 	s.Burners = burner.NewStore(s.DB, s.Table("projects"))
 	s.Rates = rates.NewStore(s.DB, s.Table("rates"))
@@ -245,7 +246,7 @@ func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, er
 	return rec, err
 }
 
-func errNoProject(id string) error { return fmt.Errorf("project %s: %w", id, project.ErrNotFound) }
+func errNoProject(id string) error { return fmt.Errorf("project %s: %w", id, admin.ErrNotFound) }
 
 // ProjectIDs returns the only project that a command concerns, which must exist, or all projects for an empty ID.
 func (s *Stack) ProjectIDs(ctx context.Context, only string) ([]string, error) {

@@ -13,6 +13,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/burner"
+	"svcapi/shared/project/admin"
 )
 
 // Command returns "svc burner".
@@ -134,7 +135,7 @@ func (o operation) command(a *app.App, parse func(args []string) ([]string, erro
 		if o.judgement != burner.Allowed || cmd.Flags().Changed("project") {
 			rec, err := s.Load(ctx, projectID)
 			if err == nil {
-				err = rec.RefuseClosed()
+				err = admin.RefuseClosed(&rec.Project)
 			}
 			if err != nil {
 				return err

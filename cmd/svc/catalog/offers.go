@@ -15,6 +15,7 @@ import (
 	sms "svcapi/functions/sms/vendors"
 	lookup "svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/rates/sources"
 	"svcapi/shared/upstream"
 )
@@ -53,7 +54,7 @@ func ValidateKind(kind string) error {
 	if kind == "qrcode" || kind == "qr" {
 		return app.Usagef("QR codes belong to the kind barcode, and there is no kind %q", kind)
 	}
-	if kinds := project.Kinds(); !slices.Contains(kinds, project.Kind(kind)) {
+	if kinds := admin.Kinds(); !slices.Contains(kinds, project.Kind(kind)) {
 		return app.Usagef("unknown kind %q; the kinds are %s", kind,
 			join(kinds, func(k project.Kind) string { return string(k) }))
 	}
@@ -86,7 +87,7 @@ func FindByArguments(args []string) (Offer, error) { return Find(args[0], string
 func Values() map[string]func(before []string) []string {
 	return map[string]func([]string) []string{
 		"KIND": func([]string) []string {
-			return strings.Split(join(project.Kinds(), func(k project.Kind) string { return string(k) }), ", ")
+			return strings.Split(join(admin.Kinds(), func(k project.Kind) string { return string(k) }), ", ")
 		},
 		"VENDOR": func(before []string) (vendors []string) {
 			kind := project.Kind(before[len(before)-1])

@@ -11,6 +11,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 )
 
 // Command returns "svc credential".
@@ -93,7 +94,7 @@ func issue(a *app.App) *cobra.Command {
 		var added []project.Credential // in one transaction: svc shows all secrets or none
 		var issued []Issued
 		for _, env := range envs {
-			c, clientSecret := project.NewCredential(rec.ID, env)
+			c, clientSecret := admin.NewCredential(rec.ID, env)
 			added, issued = append(added, c), append(issued, Issued{rec.ID, env, c.ClientID, clientSecret})
 		}
 		if err := s.Projects.AddCredential(ctx, rec.ID, added...); err != nil {

@@ -15,6 +15,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/wallet"
 )
 
@@ -44,7 +45,7 @@ func alert(a *app.App) *cobra.Command {
 		credits, err = app.Integer("CREDITS", args[0], 0, wallet.MaxBalance)
 		return err
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		if err := rec.RefuseClosed(); err != nil {
+		if err := admin.RefuseClosed(&rec.Project); err != nil {
 			return err
 		}
 		if err := s.Credits.SetAlert(ctx, rec.ID, credits); err != nil {
@@ -107,7 +108,7 @@ func (m *movement) identify() (err error) {
 // move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
 func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record,
 	write func(context.Context, books.Movement) error) (err error) {
-	if err := rec.RefuseClosed(); err != nil {
+	if err := admin.RefuseClosed(&rec.Project); err != nil {
 		return err
 	}
 	m.Project = rec.ID
@@ -261,7 +262,7 @@ the ID of the charge in "svc credit ledger". To refund an uncertain SMS, use
 		}
 		return nil
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		if err := rec.RefuseClosed(); err != nil {
+		if err := admin.RefuseClosed(&rec.Project); err != nil {
 			return err
 		}
 		actor, err := s.Actor(ctx)

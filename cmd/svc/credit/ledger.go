@@ -11,6 +11,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/wallet"
 )
 
@@ -86,7 +87,7 @@ Entries with which the settling function releases unused credits are not shown.`
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
-		if args[0] == "verify" && errors.Is(err, project.ErrNotFound) {
+		if args[0] == "verify" && errors.Is(err, admin.ErrNotFound) {
 			err = app.Failf(app.ExitNotFound, `"svc ledger verify" compares the wallets with the ledger.`, "%v", err)
 		}
 		return err

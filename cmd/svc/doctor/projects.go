@@ -11,6 +11,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -65,7 +66,7 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 	d.AddIf(rec.Trial && len(rec.TrialDestinations) == 0, app.Warning, "trial", id,
 		"it is on trial, and no destination is allowed",
 		d.Line("project trial %s on --allow 0771234567", id))
-	for _, env := range project.Environments() {
+	for _, env := range admin.Environments() {
 		d.environment(ctx, rec, env)
 	}
 	for _, c := range rec.Credentials {

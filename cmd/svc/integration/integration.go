@@ -15,6 +15,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -127,10 +128,10 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 		return store(ctx, s, rec.ID, envs, project.Kind(kind), vendor, false,
 			func(rec *project.Record) (all []project.Integration, err error) {
 				for _, env := range envs {
-					i := rec.Integration(env, project.Kind(kind), vendor)
+					i := admin.Integration(rec, env, project.Kind(kind), vendor)
 					if i == nil {
 						return nil, fmt.Errorf("integration %s: %w",
-							project.IntegrationID(env, project.Kind(kind), vendor), project.ErrNotFound)
+							project.IntegrationID(env, project.Kind(kind), vendor), admin.ErrNotFound)
 					}
 					i.Active, i.SetAside = active, false
 					all = append(all, *i)
@@ -144,8 +145,8 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 // has to choose.
 func onlyEnvironment(rec *project.Record, kind project.Kind, vendor string) ([]project.Environment, error) {
 	var have []project.Environment
-	for _, env := range project.Environments() {
-		if rec.Integration(env, kind, vendor) != nil {
+	for _, env := range admin.Environments() {
+		if admin.Integration(rec, env, kind, vendor) != nil {
 			have = append(have, env)
 		}
 	}
@@ -214,8 +215,8 @@ func withOthers(s *app.Stack, rec *project.Record, replace bool,
 	if replace {
 		all = append(others, all...) // in this order, so that no mixed modes are active in between
 	}
-	err := rec.ValidateIntegrations(all...)
-	if errors.Is(err, project.ErrMixedModes) {
+	err := admin.ValidateIntegrations(rec, all...)
+	if errors.Is(err, admin.ErrMixedModes) {
 		err = app.Failf(app.ExitRefused, strings.Join(hint, "\n"), "%v", err)
 	}
 	return all, err
@@ -240,7 +241,7 @@ fields the command asks IAM whether the role of the function has the right to se
 		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		if choose(rec, envs, project.Kind(kind), vendor); len(rec.Integrations) == 0 {
-			return fmt.Errorf("no such integrations of project %s: %w", rec.ID, project.ErrNotFound)
+			return fmt.Errorf("no such integrations of project %s: %w", rec.ID, admin.ErrNotFound)
 		}
 		var f app.Findings
 		for _, i := range rec.Integrations {
@@ -352,8 +353,8 @@ func (o *setOptions) parse(args []string) (err error) {
 		}
 	}
 	switch {
-	case o.hasPriority() && (o.priority < 0 || o.priority > project.MaxPriority):
-		return app.Usagef("--priority is a whole number from 0 to %d, not %d", project.MaxPriority, o.priority)
+	case o.hasPriority() && (o.priority < 0 || o.priority > admin.MaxPriority):
+		return app.Usagef("--priority is a whole number from 0 to %d, not %d", admin.MaxPriority, o.priority)
 	case o.replace && o.inactive:
 		return app.Usagef("give --replace or --inactive, not both")
 	case o.secrets.File != "" && o.mode == project.Managed:
@@ -427,7 +428,7 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 func (o *setOptions) integration(s *app.Stack, rec *project.Record,
 	env project.Environment) (i project.Integration, err error) {
 	i = project.Integration{Kind: o.offer.Kind, Environment: env, Vendor: o.offer.Spec.Name, Active: !o.inactive}
-	if before := rec.Integration(env, o.offer.Kind, o.offer.Spec.Name); before != nil {
+	if before := admin.Integration(rec, env, o.offer.Kind, o.offer.Spec.Name); before != nil {
 		i = *before
 	} else if o.mode == "" {
 		return i, app.Usagef(`a new integration needs --mode, "managed" or "byok"`)

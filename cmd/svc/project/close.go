@@ -14,6 +14,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/wallet"
 )
 
@@ -105,7 +106,7 @@ func finishClosing(ctx context.Context, s *app.Stack, m books.Movement) error {
 		return err
 	}
 	secrets := []string{}
-	for _, kind := range project.Kinds() {
+	for _, kind := range admin.Kinds() {
 		name, err := s.Secrets.Delete(ctx, kind, m.Project)
 		if err != nil {
 			return err
@@ -128,7 +129,7 @@ func finishClosing(ctx context.Context, s *app.Stack, m books.Movement) error {
 	if len(uncertain) > 0 {
 		s.Note("%d SMS are uncertain: one that is refunded returns credits, and then run the command again.", len(uncertain))
 	}
-	until := closed.Closed.Add(project.ReopenFor)
+	until := closed.Closed.Add(admin.ReopenFor)
 	return s.PrintRows(map[string]any{
 		"project_id": m.Project, "closed": closed.Closed, "reopen_until": until, "credits": taken, "secrets": secrets,
 		"uncertain": len(uncertain),
@@ -155,7 +156,7 @@ the commands that make the project usable.`,
 			return err
 		}
 		s.Note("Its credentials, settings and secrets are gone. These commands make it usable; set asks for what is missing:")
-		for _, env := range project.Environments() {
+		for _, env := range admin.Environments() {
 			if slices.ContainsFunc(rec.Credentials, func(c project.Credential) bool { return c.Environment == env }) {
 				s.Note("%s", s.Line("credential issue %s --env %s", rec.ID, env))
 			}

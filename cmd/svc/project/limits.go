@@ -15,6 +15,7 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/wallet"
 )
@@ -101,7 +102,7 @@ func (f *limitFlags) apply(r *project.RateLimit, l *project.Limits, all bool) (c
 func (f *limitFlags) validate() error {
 	requests, limits := project.RateLimit{Requests: 1, Window: time.Minute}, project.Limits{}
 	f.apply(&requests, &limits, false)
-	return cmp.Or(requests.Validate(), limits.Validate())
+	return cmp.Or(admin.ValidateRate(requests), admin.ValidateLimits(limits))
 }
 
 // noteUnlimited prints which limits against abuse a project lacks, with the command that sets them.

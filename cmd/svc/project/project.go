@@ -20,6 +20,7 @@ import (
 	"svcapi/shared/books"
 	"svcapi/shared/burner"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/wallet"
 )
 
@@ -295,7 +296,7 @@ lacks, and the command that sets them; docs/limits-and-429.md says what each lim
 // secret is inactive until "svc integration set" stores the secret.
 func createProject(ctx context.Context, s *app.Stack, p project.Project, all []project.Integration,
 	judged burner.Domains) error {
-	p.ID = cmp.Or(p.ID, project.NewID())
+	p.ID = cmp.Or(p.ID, admin.NewID())
 	for n := range all {
 		i := &all[n]
 		view, err := catalog.ViewOf(ctx, s, p.ID, *i)

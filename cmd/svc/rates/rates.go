@@ -14,6 +14,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/pattern"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/refresh"
 	"svcapi/shared/rates/sources"
@@ -147,7 +148,7 @@ func show(a *app.App) *cobra.Command {
 		}
 		v, ok := viewPair(set, c.base, c.target, time.Now())
 		if !ok {
-			return fmt.Errorf("rate of %s to %s: %w", c.base, c.target, project.ErrNotFound)
+			return fmt.Errorf("rate of %s to %s: %w", c.base, c.target, admin.ErrNotFound)
 		}
 		return s.PrintRows(v, "Rate", "1 "+v.Base+" = "+v.Rate.String()+" "+v.Target,
 			"Source", v.Source, "Source's date", app.Second(v.Date), "Derivation", v.Made)
@@ -165,13 +166,13 @@ func readSet(ctx context.Context, s *app.Stack, projectID string, env project.En
 			return nil, err
 		}
 		if stored.Current == nil {
-			return nil, fmt.Errorf(`rates: %w; "svc rates sync" fetches them`, project.ErrNotFound)
+			return nil, fmt.Errorf(`rates: %w; "svc rates sync" fetches them`, admin.ErrNotFound)
 		}
 		return stored.Current, nil
 	}
 	r, err := s.Rates.ProjectRates(ctx, projectID, env, true)
 	if err == nil && r.Set == nil {
-		err = fmt.Errorf("rates of %s with its own key: %w", projectID, project.ErrNotFound)
+		err = fmt.Errorf("rates of %s with its own key: %w", projectID, admin.ErrNotFound)
 	}
 	return r.Set, err
 }

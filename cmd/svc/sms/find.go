@@ -20,6 +20,7 @@ import (
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
@@ -271,7 +272,7 @@ func sendsOf(ctx context.Context, s *app.Stack, given, only string, last time.Du
 
 // open opens a reference of a project.
 func open(rec *project.Record, text string) (past, bool) {
-	for _, env := range project.Environments() {
+	for _, env := range admin.Environments() {
 		if vendor, send, ok := reference.New(&rec.Project, env).Open(text); ok {
 			return past{rec, env, text, vendor, send}, true
 		}
@@ -317,10 +318,10 @@ func sendsOfRequest(ctx context.Context, s *app.Stack, id, only string, last tim
 
 // ask asks the vendor of the send through the integration of the project, active or not.
 func (p past) ask(ctx context.Context, s *app.Stack) (vendors.Status, error) {
-	i := p.record.Integration(p.environment, project.SMS, p.vendor)
+	i := admin.Integration(p.record, p.environment, project.SMS, p.vendor)
 	if i == nil {
 		return vendors.Status{}, fmt.Errorf("integration %s, the one of the send: %w",
-			project.IntegrationID(p.environment, project.SMS, p.vendor), project.ErrNotFound)
+			project.IntegrationID(p.environment, project.SMS, p.vendor), admin.ErrNotFound)
 	}
 	table, cache := vendors.NewTable(s.AWS), secrets(s)
 	account, err := s.Vendors.Resolve(ctx, p.record.ID, *i, table.Spec(p.vendor), cache)
@@ -362,7 +363,7 @@ the vendor does not know is refunded, where that proves that nothing was sent.`,
 		if err != nil {
 			return err
 		}
-		asker := &ask.Asker{Credits: s.Credits, Projects: s.Projects, Client: s.Vendors, Secrets: secrets(s),
+		asker := &ask.Asker{Credits: s.Credits, Projects: s.Projects.Store, Client: s.Vendors, Secrets: secrets(s),
 			Vendors: vendors.NewTable(s.AWS), Absent: ask.Absent, Now: time.Now, Actor: actor}
 		verdict, reply, err := asker.Resolve(ctx, rec.ID, entries[i], map[string]bool{})
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
 )
@@ -189,9 +190,9 @@ right "svc integration check" checks.`,
 		}
 		return nil
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		i := rec.Integration(env[0], project.SMS, name)
+		i := admin.Integration(rec, env[0], project.SMS, name)
 		if i == nil {
-			return fmt.Errorf("integration %s: %w", project.IntegrationID(env[0], project.SMS, name), project.ErrNotFound)
+			return fmt.Errorf("integration %s: %w", project.IntegrationID(env[0], project.SMS, name), admin.ErrNotFound)
 		}
 		account, err := catalog.Resolve(ctx, s, rec.ID, *i)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 )
 
 // Concerned is a project in the outage of a vendor, in the format for programs.
@@ -103,7 +104,7 @@ func (o *outageOptions) one(ctx context.Context, s *app.Stack, id string) (*Conc
 	if err != nil {
 		return nil, err
 	}
-	i := rec.Integration(o.environments[0], o.kind, o.vendor)
+	i := admin.Integration(rec, o.environments[0], o.kind, o.vendor)
 	if i == nil || !i.Active && !i.SetAside {
 		return nil, nil
 	}
@@ -127,7 +128,7 @@ func (o *outageOptions) one(ctx context.Context, s *app.Stack, id string) (*Conc
 		c.State, err = "set_aside", o.store(ctx, s, id, false)
 	case o.end && i.SetAside:
 		c.State, err = "restored", o.store(ctx, s, id, true)
-		if errors.Is(err, project.ErrMixedModes) || errors.Is(err, project.ErrClosed) {
+		if errors.Is(err, admin.ErrMixedModes) || errors.Is(err, admin.ErrClosed) {
 			c.State, c.Detail, err = "failed", err.Error(), nil
 		}
 	case o.end:
@@ -141,9 +142,9 @@ func (o *outageOptions) one(ctx context.Context, s *app.Stack, id string) (*Conc
 func (o *outageOptions) store(ctx context.Context, s *app.Stack, id string, active bool) error {
 	env := o.environments[0]
 	return s.Projects.EditIntegrations(ctx, id, func(rec *project.Record) ([]project.Integration, error) {
-		i := rec.Integration(env, o.kind, o.vendor)
+		i := admin.Integration(rec, env, o.kind, o.vendor)
 		if i == nil {
-			return nil, fmt.Errorf("integration %s: %w", project.IntegrationID(env, o.kind, o.vendor), project.ErrNotFound)
+			return nil, fmt.Errorf("integration %s: %w", project.IntegrationID(env, o.kind, o.vendor), admin.ErrNotFound)
 		}
 		others := slices.ContainsFunc(rec.Active(o.kind, env), func(other project.Integration) bool {
 			return other.Vendor != o.vendor

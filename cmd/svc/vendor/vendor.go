@@ -12,6 +12,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
@@ -220,9 +221,9 @@ func (o *accountOptions) integration(s *app.Stack, rec *project.Record,
 		}
 	}
 	if o.projectID != "" {
-		own := rec.Integration(env, kind, spec.Name)
+		own := admin.Integration(rec, env, kind, spec.Name)
 		if own == nil || own.Mode != project.BYOK {
-			return i, fmt.Errorf("byok integration %s: %w", project.IntegrationID(env, kind, spec.Name), project.ErrNotFound)
+			return i, fmt.Errorf("byok integration %s: %w", project.IntegrationID(env, kind, spec.Name), admin.ErrNotFound)
 		}
 		i = *own
 	}

@@ -19,6 +19,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
@@ -167,6 +168,7 @@ type fixture struct {
 	*Resolver
 	t       *testing.T
 	sandbox *sandbox.Server
+	admin   *admin.Store // of the projects
 }
 
 func (f *fixture) must(err error) {
@@ -190,17 +192,18 @@ func newFixture(t *testing.T) *fixture {
 			"local", ""),
 	})
 	log := telemetry.New(io.Discard, telemetry.Config{})
-	f := &fixture{t: t, sandbox: s, Resolver: &Resolver{Ages: testAges, Log: log, Asker: &ask.Asker{
-		Credits: books.NewStore(client, tables.Tables), Projects: project.NewStore(client, tables.Projects),
-		Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: secret.New(reader,
-			"test", secret.Config{}, log),
-		Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Absent: testAges.Absent, Actor: actor,
-	}}}
+	f := &fixture{t: t, sandbox: s, admin: admin.NewStore(client, tables.Projects),
+		Resolver: &Resolver{Ages: testAges, Log: log, Asker: &ask.Asker{
+			Credits: books.NewStore(client, tables.Tables), Projects: project.NewStore(client, tables.Projects),
+			Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: secret.New(reader,
+				"test", secret.Config{}, log),
+			Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Absent: testAges.Absent, Actor: actor,
+		}}}
 	for _, vendor := range []string{"dialogv2", "twilio", "quicksend"} {
 		change := secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}
 		f.must(secret.NewWriter(reader, "test").Put(t.Context(), project.SMS, secret.Managed, change))
 	}
-	_, err = f.Projects.CreateProject(t.Context(),
+	_, err = f.admin.CreateProject(t.Context(),
 		project.Project{ID: projectID, Name: "p", Limit: project.RateLimit{Requests: 1, Window: time.Hour}})
 	f.must(errors.Join(err, f.Credits.CreateWallet(t.Context(), projectID)))
 	f.must(f.Credits.Grant(t.Context(),
@@ -219,7 +222,7 @@ func (f *fixture) integrate(vendor string, change func(*project.Integration, *up
 	if change != nil {
 		change(&in, &account)
 	}
-	f.must(f.Projects.PutIntegration(f.t.Context(), projectID, in))
+	f.must(f.admin.PutIntegration(f.t.Context(), projectID, in))
 	return account
 }
 

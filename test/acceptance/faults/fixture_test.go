@@ -31,6 +31,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
@@ -145,7 +146,7 @@ type stage struct {
 	name     string
 	model    *template.Template
 	prices   wallet.Prices
-	projects *project.Store
+	projects *admin.Store
 	credits  *books.Store
 	logs     string
 }
@@ -160,13 +161,13 @@ func (r *fixture) newStage() (*stage, error) {
 	if s.model, err = template.Load(parameters); err != nil {
 		return nil, err
 	}
-	if s.prices, err = wallet.ReadPrices(wallet.FromParameters(s.model.Parameters)); err != nil {
+	if s.prices, err = books.Prices(s.model.Parameters); err != nil {
 		return nil, err
 	}
 	if err := engine.CreateTables(context.Background(), r.direct, s.model, nil); err != nil {
 		return nil, err
 	}
-	s.projects = project.NewStore(r.direct, s.table("projects"))
+	s.projects = admin.NewStore(r.direct, s.table("projects"))
 	s.credits = books.NewStore(r.direct, books.NamedTables(s.table))
 	s.logs = filepath.Join(r.dir, s.name)
 	return s, s.accounts(secret.Managed)
