@@ -54,6 +54,7 @@ const (
 	ReasonIdempotencyKeyReused     Reason = "idempotency_key_reused"
 	ReasonIdempotencyInProgress    Reason = "idempotency_in_progress"
 	ReasonIdempotencyNotKept       Reason = "idempotency_outcome_not_kept"
+	ReasonCreditsReserved          Reason = "credits_reserved"
 )
 
 // Error is a failed request. The client sees the public part, the operator also the cause and the vendor.
@@ -101,6 +102,12 @@ func (e *Error) details() any {
 	switch {
 	case e.Code == CodeHTTPError && (strings.HasPrefix(string(e.Reason), "vendor_") || e.Reason == ReasonOutcomeUncertain):
 		return reasonDetails{e.Reason, e.Vendor, e.VendorCode, e.Reference}
+	case e.Reason != "" && e.Amounts != nil:
+		details := map[string]any{"reason": e.Reason}
+		for name, n := range e.Amounts {
+			details[name] = n
+		}
+		return details
 	case e.Reason != "":
 		return reasonDetails{Reason: e.Reason}
 	case e.Details != nil:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"svcapi/shared/admit"
@@ -46,11 +47,33 @@ func (state *requestState) refusal(err error) error {
 		return errDaily(day)
 	}
 	if lacking, ok := errors.AsType[*wallet.InsufficientError](err); ok {
-		e := *errNoCredits
-		e.Amounts = Amounts{"price": state.job.Credits.Amount(), "balance": lacking.Balance}
-		return &e
+		return errLacking(state.job.Credits.Amount(), lacking, time.Now())
 	}
 	return internal("", err)
+}
+
+// The settling function closes a lease this long after its begin: SettleAfterSeconds of template.yaml and one of its runs.
+// A lease that is older waits for a function that is late.
+const (
+	leaseClosed = 150 * time.Second
+	longestWait = 180 * time.Second
+)
+
+// errLacking is the response to a request for which a wallet lacks credits. Where leases hold them, the response says
+// when to try again (docs/decisions/money.md#leases).
+func errLacking(price int64, lacking *wallet.InsufficientError, now time.Time) *Error {
+	e := *errNoCredits
+	e.Amounts = Amounts{"price": price, "balance": lacking.Balance}
+	if !lacking.Oldest.IsZero() {
+		wait := lacking.Oldest.Add(leaseClosed).Sub(now)
+		if wait <= 0 || wait > longestWait {
+			wait = longestWait
+		}
+		e.Reason = ReasonCreditsReserved
+		e.Message = "Requests that have not ended hold the project's credits."
+		e.Header = http.Header{"Retry-After": {strconv.Itoa(max(1, seconds(wait)))}}
+	}
+	return &e
 }
 
 func errDaily(day ratelimit.Day) *Error {

@@ -474,3 +474,28 @@ func TestEntryUnits(t *testing.T) {
 		}
 	}
 }
+
+// TestReservedCredits checks the response where leases hold the credits (docs/decisions/money.md#leases).
+func TestReservedCredits(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		age         time.Duration // of the oldest lease; 0: no lease has the credits
+		retry, body string
+	}{
+		{0, "", `"details":{"balance":7,"price":9}}`},
+		{time.Second, "149", `"details":{"balance":7,"price":9,"reason":"credits_reserved"}}`},
+		{149500 * time.Millisecond, "1", `"reason":"credits_reserved"`},
+		{time.Hour, "180", `"reason":"credits_reserved"`},
+		{-time.Hour, "180", `"reason":"credits_reserved"`}, // of a clock that is ahead
+	} {
+		lacking := &wallet.InsufficientError{Balance: 7}
+		if c.age != 0 {
+			lacking.Oldest = now.Add(-c.age)
+		}
+		e := errLacking(9, lacking, now)
+		if body := string(e.envelope("r")); e.Status != 402 || e.Code != CodeInsufficientFunds ||
+			e.Header.Get("Retry-After") != c.retry || !strings.Contains(body, c.body) {
+			t.Errorf("%s: %v %s", c.age, e.Header, body)
+		}
+	}
+}

@@ -237,10 +237,28 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, began ti
 				slots = 1 // another instance has written the wallet
 			}
 		default:
-			return &InsufficientError{l.balance}
+			return s.insufficient(ctx, r.Credits, l.balance, stored)
 		}
 	}
 	return fmt.Errorf("wallet: reserve: %w", err)
+}
+
+// insufficient returns the error for a wallet without the credits. Where leases of several slots hold credits,
+// insufficient reads what they have not spent; where that fails, the error has the stored balance.
+func (s *Store) insufficient(ctx context.Context, credits, balance int64, stored dynamo.Item) error {
+	e := &InsufficientError{Balance: balance}
+	leases := slices.DeleteFunc(LeasesOf(stored, func(string, error) {}), func(l Lease) bool { return l.Slots == 1 })
+	if len(leases) == 0 {
+		return e
+	}
+	unspent, err := s.Unspent(ctx, leases, Captured, Sending)
+	if err != nil {
+		return e
+	}
+	if e.Balance += unspent; e.Balance >= credits {
+		e.Oldest = leases[0].Key.Time()
+	}
+	return e
 }
 
 // newLease returns a lease whose slots have the credits of the request.

@@ -331,6 +331,29 @@ func TestShownBalance(t *testing.T) {
 	wallettest.WantSound(t, direct.Store)
 }
 
+// TestReserved checks that a refusal has the balance that Balance shows, and the oldest lease where its credits suffice
+// (docs/decisions/money.md#leases).
+func TestReserved(t *testing.T) {
+	t.Parallel()
+	direct := wallettest.New(t, 1000)
+	lease := leased(t, direct.Store)
+	direct.Change(direct.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET balance = :b",
+		dynamo.Item{":b": dynamo.Number(0)})
+	shown, err := direct.Balance(t.Context(), "p")
+	if err != nil || shown == 0 {
+		t.Fatal(shown, err)
+	}
+	for credits, oldest := range map[int64]time.Time{shown: lease.Time(), shown + 1: {}} {
+		r := after(time.Second)
+		r.Credits = credits
+		err := direct.Over(&wallettest.Faults{}).Reserve(t.Context(), r)
+		lacking, _ := errors.AsType[*wallet.InsufficientError](err)
+		if lacking == nil || lacking.Balance != shown || !lacking.Oldest.Equal(oldest) {
+			t.Errorf("%d of %d credits: %+v, %v; want the oldest lease %s", credits, shown, lacking, err, oldest)
+		}
+	}
+}
+
 // TestFence checks that a late copy of the write that acquired a lease takes no effect once the lease is settled, in
 // whatever order leases are settled.
 func TestFence(t *testing.T) {

@@ -37,8 +37,12 @@ type Reservation struct {
 	captured bool
 }
 
-// InsufficientError is ErrInsufficientCredits with the balance of the wallet, 0 where there is none.
-type InsufficientError struct{ Balance int64 }
+// InsufficientError is ErrInsufficientCredits with the balance that Balance shows, 0 where there is no wallet.
+type InsufficientError struct {
+	Balance int64
+	// Oldest is the begin of the oldest lease of several slots, where the credits suffice once leases are closed.
+	Oldest time.Time
+}
 
 // Error returns the text of ErrInsufficientCredits.
 func (*InsufficientError) Error() string { return ErrInsufficientCredits.Error() }
