@@ -74,7 +74,7 @@ test: export TEST_LOGS := $(TEST_LOGS)
 test: helpers ## before a commit: format, lint of what changed, template, OpenAPI, policies, unit, store and acceptance tests
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	$(TIMES) prepare $(MAKE) --no-print-directory --jobs=8 compile downloads format lint-changed template openapi poppler barcode-tools
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line $(SHARES)
+	@$(SHARED) $(MAKE) --no-print-directory --jobs=2 --output-sync=line $(SHARES)
 	go run ./test/acceptance/leaks $(TEST_LOGS)
 
 # Two of these run at a time: each waits for much.

@@ -273,7 +273,7 @@ func TestScheduledFunctions(t *testing.T) {
 		Sources        map[string]int
 	}
 	if got := svc[outcome](t, "", "burner", "status"); got.Failure != "" || got.Added != 1 || got.Removed != 0 ||
-		len(got.Sources) != 4 {
+		len(got.Sources) != 6 {
 		t.Errorf("%+v", got)
 	}
 	listed := false

@@ -31,6 +31,12 @@ func run(command []string) error {
 	if len(command) == 0 {
 		return errors.New("usage: shared COMMAND [ARGUMENT ...]")
 	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = os.Environ()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if os.Getenv(enginetest.Variable) != "" { // within another run
+		return cmd.Run()
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
@@ -42,8 +48,6 @@ func run(command []string) error {
 		return err
 	}
 	defer e.Close()
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), enginetest.Variable+"="+e.URL)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(cmd.Env, enginetest.Variable+"="+e.URL)
 	return cmd.Run()
 }
