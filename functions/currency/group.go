@@ -91,7 +91,8 @@ const parallelReads = 8
 
 // usedOnDays returns the service's set of each day, or nil and the first day that is stored. The current set is that of
 // today.
-func (g *group) usedOnDays(ctx context.Context, from, to time.Time, current *rates.Set) ([]*rates.Set, time.Time, error) {
+func (g *group) usedOnDays(ctx context.Context, from, to time.Time,
+	current *rates.Set) ([]*rates.Set, time.Time, error) {
 	var sets []*rates.Set
 	for day := from; !day.After(to); day = day.AddDate(0, 0, 1) {
 		sets = append(sets, current)

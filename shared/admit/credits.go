@@ -73,8 +73,8 @@ func (c *Credits) Mark(ctx context.Context, died func() wallet.Outcome) error {
 	return err
 }
 
-// Capture charges the project. Where the reservation was released while the request was alive, and the credits could not
-// be reserved again, the error is ErrReleased, beside the cause: work that can be taken back must not be served
+// Capture charges the project. Where the reservation was released while the request was alive, and the credits could
+// not be reserved again, the error is ErrReleased, beside the cause: work that can be taken back must not be served
 // (docs/decisions/money.md#leases). After any other error the charge is unknown.
 func (c *Credits) Capture(ctx context.Context, o wallet.Outcome) error {
 	w := c.request.Wallet

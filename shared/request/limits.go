@@ -47,13 +47,13 @@ func (state *requestState) refusal(err error) error {
 		return errDaily(day)
 	}
 	if lacking, ok := errors.AsType[*wallet.InsufficientError](err); ok {
-		return errLacking(state.job.Credits.Amount(), lacking, time.Now())
+		return errLacking(state.job.Credits.Amount(), lacking, state.holds.Now())
 	}
 	return internal("", err)
 }
 
-// The settling function closes a lease this long after its begin: SettleAfterSeconds of template.yaml and one of its runs.
-// A lease that is older waits for a function that is late.
+// The settling function closes a lease this long after its begin: SettleAfterSeconds of template.yaml and one of its
+// runs. A lease that is older waits for a function that is late.
 const (
 	leaseClosed = 150 * time.Second
 	longestWait = 180 * time.Second

@@ -263,8 +263,8 @@ func TestFromPlayground(t *testing.T) {
 	}
 }
 
-// TestGet checks that the body of a GET is ignored (docs/decisions/requests.md#json-bodies), and that a parameter of the
-// query that the operation does not read is a warning (docs/decisions/requests.md#warnings).
+// TestGet checks that the body of a GET is ignored (docs/decisions/requests.md#json-bodies), and that a parameter of
+// the query that the operation does not read is a warning (docs/decisions/requests.md#warnings).
 func TestGet(t *testing.T) {
 	h := build(t)
 	route := &Operation[struct{}]{

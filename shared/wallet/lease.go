@@ -32,8 +32,8 @@ const mostSlots = 64
 const lesseesCached = 1000
 
 // An instance leases from its second request on, and more at once, where the leases of the wallet have busySlots, and
-// takes the largest lease where they have hotSlots: a project that begins with hundreds of instances would else write its
-// wallet too often.
+// takes the largest lease where they have hotSlots: a project that begins with hundreds of instances would else write
+// its wallet too often.
 const (
 	busySlots = 4 * mostSlots
 	hotSlots  = 32 * mostSlots

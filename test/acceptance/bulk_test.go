@@ -80,8 +80,8 @@ func TestLongBulk(t *testing.T) {
 	checkMemory(t)
 }
 
-// docs/decisions/sms.md#refused-fields, docs/decisions/sms.md#sender-id, docs/decisions/sms.md#smart-encoding: a refused
-// request reaches no vendor and counts in no limit; a listed sender and a replaced text reach the vendor.
+// docs/decisions/sms.md#refused-fields, docs/decisions/sms.md#sender-id, docs/decisions/sms.md#smart-encoding: a
+// refused request reaches no vendor and counts in no limit; a listed sender and a replaced text reach the vendor.
 func TestOtherGateways(t *testing.T) {
 	local(t)
 	t.Parallel()

@@ -138,8 +138,8 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// TestOneIssue: the nightly workflow opens one issue for red checks, renews it while they are red, and closes it when they
-// are green. Checks that did not run change no issue.
+// TestOneIssue: the nightly workflow opens one issue for red checks, renews it while they are red, and closes it when
+// they are green. Checks that did not run change no issue.
 func TestOneIssue(t *testing.T) {
 	var workflow struct {
 		Jobs map[string]struct {
@@ -184,8 +184,8 @@ func TestOneIssue(t *testing.T) {
 	}
 }
 
-// TestPins: make pins is red for a pin that is 60 days behind and not held, for a hold that has ended or holds nothing, and
-// where a registry's client fails.
+// TestPins: make pins is red for a pin that is 60 days behind and not held, for a hold that has ended or holds nothing,
+// and where a registry's client fails.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	script := read("tools", "pins.py")
@@ -243,7 +243,8 @@ func TestBrowserAge(t *testing.T) {
 			fmt.Fprintf(w, `{"releases":[%s]}`, releases)
 		})
 	}
-	// The output of apt-cache is that of "apt-cache policy chromium" on Debian 12 and on Ubuntu, which has no such package.
+	// The output of apt-cache is that of "apt-cache policy chromium" on Debian 12 and on Ubuntu, which has no such
+	// package.
 	dir := t.TempDir()
 	for name, candidate := range map[string]string{"debian153": "153.0.8010.99-1~deb12u1",
 		"debian156": "156.0.8078.108-1~deb12u1", "ubuntu": "2:1snap1-0ubuntu2"} {

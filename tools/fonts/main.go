@@ -68,7 +68,7 @@ func patch(layer, folder string) error {
 		}
 	}
 	for i, font := range fonts {
-		if err := os.WriteFile(filepath.Join(folder, names[i]), font, 0o644); err != nil { //nolint:gosec // read by all
+		if err := os.WriteFile(filepath.Join(folder, names[i]), font, 0o644); err != nil {
 			return err
 		}
 	}

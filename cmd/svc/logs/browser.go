@@ -20,14 +20,14 @@ import (
 // Browser is the browser that renders a stage's PDFs, as the renderer's newest log line of a start names it.
 type Browser struct {
 	Version  string `json:"version"`  // as the browser reports it, such as HeadlessChrome/153.0.8010.0
-	Released string `json:"released"` // the date that the layer has beside the browser, YYYY-MM-DD; empty where it has none
+	Released string `json:"released"` // the date beside the layer's browser, YYYY-MM-DD; empty for none
 	Days     int    `json:"days"`     // since that date
 }
 
 // oldBrowser is the age in days from which a browser is reported.
 const oldBrowser = 60
 
-// StartedBrowser returns the browser of the renderer's newest start in the last 30 days, and nil for none. StartedBrowser
+// StartedBrowser returns the browser of the renderer's newest start in the last 30 days, nil for none. StartedBrowser
 // asks nobody but the stage's log.
 func StartedBrowser(ctx context.Context, s *app.Stack) (*Browser, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)

@@ -141,7 +141,8 @@ func TestSync(t *testing.T) {
 	run(0, "over 20 %")
 	publish(compiled[:kept+300], compiled[:1000])
 	run(0, "")
-	// The bound is about the list in use: from here another eighth may go, which is with the last more than a fifth of the compiled list.
+	// The bound is about the list in use: from here another eighth may go, which is with the last more than a fifth of the
+	// compiled list.
 	publish(compiled[:kept-len(compiled)/8], compiled[:1000])
 	run(24*time.Hour, "")
 	publish(compiled, compiled[:1000])
