@@ -255,7 +255,7 @@ func (s *Store) insufficient(ctx context.Context, credits, balance int64, stored
 	if err != nil {
 		return e
 	}
-	if e.Balance += unspent; e.Balance >= credits {
+	if e.Balance += unspent; balance < credits && e.Balance >= credits {
 		e.Oldest = leases[0].Key.Time()
 	}
 	return e

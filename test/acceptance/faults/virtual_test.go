@@ -224,7 +224,7 @@ func (r *request) pay(store *books.Store, own *wallet.Reservation) {
 		r.response.status, r.response.message = status, message
 	}
 	switch lacking, err := (*wallet.InsufficientError)(nil), store.Reserve(ctx, own); {
-	case errors.As(err, &lacking) && lacking.Balance >= own.Credits:
+	case errors.As(err, &lacking) && lacking.Balance >= own.Credits && lacking.Oldest.IsZero(): // no lease holds them
 		respond(0, "refused with credits")
 		return
 	case lacking != nil:
