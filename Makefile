@@ -74,10 +74,10 @@ test: export TEST_LOGS := $(TEST_LOGS)
 test: helpers ## before a commit: format, lint of what changed, template, OpenAPI, policies, unit, store and acceptance tests
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	$(TIMES) prepare $(MAKE) --no-print-directory --jobs=8 compile downloads format lint-changed template openapi poppler barcode-tools
-	@$(SHARED) $(MAKE) --no-print-directory --jobs=2 --output-sync=line $(SHARES)
+	@$(SHARED) $(MAKE) --no-print-directory $(SHARES)
 	go run ./test/acceptance/leaks $(TEST_LOGS)
 
-# Two of these run at a time: each waits for much.
+# One after another: the time limits of functions and of their calls count beside other work.
 SHARES := test-hosts test-units test-contract test-schedules
 .PHONY: $(SHARES)
 test-units:
@@ -101,8 +101,8 @@ downloads:
 	$(SHARED) true
 	.local/bin/layer
 
-# What make test does not run, in about 40 minutes on two processors: two shares at a time, and one that fails does not end
-# the others. The variables choose smaller numbers than the targets on their own have.
+# What make test does not run, in about 40 minutes on two processors; a share that fails does not end the others. The
+# variables choose smaller numbers than the targets on their own have.
 # CI runs the first line with each change. The second line joins it when each share has passed in one piece within CI's time.
 CHANGE := lint sam-build checkov test-clients test-long test-leases test-faults test-requests bench-test
 FULL   := $(CHANGE) test-fonts emulator test-race test-api test-hostile test-usage
@@ -118,7 +118,7 @@ test-full: export ENTRIES      := $(or $(ENTRIES),40000)
 test-full: export API_EXAMPLES := $(or $(API_EXAMPLES),20)
 test-full: export RENDER_SECONDS := $(or $(RENDER_SECONDS),8)
 test-full: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## what make test leaves out, in about 40 minutes: race detector, clients, emulator, schedules, hostile input
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target $(addprefix full-,$(FULL))
+	@$(MAKE) --no-print-directory --keep-going $(addprefix full-,$(FULL))
 full-%:
 	@echo "make $*"
 	@$(TIMES) $* $(MAKE) --no-print-directory $*
