@@ -85,7 +85,7 @@ func TestUsage(t *testing.T) {
 		{args: "usage --day yesterday --by project --output csv",
 			out: []string{`^PROJECT,NAME,PERIOD,REQUESTS,UNITS,CREDITS,` +
 				`REFUNDS,USD,BYOK\nacme,Acme,\d{4}-\d\d-\d\d,1,6,60000,0,0.06,not counted\nglobex,.*\n$`}},
-		{args: "usage --by operation", exit: app.ExitUsage, errs: []string{"--by is day or project"}},
+		{args: "usage --by operation", exit: app.ExitUsage, errs: []string{`--by is one of day, project, not "operation"`}},
 		{args: "usage statement", exit: app.ExitUsage, errs: []string{"PROJECT, or of --all"}},
 		{args: "usage statement acme --all --output-dir x", exit: app.ExitUsage, errs: []string{"PROJECT, or of --all"}},
 		{args: "usage statement --all", exit: app.ExitUsage, errs: []string{"PROJECT, or of --all"}},

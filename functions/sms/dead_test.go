@@ -37,9 +37,9 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// TestDeadLeasedSend checks that a send which dies in a lease, with two accounts in the chain, is asked about by the
-// transaction ID that the vendor has received, also where the request reserved again under another key
-// (docs/decisions/extensions.md#resolver).
+// TestDeadLeasedSend checks which transaction ID the resolver asks for after a send has died: the ID that the vendor
+// has received. The send has a slot of a lease, the chain has two accounts, and in one row the request has reserved
+// again under another key (docs/decisions/extensions.md#resolver).
 func TestDeadLeasedSend(t *testing.T) {
 	for slot, settledBeforeMark := range map[string]bool{".01": false, ".00": true} { // of the lease before, of the next
 		t.Run(slot, func(t *testing.T) {

@@ -60,7 +60,8 @@ func TestAssess(t *testing.T) {
 	}
 }
 
-// TestIsStuck checks that only what is older than any living lease is stuck, or further ahead than clocks differ.
+// TestIsStuck checks that an entry is stuck where it is older than any living lease, or where its time is later than
+// the difference of two clocks explains, and that no other entry is.
 func TestIsStuck(t *testing.T) {
 	for age, want := range map[time.Duration]bool{stuckAfter: false, stuckAfter + 1: true, -skew: false, -skew - 1: true} {
 		if isStuck(age) != want {

@@ -43,9 +43,13 @@ func (s *Store) Available(ctx context.Context, item dynamo.Item) (int64, error) 
 	if err != nil {
 		return 0, fmt.Errorf("wallet: wallet %s: %w", dynamo.TextOf(item["pk"]), err)
 	}
-	leases := slices.DeleteFunc(LeasesOf(item, func(string, error) {}), func(l Lease) bool { return l.Slots == 1 })
-	unspent, err := s.Unspent(ctx, leases, Captured, Sending)
+	unspent, err := s.Unspent(ctx, leasesOfSeveral(item), Captured, Sending)
 	return balance + unspent, err
+}
+
+// leasesOfSeveral returns the leases with several slots of a wallet that was read, the oldest first.
+func leasesOfSeveral(item dynamo.Item) []Lease {
+	return slices.DeleteFunc(LeasesOf(item, func(string, error) {}), func(l Lease) bool { return l.Slots == 1 })
 }
 
 // Unspent returns the credits of leases without those of entries in the given states. A lease with an entry that cannot

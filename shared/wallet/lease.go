@@ -247,15 +247,15 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, began ti
 // insufficient reads what they have not spent; where that fails, the error has the stored balance.
 func (s *Store) insufficient(ctx context.Context, credits, balance int64, stored dynamo.Item) error {
 	e := &InsufficientError{Balance: balance}
-	leases := slices.DeleteFunc(LeasesOf(stored, func(string, error) {}), func(l Lease) bool { return l.Slots == 1 })
+	leases := leasesOfSeveral(stored)
 	if len(leases) == 0 {
 		return e
 	}
-	unspent, err := s.Unspent(ctx, leases, Captured, Sending)
+	available, err := s.Available(ctx, stored)
 	if err != nil {
 		return e
 	}
-	if e.Balance += unspent; balance < credits && e.Balance >= credits {
+	if e.Balance = available; balance < credits && available >= credits {
 		e.Oldest = leases[0].Key.Time()
 	}
 	return e

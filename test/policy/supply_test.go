@@ -154,7 +154,7 @@ func TestOneIssue(t *testing.T) {
 	}
 	steps := workflow.Jobs["outside"].Steps
 	step := steps[len(steps)-1]
-	// gh is a stand-in after its manual (cli.github.com/manual): "issue list" prints the number of the open issue.
+	// This gh behaves as its manual says (cli.github.com/manual): "issue list" prints the number of the open issue.
 	const gh = "#!/bin/sh\n[ \"$1 $2\" = 'issue list' ] && { [ -z \"$OPEN\" ] || echo \"$OPEN\"; } || echo \"$@\" >> " +
 		"calls\n"
 	for _, c := range []struct{ name, red, open, want string }{

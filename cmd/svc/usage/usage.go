@@ -66,7 +66,8 @@ type Customer struct {
 // Command returns "svc usage".
 func Command(a *app.App) *cobra.Command {
 	var days app.Days
-	var only, by string
+	var only string
+	var whole bool // a row for each project
 	cmd := a.Command(&cobra.Command{
 		Use:   "usage",
 		Short: "Show what each project used, by day and operation, and statements",
@@ -87,21 +88,17 @@ With --by project each project has one row, with its name, for all the days.`,
   svc usage --month 2026-03
   svc usage --month 2026-03 --by project --output csv
   svc usage --project acme --from 2026-03-01 --to 2026-03-07 --output json`,
-	}, func(args []string) error {
-		if by != "day" && by != "project" {
-			return app.Usagef("--by is day or project, not %q", by)
-		}
-		return days.Parse(args)
-	}, func(ctx context.Context, s *app.Stack) error {
+	}, days.Parse, func(ctx context.Context, s *app.Stack) error {
 		projects, err := customers(ctx, s, only)
 		if err != nil {
 			return err
 		}
-		return report(ctx, s, projects, days, by == "project")
+		return report(ctx, s, projects, days, whole)
 	})
 	days.AddFlags(cmd)
 	cmd.Flags().StringVar(&only, "project", "", "only this project's usage")
-	cmd.Flags().StringVar(&by, "by", "day", "day: a row for each day and operation; project: one for each project")
+	app.ChoiceFlag(cmd, cmd.Flags(), "by", "day (default): a row for each day and operation; project: for each project",
+		&whole, map[string]bool{"day": false, "project": true})
 	cmd.AddCommand(statement(a))
 	return cmd
 }
