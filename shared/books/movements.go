@@ -49,7 +49,7 @@ func (s *Store) CreateWallet(ctx context.Context, project string) error {
 		Item:                item,
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	})
-	if _, exists := dynamo.Refused(err); exists || err == nil {
+	if _, exists := dynamo.ConditionFailed(err); exists || err == nil {
 		return nil
 	}
 	return fmt.Errorf("books: create the wallet: %w", err)
@@ -228,7 +228,7 @@ func (s *Store) SetAlert(ctx context.Context, project string, credits int64) err
 		update.ExpressionAttributeValues = map[string]types.AttributeValue{":c": dynamo.Number(credits)}
 	}
 	_, err := s.client.UpdateItem(ctx, update)
-	if _, absent := dynamo.Refused(err); absent {
+	if _, absent := dynamo.ConditionFailed(err); absent {
 		return fmt.Errorf("%w: %s", ErrNoWallet, project)
 	}
 	if err != nil {

@@ -47,8 +47,8 @@ func BytesOf(v types.AttributeValue) []byte {
 	return nil
 }
 
-// Refused reports whether a write's condition failed, and returns the stored item where the write requests it.
-func Refused(err error) (Item, bool) {
+// ConditionFailed reports whether a write's condition failed, and returns the stored item where the write requests it.
+func ConditionFailed(err error) (Item, bool) {
 	failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 	if !ok {
 		return nil, false

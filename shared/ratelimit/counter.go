@@ -47,7 +47,7 @@ func (l *Limiter) add(ctx context.Context, c Count, limits []int64,
 		func(i int) int64 { return limits[i] - c.By })
 	in.ReturnValues = returns
 	item, uncertain, err := l.write(ctx, in, stamp{})
-	if stored, refused := dynamo.Refused(err); refused {
+	if stored, conflict := dynamo.ConditionFailed(err); conflict {
 		return Count{}, stored, nil
 	}
 	if err != nil && uncertain == (stamp{}) {
@@ -77,7 +77,7 @@ func (l *Limiter) subtract(ctx context.Context, c *Count) (again bool, err error
 		_, _, err = dynamo.Write(timed, l.client.UpdateItem, in)
 		cancel()
 	}
-	if _, refused := dynamo.Refused(err); refused {
+	if _, conflict := dynamo.ConditionFailed(err); conflict {
 		if uncertain == (stamp{}) {
 			err = nil // not counted, subtracted before, or the item has expired
 		}

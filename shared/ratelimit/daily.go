@@ -101,7 +101,7 @@ func (l *Limiter) FirstAlert(ctx context.Context, s Day) (bool, error) {
 		ConditionExpression:       aws.String("attribute_exists(n) AND (attribute_not_exists(alerted) OR alerted <> :most)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":most": dynamo.Number(s.Limit.Most)},
 	})
-	if _, refused := dynamo.Refused(err); refused {
+	if _, conflict := dynamo.ConditionFailed(err); conflict {
 		return ambiguous > 0, nil // an earlier attempt may have taken effect: two alerts are better than none
 	}
 	return err == nil, err

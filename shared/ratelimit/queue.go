@@ -113,7 +113,7 @@ func (l *Limiter) SubtractQueued(ctx context.Context) (subtracted int, failed er
 			break // the next run has the time for an item
 		}
 		item, err := l.updateQueue(ctx, name, "SET run = :run", &claimable, run)
-		if _, refused := dynamo.Refused(err); err != nil && !refused {
+		if _, gone := dynamo.ConditionFailed(err); err != nil && !gone {
 			failed = errors.Join(failed, err)
 			continue
 		}

@@ -155,17 +155,17 @@ func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput,
 		if repeated != (stamp{}) {
 			ambiguous++
 		}
-		stored, refused := dynamo.Refused(err)
+		stored, conflict := dynamo.ConditionFailed(err)
 		held := dynamo.TextOf(stored[s.Slot])
 		unsafe := digits(l.clock.Now().Add(-repeatLife).UnixMilli() - epoch)
 		switch {
 		case err == nil:
 			return out.Attributes, stamp{}, nil
-		case refused && held == s.Token: // an earlier attempt took effect
+		case conflict && held == s.Token: // an earlier attempt took effect
 			return stored, stamp{}, nil
-		case !refused && ambiguous > 0:
+		case !conflict && ambiguous > 0:
 			return nil, s, err
-		case !refused, held < limit, held < s.Token && strings.HasSuffix(held, id): // by the write's own condition
+		case !conflict, held < limit, held < s.Token && strings.HasSuffix(held, id): // by the write's own condition
 			return nil, stamp{}, err
 		case subtracts && ambiguous > 0 && held > s.Token && (full(stored) || s.Token < unsafe):
 			// In a full item, or after stampLife, another writer may have taken the slot after an attempt took effect. A second

@@ -446,7 +446,7 @@ func work() {
 		group.Go(func() error {
 			began := time.Now()
 			err := l.Subtract(ctx, c)
-			if _, refused := dynamo.Refused(err); err == nil || refused || time.Since(began) < dynamo.AttemptTimeout {
+			if _, conflict := dynamo.ConditionFailed(err); err == nil || conflict || time.Since(began) < dynamo.AttemptTimeout {
 				return err // the faults alone leave an attempt that is answered at once
 			}
 			unanswered.Add(1)

@@ -174,7 +174,7 @@ func (s *Store) ClaimFetch(ctx context.Context, name string, before Source, at t
 	}
 	const change = "SET tried = :at, claim = :claim, failures = :failures, fetches_today = :fetches"
 	err := s.update(ctx, storedKey, sourceKey+name, change, &condition, values)
-	if stored, refused := dynamo.Refused(err); refused {
+	if stored, conflict := dynamo.ConditionFailed(err); conflict {
 		if dynamo.TextOf(stored["claim"]) == claim {
 			return claimed, nil // an earlier attempt of this write took effect
 		}
@@ -311,7 +311,7 @@ func (s *Store) Claim(ctx context.Context, projectID string, env project.Environ
 		":now": dynamo.Text(stamp(now)), ":me": dynamo.Text(claimant),
 		":pause": dynamo.Text(stamp(now.Add(-pause))), ":again": dynamo.Text(stamp(now.Add(-again))),
 	})
-	if stored, refused := dynamo.Refused(err); refused {
+	if stored, conflict := dynamo.ConditionFailed(err); conflict {
 		return dynamo.TextOf(stored["claimant"]) == claimant, nil // an earlier attempt of this write took effect
 	}
 	return err == nil, err
@@ -334,7 +334,7 @@ func (s *Store) put(ctx context.Context, pk, sk string, i item, in dynamodb.PutI
 	maps.Copy(i, key(pk, sk))
 	in.TableName, in.Item = &s.table, i
 	_, err := s.client.PutItem(ctx, &in)
-	if _, refused := dynamo.Refused(err); refused {
+	if _, conflict := dynamo.ConditionFailed(err); conflict {
 		return ErrChanged
 	}
 	return err

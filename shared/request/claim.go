@@ -44,7 +44,7 @@ var (
 //	free     no item, or it has expired    claims the key                -
 //	claimed  o, h, dead; no n              409; after dead: keeps 503    keep: kept; free: freed
 //	kept     o, h, d, n                    422 for another body, else d  keeps nothing more
-//	freed    o, freed                      claims the key                a late copy of its claim is refused
+//	freed    o, freed                      claims the key                DynamoDB rejects a late copy of its claim
 //
 // o is the claim's owner, h the digest of the body, dead the time from which the request cannot be alive, d the
 // outcome.
@@ -83,23 +83,23 @@ func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body [
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	_, ambiguous, err := dynamo.Write(timed, s.client.PutItem, put)
-	stored, refused := dynamo.Refused(err)
-	if refused && stored["freed"] != nil && dynamo.TextOf(stored["o"]) != c.owner { // by an instance whose clock is ahead
+	stored, conflict := dynamo.ConditionFailed(err)
+	if conflict && stored["freed"] != nil && dynamo.TextOf(stored["o"]) != c.owner { // by an instance whose clock is ahead
 		if c.began, err = dynamo.NumberOf(stored["freed"]); err != nil {
 			return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
 		}
 		put.ExpressionAttributeValues[":began"] = stored["freed"]
 		_, ambiguous, err = dynamo.Write(timed, s.client.PutItem, put)
-		stored, refused = dynamo.Refused(err)
+		stored, conflict = dynamo.ConditionFailed(err)
 	}
 	switch {
-	case err == nil, refused && dynamo.TextOf(stored["o"]) == c.owner: // an earlier attempt took effect
+	case err == nil, conflict && dynamo.TextOf(stored["o"]) == c.owner: // an earlier attempt took effect
 		return c, nil, nil
-	case refused && stored["freed"] != nil: // freed again meanwhile
+	case conflict && stored["freed"] != nil: // freed again meanwhile
 		return nil, nil, errRunning
-	case !refused && ambiguous == 0:
+	case !conflict && ambiguous == 0:
 		return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
-	case !refused:
+	case !conflict:
 		// An attempt without a response may have taken effect: without free the key would stay claimed until it is dead.
 		return nil, nil, errors.Join(fmt.Errorf("idempotency: claim: %w", err), c.free(ctx))
 	}
@@ -164,7 +164,7 @@ func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) 
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if stored, refused := dynamo.Refused(err); refused {
+	if stored, conflict := dynamo.ConditionFailed(err); conflict {
 		return stored, errNotOwned
 	}
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *claim) free(ctx context.Context) error {
 			"attribute_not_exists(n)"),
 		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner), ":now": dynamo.Number(now.Unix())},
 	})
-	if _, refused := dynamo.Refused(err); refused || err == nil {
+	if _, conflict := dynamo.ConditionFailed(err); conflict || err == nil {
 		return nil
 	}
 	return fmt.Errorf("idempotency: free: %w", err)

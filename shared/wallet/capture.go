@@ -59,7 +59,7 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 		r.captured = true
 		r.lease.end(r, r.Credits, 0)
 		return nil
-	case errors.Is(err, errRefused):
+	case errors.Is(err, errConflict):
 		return r.settled(stored.State)
 	}
 	return fmt.Errorf("wallet: capture: %w", err)
@@ -91,7 +91,7 @@ func (s *Store) Remove(ctx context.Context, r *Reservation) {
 }
 
 // Release returns the credits of failed work: to the balance, or to a lease with several slots, which costs no write.
-// After Mark, Release forbids the capture first; where that write is refused or gets no response, the settling function
+// After Mark, Release forbids the capture first; where the condition of that write fails or no response comes, the settling function
 // decides. Without Mark there is no entry, and no late copy but that of the reservation, which the settling function
 // finds. An error is for the log: the credits return to the balance when the lease is settled.
 func (s *Store) Release(ctx context.Context, r *Reservation) error {

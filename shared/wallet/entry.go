@@ -52,8 +52,8 @@ type Entry struct {
 // lapses after 15 minutes.
 const unusedLife = 24 * time.Hour
 
-// errRefused reports that the condition of the entry's write did not hold.
-var errRefused = errors.New("the ledger entry was refused")
+// errConflict reports that the condition of the entry's write did not hold.
+var errConflict = errors.New("the stored ledger entry forbids the write")
 
 // newEntry returns an entry for the reservation in the given state, with the current time.
 func newEntry(r *Reservation, state State) Entry {
@@ -64,7 +64,7 @@ func newEntry(r *Reservation, state State) Entry {
 }
 
 // put writes the entry if the state of the stored entry is among those allowed; "" means no stored entry. Where
-// DynamoDB refuses the write, put returns errRefused and the stored entry, of an unreadable one only the state. put
+// the condition does not hold, put returns errConflict and the stored entry, of an unreadable one only the state. put
 // repeats the write until ctx ends.
 func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored Entry, err error) {
 	conditions, values := make([]string, len(allowed)), map[string]types.AttributeValue{}
@@ -85,10 +85,10 @@ func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored Entr
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if item, refused := dynamo.Refused(err); refused {
+	if item, conflict := dynamo.ConditionFailed(err); conflict {
 		stored, _ = DecodeEntry(item)
 		stored.State = State(dynamo.TextOf(item["st"]))
-		return stored, errRefused
+		return stored, errConflict
 	}
 	return Entry{}, err
 }

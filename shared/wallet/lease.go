@@ -207,7 +207,7 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, began ti
 		next := newLease(r, key, slots)
 		var ambiguous int
 		ambiguous, err = s.writeLease(ctx, l, next, old)
-		stored, refused := dynamo.Refused(err)
+		stored, conflict := dynamo.ConditionFailed(err)
 		if _, mine := PendingOf(stored)[next.Name()]; mine { // an earlier attempt took effect
 			err, ambiguous = nil, 1
 		}
@@ -219,9 +219,9 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, began ti
 			l.lease = next
 			next.take(r, began, by.Life)
 			return nil
-		case !refused && ambiguous == 0: // DynamoDB turned every attempt away: nothing was taken
+		case !conflict && ambiguous == 0: // DynamoDB turned every attempt away: nothing was taken
 			return fmt.Errorf("wallet: reserve: %w", err)
-		case !refused:
+		case !conflict:
 			return errors.Join(fmt.Errorf("wallet: reserve: %w", err), s.returnCredits(ctx, next.Lease))
 		}
 		l.learn(stored)

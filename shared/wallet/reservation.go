@@ -106,7 +106,7 @@ func (s *Store) updatePending(ctx context.Context, l Lease, update, condition st
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if stored, refused := dynamo.Refused(err); refused {
+	if stored, conflict := dynamo.ConditionFailed(err); conflict {
 		return stored, nil
 	}
 	return nil, err
