@@ -25,7 +25,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
-	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/proxytest"
@@ -324,7 +324,7 @@ func TestDoctorOnProjects(t *testing.T) {
 	})
 	ctx, s := context.Background(), p.stack()
 	_, err := s.Vault.DeleteSecret(ctx,
-		&secretsmanager.DeleteSecretInput{SecretId: new(secret.Name(p.stage, project.SMS, "gone-secret"))})
+		&secretsmanager.DeleteSecretInput{SecretId: new(upstream.SecretName(p.stage, project.SMS, "gone-secret"))})
 	p.must(err)
 	p.must(s.Projects.PutIntegration(ctx, "unknown",
 		project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "carrierpigeon",

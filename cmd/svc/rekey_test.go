@@ -17,6 +17,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 )
 
 const (
@@ -121,11 +122,11 @@ func rekeyFrom(k *keyed, before string) {
 	const leaving = "initech"
 	account := secret.Change{Environment: project.Development, Vendor: "quicksend",
 		After: map[string]string{"api_key": "k"}}
-	for _, owner := range []string{"acme", "globex", leaving, secret.Managed} {
+	for _, owner := range []string{"acme", "globex", leaving, upstream.ManagedOwner} {
 		k.must(w.Put(t.Context(), project.SMS, owner, account))
 	}
 	_, err := k.as("operator").DeleteSecret(t.Context(),
-		&secretsmanager.DeleteSecretInput{SecretId: aws.String(secret.Name(k.stage, project.SMS, leaving))})
+		&secretsmanager.DeleteSecretInput{SecretId: aws.String(upstream.SecretName(k.stage, project.SMS, leaving))})
 	k.must(err)
 	k.must(secret.NewWriter(k.as("operator"), k.stage+"-2").Put(t.Context(), project.SMS, "acme", account))
 	k.reads("ROLE", true)
@@ -151,15 +152,15 @@ func rekeyFrom(k *keyed, before string) {
 	// not.
 	k.vault.Limit("HALF")
 	_, err = k.as("HALF").UpdateSecret(t.Context(), &secretsmanager.UpdateSecretInput{
-		SecretId: aws.String(secret.Name(k.stage, project.SMS, "globex")), KmsKeyId: aws.String(newKey),
+		SecretId: aws.String(upstream.SecretName(k.stage, project.SMS, "globex")), KmsKeyId: aws.String(newKey),
 	})
 	k.must(err)
 	expect := func(args string, exit, updates int, states ...string) {
 		t.Helper()
 		var rows []string
-		for i, owner := range []string{"acme", "globex", leaving, secret.Managed} {
+		for i, owner := range []string{"acme", "globex", leaving, upstream.ManagedOwner} {
 			severity, detail, _ := strings.Cut(states[i], " ")
-			rows = append(rows, severity+" +secret +"+secret.Name(k.stage, project.SMS, owner)+" .*"+detail+".*\n")
+			rows = append(rows, severity+" +secret +"+upstream.SecretName(k.stage, project.SMS, owner)+" .*"+detail+".*\n")
 		}
 		call{args: args, exit: exit, reports: true, out: []string{`ADVICE\n` + strings.Join(rows, "") + "$"}}.run(t)
 		if k.calls["UpdateSecret"] != updates {

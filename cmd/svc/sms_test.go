@@ -13,7 +13,6 @@ import (
 	"svcapi/functions/sms/reference"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
 )
@@ -39,7 +38,7 @@ func (f *fixture) reference(projectID, vendor, id, key string) string {
 	f.t.Helper()
 	rec, err := f.stack().Load(f.t.Context(), projectID)
 	f.must(err)
-	by := upstream.Account{Integration: project.Integration{Vendor: vendor}, Owner: secret.Managed,
+	by := upstream.Account{Integration: project.Integration{Vendor: vendor}, Owner: upstream.ManagedOwner,
 		Endpoint: f.sandbox.URL + "/" + vendor, Secrets: sandbox.Accounts[vendor]}
 	sealer := reference.New(&rec.Project, project.Production)
 	return sealer.Seal(by, reference.Key(sealer.Scope+key, 0), id, "+94771234567", "m")

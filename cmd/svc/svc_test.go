@@ -30,7 +30,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
-	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 	"svcapi/test/enginetest"
 )
 
@@ -469,10 +469,10 @@ func TestIntegrations(t *testing.T) {
 	}{
 		{"acme", project.Development, "a@example.com", key},
 		{"acme", project.Production, "file@example.com", "topsecret-2"},
-		{secret.Managed, project.Production, "m@example.com", "topsecret-4"},
+		{upstream.ManagedOwner, project.Production, "m@example.com", "topsecret-4"},
 	} {
 		got, err := f.stack().Secrets.Fields(t.Context(), project.SMS, c.owner, c.env, "quicksend")
-		if err != nil || !maps.Equal(got, secret.Values{"email": c.email, "api_key": c.apiKey}) {
+		if err != nil || !maps.Equal(got, upstream.SecretValues{"email": c.email, "api_key": c.apiKey}) {
 			t.Errorf("%s %s: %v, %v", c.owner, c.env, got, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
 	"svcapi/shared/settings"
 	"svcapi/shared/upstream"
 )
@@ -13,7 +12,7 @@ import (
 type config struct {
 	API               request.Config
 	Upstream          upstream.Config
-	Secrets           secret.Config
+	Secrets           upstream.SecretConfig
 	RatesTable        string `env:"RATES_TABLE,required,notEmpty"`
 	RatesCacheSeconds int    `env:"RATES_CACHE_SECONDS" envDefault:"60"` // short: an operator can replace the set
 }

@@ -99,7 +99,7 @@ func newFixture(t *testing.T) *fixture {
 		secret.NewWriter(manager, "test")
 	w.newOne = func() http.Handler {
 		g := newGroup(rates.NewStore(db, tables.Rates), upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}),
-			secret.New(manager, "test", secret.Config{}, nil), lifetime, cache.ClockOf(w.clock.Now))
+			upstream.NewSecretCache(manager, "test", upstream.SecretConfig{}, nil), lifetime, cache.ClockOf(w.clock.Now))
 		service := request.New(request.Config{Stage: "test", ProjectsTable: tables.Projects, TransientTable: tables.Transient,
 			ProjectCacheSeconds: 60}, db, telemetry.New(&w.log, telemetry.Config{}))
 		return service.Handler(g.routes()...)
@@ -512,7 +512,7 @@ func TestDate(t *testing.T) {
 func TestConfig(t *testing.T) {
 	good := func() config {
 		return config{API: request.Config{Stage: "x"}, Upstream: upstream.Config{TimeoutSeconds: 4},
-			Secrets: secret.Config{CacheSeconds: 300}, RatesCacheSeconds: 60}
+			Secrets: upstream.SecretConfig{CacheSeconds: 300}, RatesCacheSeconds: 60}
 	}
 	base := fmt.Sprint(good().Validate())
 	for name, change := range map[string]func(*config){

@@ -15,7 +15,6 @@ import (
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/sources"
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -23,7 +22,7 @@ import (
 type group struct {
 	store    *rates.Store
 	client   *upstream.Client
-	secrets  *secret.Cache
+	secrets  *upstream.SecretCache
 	breakers *upstream.Breakers
 	life     time.Duration // of the set in use in this instance
 	clock    cache.Clock
@@ -32,7 +31,7 @@ type group struct {
 	current  *cache.Expiring[struct{}, *rates.Set]  // the set in use
 }
 
-func newGroup(store *rates.Store, client *upstream.Client, secrets *secret.Cache, life time.Duration,
+func newGroup(store *rates.Store, client *upstream.Client, secrets *upstream.SecretCache, life time.Duration,
 	clock cache.Clock) *group {
 	current := cache.NewExpiring[struct{}, *rates.Set](1)
 	current.Clock = clock

@@ -10,7 +10,6 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/shared/rates"
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -21,7 +20,7 @@ func main() {
 			g := newGroup(
 				rates.NewStore(dynamo.NewClient(cfg), c.RatesTable),
 				upstream.New(c.Upstream),
-				secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log()),
+				upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Log()),
 				time.Duration(c.RatesCacheSeconds)*time.Second, cache.Clock{},
 			)
 			return g.routes(), nil

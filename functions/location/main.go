@@ -7,14 +7,14 @@ import (
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 )
 
 func main() {
 	request.Main(
 		func(c iplookup.Config) request.Config { return c.API },
 		func(c iplookup.Config, s *request.Service, cfg aws.Config) ([]request.Route, error) {
-			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log())
+			secrets := upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Log())
 			return []request.Route{lookup(iplookup.NewChain(c, vendors.Places(), secrets))}, nil // unknown is a result
 		},
 	)

@@ -10,7 +10,6 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/refresh"
-	"svcapi/shared/secret"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
@@ -28,7 +27,7 @@ func main() {
 			Store:  rates.NewStore(dynamo.NewClient(awsConfig), cfg.RatesTable),
 			Client: upstream.New(cfg.Upstream),
 			// no cache, because runs are far apart
-			Secrets:  secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log),
+			Secrets:  upstream.NewSecretCache(upstream.NewSecretsClient(awsConfig), cfg.Stage, upstream.SecretConfig{}, log),
 			Endpoint: cfg.Endpoint,
 			Contact:  cfg.Contact,
 			Now:      cache.Clock{}.Now,

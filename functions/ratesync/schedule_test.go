@@ -16,7 +16,6 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/refresh"
-	"svcapi/shared/secret"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
@@ -27,7 +26,8 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 
 type noAccounts struct{}
 
-func (noAccounts) Fields(context.Context, project.Kind, string, project.Environment, string) (secret.Values, error) {
+func (noAccounts) Fields(context.Context, project.Kind, string, project.Environment,
+	string) (upstream.SecretValues, error) {
 	return nil, nil
 }
 

@@ -11,14 +11,14 @@ import (
 	"svcapi/shared/iplookup"
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 )
 
 func main() {
 	request.Main(
 		func(c iplookup.Config) request.Config { return c.API },
 		func(c iplookup.Config, s *request.Service, cfg aws.Config) ([]request.Route, error) {
-			secrets := secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log())
+			secrets := upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Log())
 			chain := iplookup.NewChain(c, vendors.Risks(), secrets)
 			chain.ContinueOnUnknown = true
 			store := burner.NewStore(s.DB(), c.API.ProjectsTable)

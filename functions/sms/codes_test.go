@@ -18,7 +18,6 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -92,7 +91,8 @@ func sandboxChain(s *sandbox.Server, chain ...string) (*group, []upstream.Accoun
 	g := &group{
 		client: upstream.New(upstream.Config{TimeoutSeconds: 5,
 			Local: true}), breakers: upstream.NewBreakers(), timeout: callTimeout,
-		vendors: vendors.NewTable(cfg), secrets: secret.New(secret.NewClient(cfg), "dev", secret.Config{}, nil),
+		vendors: vendors.NewTable(cfg),
+		secrets: upstream.NewSecretCache(upstream.NewSecretsClient(cfg), "dev", upstream.SecretConfig{}, nil),
 	}
 	var accounts []upstream.Account
 	for _, name := range chain {

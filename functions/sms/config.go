@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -12,7 +11,7 @@ import (
 type config struct {
 	API      request.Config
 	Upstream upstream.Config
-	Secrets  secret.Config
+	Secrets  upstream.SecretConfig
 }
 
 // Validate returns the problems of the configuration.

@@ -61,7 +61,7 @@ func TestDeadLeasedSend(t *testing.T) {
 			reader := secretsmanager.New(secretsmanager.Options{Region: "eu-west-1", BaseEndpoint: &vault.URL,
 				Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})
 			for _, vendor := range []string{"dialogv2", "quicksend"} {
-				must.Succeed(t, secret.NewWriter(reader, "test").Put(ctx, project.SMS, secret.Managed,
+				must.Succeed(t, secret.NewWriter(reader, "test").Put(ctx, project.SMS, upstream.ManagedOwner,
 					secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}))
 				must.Succeed(t, projects.PutIntegration(ctx, id, project.Integration{Kind: project.SMS, Vendor: vendor,
 					Environment: project.Production, Mode: project.Managed, Active: true,
@@ -91,7 +91,7 @@ func TestDeadLeasedSend(t *testing.T) {
 			service := request.New(request.Config{Stage: "test", ProjectsTable: tables.Projects,
 				TransientTable: tables.Transient, WalletsTable: tables.Wallets, LedgerTable: tables.Ledger,
 				ProjectCacheSeconds: 10, Prices: wallet.Prices{wallet.SMS: 10}}, db, log)
-			cached := secret.New(reader, "test", secret.Config{}, log)
+			cached := upstream.NewSecretCache(reader, "test", upstream.SecretConfig{}, log)
 			table := vendors.NewTable(aws.Config{Region: "eu-west-1"})
 			g := &group{client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), secrets: cached,
 				breakers: upstream.NewBreakers(), vendors: table, wallet: service.Wallet(), timeout: callTimeout}

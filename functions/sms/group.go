@@ -8,7 +8,6 @@ import (
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
 )
@@ -16,7 +15,7 @@ import (
 // group holds the dependencies of the function's operations.
 type group struct {
 	client   *upstream.Client
-	secrets  *secret.Cache
+	secrets  *upstream.SecretCache
 	breakers *upstream.Breakers
 	vendors  vendors.Table
 	wallet   *wallet.Store

@@ -6,7 +6,6 @@ import (
 
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -16,7 +15,7 @@ func main() {
 		func(c config, s *request.Service, cfg aws.Config) ([]request.Route, error) {
 			g := &group{
 				client:   upstream.New(c.Upstream),
-				secrets:  secret.New(secret.NewClient(cfg), c.API.Stage, c.Secrets, s.Log()),
+				secrets:  upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Log()),
 				breakers: upstream.NewBreakers(),
 				vendors:  vendors.NewTable(cfg),
 				wallet:   s.Wallet(),

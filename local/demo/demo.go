@@ -18,6 +18,7 @@ import (
 	"svcapi/shared/project/admin"
 	"svcapi/shared/rates"
 	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
 )
 
@@ -141,7 +142,7 @@ func Secrets() []string {
 
 // Create creates every demo project and returns the projects in the table's order. A project that exists is an error.
 func Create(ctx context.Context, to Target) ([]Project, error) {
-	if err := errors.Join(to.accounts(ctx, secret.Managed), to.week(ctx)); err != nil {
+	if err := errors.Join(to.accounts(ctx, upstream.ManagedOwner), to.week(ctx)); err != nil {
 		return nil, err
 	}
 	projects := make([]Project, len(plans))

@@ -141,7 +141,7 @@ func TestCreate(t *testing.T) {
 					endpoints += ","
 				}
 				endpoints += in.Settings["endpoint"]
-				fields, err := to.Secrets.Fields(t.Context(), project.SMS, secret.Owner(in.Mode, p.ID), env, in.Vendor)
+				fields, err := to.Secrets.Fields(t.Context(), project.SMS, upstream.Owner(in.Mode, p.ID), env, in.Vendor)
 				if err != nil || in.Mode != want.mode || (len(fields) > 0) != want.secret ||
 					(in.Settings["sender_id"] != "") != want.secret {
 					t.Errorf("%s: %+v with %d secret fields, %v", p.ID, in, len(fields), err)

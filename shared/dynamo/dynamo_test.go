@@ -21,7 +21,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"svcapi/shared/dynamo"
-	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
@@ -147,7 +147,7 @@ func TestEndpoints(t *testing.T) {
 			if url := aws.ToString(dynamo.NewClient(cfg).Options().BaseEndpoint); url != test.wantDynamoDB {
 				t.Errorf("%+v, %s: DynamoDB at %q", test, name, url)
 			}
-			if url := aws.ToString(secret.NewClient(cfg).Options().BaseEndpoint); url != test.wantSecrets {
+			if url := aws.ToString(upstream.NewSecretsClient(cfg).Options().BaseEndpoint); url != test.wantSecrets {
 				t.Errorf("%+v, %s: Secrets Manager at %q", test, name, url)
 			}
 		}

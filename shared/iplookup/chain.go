@@ -13,7 +13,6 @@ import (
 	"svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -24,7 +23,7 @@ type Chain[T any] struct {
 
 	table     []vendors.Vendor[T]
 	client    *upstream.Client
-	secrets   *secret.Cache
+	secrets   *upstream.SecretCache
 	databases *vendors.Databases
 	breakers  *upstream.Breakers
 	cache     *cache.Expiring[cacheKey, T]
@@ -42,7 +41,7 @@ type cacheKey struct {
 }
 
 // NewChain returns a chain of the vendors of a table, which stops at a vendor that does not know the address.
-func NewChain[T any](cfg Config, table []vendors.Vendor[T], secrets *secret.Cache) *Chain[T] {
+func NewChain[T any](cfg Config, table []vendors.Vendor[T], secrets *upstream.SecretCache) *Chain[T] {
 	return &Chain[T]{
 		table: table, client: upstream.New(cfg.Upstream), secrets: secrets,
 		databases: vendors.NewDatabases(cfg.DatabaseDirectory),

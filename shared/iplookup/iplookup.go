@@ -7,7 +7,6 @@ import (
 
 	"svcapi/shared/ipaddr"
 	"svcapi/shared/request"
-	"svcapi/shared/secret"
 	"svcapi/shared/settings"
 	"svcapi/shared/upstream"
 )
@@ -26,7 +25,7 @@ func Address(in *request.Input, name string) netip.Addr {
 type Config struct {
 	API      request.Config
 	Upstream upstream.Config
-	Secrets  secret.Config
+	Secrets  upstream.SecretConfig
 	// CacheSeconds is the life of a result in the instance's cache, for the same project and integration; 0 for no cache.
 	CacheSeconds int `env:"LOOKUP_CACHE_SECONDS" envDefault:"60"`
 	// DatabaseDirectory is the folder of MaxMind's .mmdb files.

@@ -1,3 +1,4 @@
+// Package secret changes the secrets of accounts at vendors for operators (docs/decisions/operating.md#vendor-secrets).
 package secret
 
 import (
@@ -16,6 +17,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"svcapi/shared/project"
+	"svcapi/shared/upstream"
 )
 
 // ErrChanged reports that another operator has changed the same fields after the caller read them.
@@ -42,8 +44,9 @@ type Change struct {
 
 // merge makes the change in the stored accounts, and keeps what other operators have changed in other fields. merge
 // returns ErrChanged where a field has a third value, or has gone.
-func (c Change) merge(stored accounts) error {
-	now, fields, names, lost := stored[c.Environment][c.Vendor], map[string]string{}, map[string]string{}, Values{}
+func (c Change) merge(stored upstream.SecretAccounts) error {
+	now, fields, names, lost := stored[c.Environment][c.Vendor], map[string]string{}, map[string]string{},
+		upstream.SecretValues{}
 	maps.Copy(fields, now)
 	maps.Copy(names, c.Before)
 	maps.Copy(names, c.After)
@@ -74,26 +77,26 @@ func (c Change) merge(stored accounts) error {
 // Fields reads the secret fields of a vendor account without a cache. Fields returns empty values for an absent
 // account.
 func (w *Writer) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment,
-	vendor string) (Values, error) {
-	value, _, err := read(ctx, w.client, Name(w.stage, kind, owner), nil)
-	return Values(value[env][vendor]), err
+	vendor string) (upstream.SecretValues, error) {
+	value, _, err := upstream.ReadSecret(ctx, w.client, upstream.SecretName(w.stage, kind, owner), nil)
+	return upstream.SecretValues(value[env][vendor]), err
 }
 
 // Deleted reports whether a secret is scheduled for deletion and cannot be read.
 func (w *Writer) Deleted(ctx context.Context, kind project.Kind, owner string) (bool, error) {
-	_, found, err := read(ctx, w.client, Name(w.stage, kind, owner), nil)
-	return found == deleted, err
+	_, found, err := upstream.ReadSecret(ctx, w.client, upstream.SecretName(w.stage, kind, owner), nil)
+	return found == upstream.SecretDeleted, err
 }
 
 // Delete schedules the secret of an owner for deletion, where there is one: nothing reads the secret any more, and
 // Secrets Manager deletes it after 30 days (its default). Delete returns the name of a secret that is scheduled.
 func (w *Writer) Delete(ctx context.Context, kind project.Kind, owner string) (name string, err error) {
-	name = Name(w.stage, kind, owner)
-	_, found, err := read(ctx, w.client, name, nil)
+	name = upstream.SecretName(w.stage, kind, owner)
+	_, found, err := upstream.ReadSecret(ctx, w.client, name, nil)
 	switch found {
-	case present: // readable or not
+	case upstream.SecretPresent: // readable or not
 		_, err = w.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name})
-	case absent:
+	case upstream.SecretAbsent:
 		name = ""
 	}
 	return name, err
@@ -129,7 +132,7 @@ type seen struct {
 // returns ErrChanged where another operator has changed the same fields. A secret that is scheduled for deletion is
 // restored with the changed accounts alone, unless another operator writes between the restoration and the value.
 func (w *Writer) Put(ctx context.Context, kind project.Kind, owner string, changes ...Change) error {
-	name, before := Name(w.stage, kind, owner), seen{}
+	name, before := upstream.SecretName(w.stage, kind, owner), seen{}
 	err := Repeat(func() error { return w.put(ctx, name, changes, &before) })
 	if err != nil && before.restored {
 		return fmt.Errorf("secret %s was restored, perhaps with its old accounts; delete it before a repeat: %w", name, err)
@@ -140,17 +143,17 @@ func (w *Writer) Put(ctx context.Context, kind project.Kind, owner string, chang
 // put makes one attempt. The write of the value fails where the version that put has read is not the newest.
 func (w *Writer) put(ctx context.Context, name string, changes []Change, before *seen) error {
 	current, token := types.SecretVersionsListEntry{}, ""
-	value, found, err := read(ctx, w.client, name, nil)
-	if err == nil && (found != absent || before.exists) {
+	value, found, err := upstream.ReadSecret(ctx, w.client, name, nil)
+	if err == nil && (found != upstream.SecretAbsent || before.exists) {
 		if current, token, err = Next(ctx, w.client, name); err == nil {
-			value, found, err = read(ctx, w.client, name, current.VersionId) // the version that the token follows
+			value, found, err = upstream.ReadSecret(ctx, w.client, name, current.VersionId) // the version that the token follows
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if value == nil || aws.ToString(current.VersionId) == before.deleted {
-		value = accounts{}
+		value = upstream.SecretAccounts{}
 	}
 	for _, c := range changes {
 		if err := c.merge(value); err != nil {
@@ -171,8 +174,9 @@ func (w *Writer) put(ctx context.Context, name string, changes []Change, before 
 	return nil
 }
 
-func (w *Writer) write(ctx context.Context, name string, found state, token, value string, before *seen) (err error) {
-	if found == absent {
+func (w *Writer) write(ctx context.Context, name string, found upstream.SecretState, token, value string,
+	before *seen) (err error) {
+	if found == upstream.SecretAbsent {
 		in := &secretsmanager.CreateSecretInput{Name: &name, SecretString: &value}
 		if in.Description = aws.String("Accounts at vendors, written by svc."); w.Key != "" {
 			in.KmsKeyId = &w.Key
@@ -180,7 +184,7 @@ func (w *Writer) write(ctx context.Context, name string, found state, token, val
 		_, err = w.client.CreateSecret(ctx, in)
 		return err
 	}
-	if found == deleted {
+	if found == upstream.SecretDeleted {
 		_, err = w.client.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: &name})
 		before.restored = err == nil
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"svcapi/shared/project"
-	"svcapi/shared/secret"
 )
 
 // Field is one setting or one secret field of a vendor.
@@ -43,8 +42,8 @@ type Account struct {
 	Integration project.Integration
 	Endpoint    string            // without a trailing slash
 	Settings    map[string]string // of the integration
-	Secrets     secret.Values
-	Owner       string // of the secret: the project's ID, or secret.Managed
+	Secrets     SecretValues
+	Owner       string // of the secret: the project's ID, or ManagedOwner
 }
 
 // Redact returns the account's secret values, which no text may contain.
@@ -56,13 +55,13 @@ var ErrIncomplete = errors.New("incomplete integration")
 // Secrets reads the secret fields of a vendor. The functions use a cache, and svc uses the writer.
 type Secrets interface {
 	Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment,
-		vendor string) (secret.Values, error)
+		vendor string) (SecretValues, error)
 }
 
 // Resolve returns the account of an integration. The error for an incomplete integration wraps ErrIncomplete.
 func (c *Client) Resolve(ctx context.Context, projectID string, in project.Integration, spec *Spec,
 	secrets Secrets) (Account, error) {
-	account := Account{Project: projectID, Integration: in, Settings: in.Settings, Owner: secret.Owner(in.Mode, projectID)}
+	account := Account{Project: projectID, Integration: in, Settings: in.Settings, Owner: Owner(in.Mode, projectID)}
 	account.Endpoint = strings.TrimRight(cmp.Or(in.Settings[EndpointSetting], spec.Endpoint), "/")
 	if account.Endpoint != "" {
 		if err := c.validateEndpoint(account.Endpoint); err != nil {

@@ -2,8 +2,6 @@ package upstream
 
 import (
 	"context"
-
-	"svcapi/shared/secret"
 )
 
 // Call makes a call with an account, through the circuit of the account. Where the circuit is open, the error wraps an
@@ -11,7 +9,7 @@ import (
 // that has changed since it was read, because of a rotation, Call repeats the call once with the new secret. Call
 // ignores the circuit where breakers is nil.
 func Call[T any](
-	ctx context.Context, breakers *Breakers, secrets *secret.Cache, account Account, call func(Account) (T, error),
+	ctx context.Context, breakers *Breakers, secrets *SecretCache, account Account, call func(Account) (T, error),
 ) (result T, err error) {
 	if breakers != nil {
 		c, epoch, open := breakers.begin(account)

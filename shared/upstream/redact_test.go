@@ -10,8 +10,6 @@ import (
 	"testing"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"svcapi/shared/secret"
 )
 
 // spellings are the encodings of a secret in a text.
@@ -100,7 +98,7 @@ func TestRedact(t *testing.T) {
 // TestRedactOverlapping checks that secrets which contain one another leave nothing of each other, in every spelling,
 // whatever the order in which an account gives them.
 func TestRedactOverlapping(t *testing.T) {
-	values := secret.Values{
+	values := SecretValues{
 		"user_id": "27", "sender": "key/27", "api_key": `k3y/27+"<end> key/27`, "token": `27+"<end> key/27 and more`,
 		"empty": "",
 	}

@@ -1,5 +1,6 @@
-// Package upstream calls vendors: one HTTP client with deadlines, limits and redaction, and one classification of
-// failures.
+// Package upstream calls vendors: one HTTP client with deadlines, limits and redaction, one classification of failures,
+// and the secrets of the accounts, which AWS Secrets Manager keeps: one secret for each stage, kind of integration and
+// owner (docs/decisions/operating.md#vendor-secrets).
 package upstream
 
 import (

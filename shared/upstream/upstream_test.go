@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"svcapi/shared/project"
-	"svcapi/shared/secret"
 	"svcapi/test/must"
 )
 
@@ -171,8 +170,8 @@ func TestFirstByteGuard(t *testing.T) {
 
 type fields map[string]string
 
-func (f fields) Fields(context.Context, project.Kind, string, project.Environment, string) (secret.Values, error) {
-	return secret.Values(f), nil
+func (f fields) Fields(context.Context, project.Kind, string, project.Environment, string) (SecretValues, error) {
+	return SecretValues(f), nil
 }
 
 // docs/decisions/operating.md#vendor-endpoints.

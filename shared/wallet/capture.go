@@ -91,9 +91,9 @@ func (s *Store) Remove(ctx context.Context, r *Reservation) {
 }
 
 // Release returns the credits of failed work: to the balance, or to a lease with several slots, which costs no write.
-// After Mark, Release forbids the capture first; where the condition of that write fails or no response comes, the settling function
-// decides. Without Mark there is no entry, and no late copy but that of the reservation, which the settling function
-// finds. An error is for the log: the credits return to the balance when the lease is settled.
+// After Mark, Release forbids the capture first; where the condition of that write fails or no response comes, the
+// settling function decides. Without Mark there is no entry, and no late copy but that of the reservation, which the
+// settling function finds. An error is for the log: the credits return to the balance when the lease is settled.
 func (s *Store) Release(ctx context.Context, r *Reservation) error {
 	if r.marked {
 		if err := s.forbidCapture(ctx, r); err != nil {

@@ -204,7 +204,7 @@ func (a *App) newStack(cfg aws.Config, dynamoDBURL, secretsURL string) *Stack {
 			o.BaseEndpoint = &dynamoDBURL
 		}
 	})
-	s.Vault = secret.NewClient(cfg, func(o *secretsmanager.Options) {
+	s.Vault = upstream.NewSecretsClient(cfg, func(o *secretsmanager.Options) {
 		if o.HTTPClient, o.Retryer = cfg.HTTPClient, retryer; secretsURL != "" {
 			o.BaseEndpoint = &secretsURL
 		}

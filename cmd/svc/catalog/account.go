@@ -22,10 +22,10 @@ import (
 // Account names the secret fields of one owner's account at a vendor.
 type Account struct {
 	Offer       Offer
-	Owner       string // secret.Managed for the service itself, or a project's ID
+	Owner       string // upstream.ManagedOwner for the service itself, or a project's ID
 	Environment project.Environment
 	// Stored are the fields before a change, and Fields after it.
-	Stored, Fields secret.Values
+	Stored, Fields upstream.SecretValues
 	// Tried is the result of a test of the fields.
 	Tried string
 }
@@ -55,11 +55,12 @@ func Put(ctx context.Context, s *app.Stack, accounts []Account) error {
 }
 
 // Staged are new secret fields of an account that are not yet stored.
-type Staged secret.Values
+type Staged upstream.SecretValues
 
 // Fields returns the staged fields for every account.
-func (s Staged) Fields(context.Context, project.Kind, string, project.Environment, string) (secret.Values, error) {
-	return secret.Values(s), nil
+func (s Staged) Fields(context.Context, project.Kind, string, project.Environment,
+	string) (upstream.SecretValues, error) {
+	return upstream.SecretValues(s), nil
 }
 
 // maxSecretFile is the largest value of Secrets Manager, in bytes.
@@ -110,7 +111,7 @@ func (in *SecretInput) Read(ctx context.Context, s *app.Stack, accounts []Accoun
 		return err
 	}
 	for i := range accounts {
-		fields := secret.Values{}
+		fields := upstream.SecretValues{}
 		maps.Copy(fields, accounts[i].Stored)
 		for name, value := range given {
 			if fields[name] = value; value == "" {

@@ -12,7 +12,6 @@ import (
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -161,7 +160,7 @@ func (d *Diagnosis) completion(ctx context.Context, id string, i project.Integra
 	if err != nil {
 		return d.Line("integration disable %s %s --env %s", id, vendor, i.Environment)
 	}
-	account, err := catalog.ReadAccount(ctx, d.Stack, offer, secret.Owner(i.Mode, id), i.Environment)
+	account, err := catalog.ReadAccount(ctx, d.Stack, offer, upstream.Owner(i.Mode, id), i.Environment)
 	if err != nil {
 		return app.Hint(err)
 	}

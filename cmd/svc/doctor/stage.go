@@ -19,7 +19,7 @@ import (
 	"svcapi/cmd/svc/catalog"
 	"svcapi/cmd/svc/logs"
 	"svcapi/shared/project"
-	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 )
 
 // tableKeys are the stage's tables with their keys.
@@ -144,7 +144,7 @@ func (d *Diagnosis) otherStages(ctx context.Context) {
 }
 
 func (d *Diagnosis) vaultAccess(ctx context.Context) {
-	name := secret.Name(d.Stage, project.SMS, secret.Managed)
+	name := upstream.SecretName(d.Stage, project.SMS, upstream.ManagedOwner)
 	_, err := d.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	if response, ok := errors.AsType[smithy.APIError](err); err != nil &&
 		(!ok || response.ErrorCode() != "ResourceNotFoundException" && response.ErrorCode() != "InvalidRequestException") {
@@ -165,12 +165,12 @@ func (d *Diagnosis) managedSecrets(ctx context.Context) {
 			continue
 		}
 		seen[o.Kind] = true
-		d.secret(ctx, o.Kind, secret.Managed, d.Line("vendor account %s %s --env both", o.Kind, o.Spec.Name))
+		d.secret(ctx, o.Kind, upstream.ManagedOwner, d.Line("vendor account %s %s --env both", o.Kind, o.Spec.Name))
 	}
 }
 
 func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner, restore string) {
-	name := secret.Name(d.Stage, kind, owner)
+	name := upstream.SecretName(d.Stage, kind, owner)
 	deleted, err := d.Secrets.Deleted(ctx, kind, owner)
 	d.Failed("secret", name, err)
 	d.AddIf(deleted, app.Broken, "secret", name, "it is scheduled for deletion: no function can read it", restore)

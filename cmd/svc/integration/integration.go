@@ -16,7 +16,6 @@ import (
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -380,7 +379,7 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 			switch {
 			case err != nil:
 				return nil, err
-			case accounts != nil && accounts[n].Owner != secret.Owner(i.Mode, rec.ID):
+			case accounts != nil && accounts[n].Owner != upstream.Owner(i.Mode, rec.ID):
 				return nil, fmt.Errorf("%w: %s is %s now; run the command again", app.ErrRefused, i.ID, i.Mode)
 			case accounts != nil:
 				_, err := s.Vendors.Resolve(ctx, rec.ID, i, &o.offer.Spec, catalog.Staged(accounts[n].Fields))
@@ -402,7 +401,7 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 			return fmt.Errorf("%w: project %s has a reserved ID, its secrets would have the names of the service's own vendor "+
 				"accounts", app.ErrRefused, rec.ID)
 		}
-		account, err := catalog.ReadAccount(ctx, s, o.offer, secret.Owner(i.Mode, rec.ID), i.Environment)
+		account, err := catalog.ReadAccount(ctx, s, o.offer, upstream.Owner(i.Mode, rec.ID), i.Environment)
 		if err != nil {
 			return err
 		}

@@ -21,8 +21,8 @@ import (
 	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
-	"svcapi/shared/secret"
 	"svcapi/shared/telemetry"
+	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
 )
 
@@ -332,8 +332,9 @@ func (p past) ask(ctx context.Context, s *app.Stack) (vendors.Status, error) {
 }
 
 // secrets returns the reader of the accounts, without a cache.
-func secrets(s *app.Stack) *secret.Cache {
-	return secret.New(s.Vault, s.Stage, secret.Config{}, telemetry.New(io.Discard, telemetry.Config{}))
+func secrets(s *app.Stack) *upstream.SecretCache {
+	return upstream.NewSecretCache(s.Vault, s.Stage, upstream.SecretConfig{},
+		telemetry.New(io.Discard, telemetry.Config{}))
 }
 
 func askUncertain(a *app.App) *cobra.Command {

@@ -13,7 +13,6 @@ import (
 	"svcapi/cmd/svc/catalog"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -166,7 +165,7 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 		if err != nil {
 			return err
 		}
-		account, err := catalog.ReadAccount(ctx, s, o.offer, cmp.Or(o.projectID, secret.Managed), env)
+		account, err := catalog.ReadAccount(ctx, s, o.offer, cmp.Or(o.projectID, upstream.ManagedOwner), env)
 		if err != nil {
 			return err
 		}
@@ -198,7 +197,7 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 	var views []map[string]any
 	var tables []app.Table
 	for _, t := range accounts {
-		name, vendor, fields := secret.Name(s.Stage, t.Offer.Kind, t.Owner), o.offer.Spec.Name, t.Fields.Names()
+		name, vendor, fields := upstream.SecretName(s.Stage, t.Offer.Kind, t.Owner), o.offer.Spec.Name, t.Fields.Names()
 		views = append(views, map[string]any{
 			"secret": name, "environment": t.Environment, "vendor": vendor,
 			"fields": fields, "changed": t.Changed(), "tried": t.Tried,

@@ -14,7 +14,6 @@ import (
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -29,7 +28,7 @@ type Asker struct {
 	Credits  *books.Store
 	Projects *project.Store
 	Client   *upstream.Client
-	Secrets  *secret.Cache
+	Secrets  *upstream.SecretCache
 	Vendors  vendors.Table
 	Absent   time.Duration
 	Now      func() time.Time

@@ -12,7 +12,6 @@ import (
 	"svcapi/shared/cache"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
-	"svcapi/shared/secret"
 	"svcapi/shared/settings"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
@@ -35,7 +34,7 @@ func main() {
 			Projects: project.NewStore(db, cfg.ProjectsTable),
 			Client:   upstream.New(cfg.Upstream),
 			// no cache, because runs are far apart
-			Secrets: secret.New(secret.NewClient(awsConfig), cfg.Stage, secret.Config{}, log),
+			Secrets: upstream.NewSecretCache(upstream.NewSecretsClient(awsConfig), cfg.Stage, upstream.SecretConfig{}, log),
 			Vendors: vendors.NewTable(awsConfig),
 			Absent:  cfg.Ages.Absent,
 			Now:     cache.Clock{}.Now,

@@ -195,13 +195,13 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, sandbox: s, admin: admin.NewStore(client, tables.Projects),
 		Resolver: &Resolver{Ages: testAges, Log: log, Asker: &ask.Asker{
 			Credits: books.NewStore(client, tables.Tables), Projects: project.NewStore(client, tables.Projects),
-			Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: secret.New(reader,
-				"test", secret.Config{}, log),
+			Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: upstream.NewSecretCache(reader,
+				"test", upstream.SecretConfig{}, log),
 			Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Absent: testAges.Absent, Actor: actor,
 		}}}
 	for _, vendor := range []string{"dialogv2", "twilio", "quicksend"} {
 		change := secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}
-		f.must(secret.NewWriter(reader, "test").Put(t.Context(), project.SMS, secret.Managed, change))
+		f.must(secret.NewWriter(reader, "test").Put(t.Context(), project.SMS, upstream.ManagedOwner, change))
 	}
 	_, err = f.admin.CreateProject(t.Context(),
 		project.Project{ID: projectID, Name: "p", Limit: project.RateLimit{Requests: 1, Window: time.Hour}})
@@ -218,7 +218,7 @@ func (f *fixture) integrate(vendor string, change func(*project.Integration, *up
 		Settings: map[string]string{"sender_id": "Demo", "endpoint": f.sandbox.URL + "/" + vendor},
 	}
 	account := upstream.Account{Integration: in, Endpoint: in.Settings["endpoint"], Settings: in.Settings,
-		Secrets: sandbox.Accounts[vendor], Owner: secret.Managed}
+		Secrets: sandbox.Accounts[vendor], Owner: upstream.ManagedOwner}
 	if change != nil {
 		change(&in, &account)
 	}
@@ -232,7 +232,8 @@ func (f *fixture) charge(vendor string, by upstream.Account) wallet.Key {
 	record, err := f.Projects.Load(f.t.Context(), projectID)
 	f.must(err)
 	r := &wallet.Reservation{
-		Project: projectID, Began: time.Now(), Credits: 10, Price: wallet.SMS, Environment: "production", RequestID: "r", Irrevocable: true,
+		Project: projectID, Began: time.Now(), Credits: 10, Price: wallet.SMS, Environment: "production", RequestID: "r",
+		Irrevocable: true,
 	}
 	f.must(f.Credits.Reserve(f.t.Context(), r))
 	o := wallet.Outcome{Uncertain: true}

@@ -17,7 +17,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"svcapi/shared/pattern"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 )
 
@@ -237,7 +236,7 @@ func (c caller) fail(class upstream.Class, detail string) *upstream.Error {
 var codePattern = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // redacting returns the caller with more secrets to remove from its errors, such as a token of the vendor.
-func (c caller) redacting(more secret.Values) caller {
+func (c caller) redacting(more upstream.SecretValues) caller {
 	secrets := maps.Clone(more)
 	maps.Copy(secrets, c.Secrets)
 	c.Secrets = secrets

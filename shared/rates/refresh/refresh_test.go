@@ -19,7 +19,6 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
@@ -29,11 +28,11 @@ import (
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // accounts are the service's own, by vendor, in production.
-type accounts map[string]secret.Values
+type accounts map[string]upstream.SecretValues
 
 func (a accounts) Fields(_ context.Context, kind project.Kind, owner string, env project.Environment,
-	vendor string) (secret.Values, error) {
-	if kind != project.Currency || owner != secret.Managed || env != project.Production {
+	vendor string) (upstream.SecretValues, error) {
+	if kind != project.Currency || owner != upstream.ManagedOwner || env != project.Production {
 		return nil, nil
 	}
 	return a[vendor], nil

@@ -12,7 +12,6 @@ import (
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/rates"
-	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 	"svcapi/test/must"
 )
@@ -21,10 +20,10 @@ func client() *upstream.Client { return upstream.New(upstream.Config{TimeoutSeco
 
 const key = "k/e?y secret"
 
-var secrets = secret.Values{"app_id": key, "api_key": key}
+var secrets = upstream.SecretValues{"app_id": key, "api_key": key}
 
 // accepted are the secrets that the sandbox knows.
-var accepted = map[string]secret.Values{
+var accepted = map[string]upstream.SecretValues{
 	"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID},
 	"exchangerateapi":   {"api_key": sandbox.ExchangeRateAPIKey},
 	"frankfurter":       nil,

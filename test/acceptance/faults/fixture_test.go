@@ -33,6 +33,7 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
+	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
@@ -170,7 +171,7 @@ func (r *fixture) newStage() (*stage, error) {
 	s.projects = admin.NewStore(r.direct, s.table("projects"))
 	s.credits = books.NewStore(r.direct, books.NamedTables(s.table))
 	s.logs = filepath.Join(r.dir, s.name)
-	return s, s.accounts(secret.Managed)
+	return s, s.accounts(upstream.ManagedOwner)
 }
 
 func (s *stage) table(name string) string { return "svc-" + s.name + "-" + name }

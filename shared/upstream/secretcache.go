@@ -1,4 +1,4 @@
-package secret
+package upstream
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"svcapi/shared/telemetry"
 )
 
-// Config is read once from the environment.
-type Config struct {
+// SecretConfig is read once from the environment.
+type SecretConfig struct {
 	// CacheSeconds is the life of a secret in the instance's cache.
 	CacheSeconds int `env:"SECRET_CACHE_SECONDS" envDefault:"300"`
 	// StaleSeconds is how much longer the cache serves a secret while Secrets Manager does not respond.
@@ -25,7 +25,7 @@ type Config struct {
 }
 
 // Validate returns the reasons why the configuration is not valid.
-func (c Config) Validate() error {
+func (c SecretConfig) Validate() error {
 	return errors.Join(
 		settings.InRange("SECRET_CACHE_SECONDS", c.CacheSeconds, 0, 3600), settings.InRange("SECRET_STALE_SECONDS",
 			c.StaleSeconds, 0, 86_400),
@@ -40,41 +40,42 @@ const (
 	refreshEvery = time.Minute      // the shortest time between two reads after refusals of a vendor
 )
 
-// Cache reads and caches secrets. A Cache is safe for concurrent use; one goroutine at a time reads a secret.
-type Cache struct {
+// SecretCache reads and caches the secrets of accounts. A SecretCache is safe for concurrent use; one goroutine at a
+// time reads a secret.
+type SecretCache struct {
 	client *secretsmanager.Client
 	stage  string
 	ttl    time.Duration
 	stale  time.Duration // after ttl
 	log    *telemetry.Logger
 	clock  cache.Clock
-	byName *cache.Map[string, *entry]
+	byName *cache.Map[string, *cachedSecret]
 }
 
-// entry is one cached secret. The lock guards the other fields.
-type entry struct {
+// cachedSecret is one secret of the cache. The lock guards the other fields.
+type cachedSecret struct {
 	locked    chan struct{}
-	value     accounts
+	value     SecretAccounts
 	readAt    time.Time
 	refreshed time.Time // the last read after a refusal
 	failedAt  time.Time // the last failed read while a stale value is served
 }
 
-// New returns a cache of a stage's secrets that logs failed reads while it serves stale secrets.
-func New(client *secretsmanager.Client, stage string, cfg Config, log *telemetry.Logger) *Cache {
+// NewSecretCache returns a cache of a stage's secrets that logs failed reads while it serves stale secrets.
+func NewSecretCache(client *secretsmanager.Client, stage string, cfg SecretConfig, log *telemetry.Logger) *SecretCache {
 	seconds := func(n int) time.Duration { return time.Duration(n) * time.Second }
-	return &Cache{
+	return &SecretCache{
 		client: client, stage: stage, ttl: seconds(cfg.CacheSeconds), stale: seconds(cfg.StaleSeconds), log: log,
-		byName: cache.New[string, *entry](maxSecrets),
+		byName: cache.New[string, *cachedSecret](maxSecrets),
 	}
 }
 
 // Fields returns the secret fields of a vendor account, and empty values for an absent account. Fields looks for an
 // absent account again after absentFor, because an operator may add the account while another environment's account is
 // cached.
-func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment,
-	vendor string) (Values, error) {
-	name := Name(c.stage, kind, owner)
+func (c *SecretCache) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment,
+	vendor string) (SecretValues, error) {
+	name := SecretName(c.stage, kind, owner)
 	e, err := c.lock(ctx, name)
 	if err != nil {
 		return nil, err
@@ -89,13 +90,13 @@ func (c *Cache) Fields(ctx context.Context, kind project.Kind, owner string, env
 			return nil, err
 		}
 	}
-	return Values(e.value[env][vendor]), nil
+	return SecretValues(e.value[env][vendor]), nil
 }
 
 // renew reads a secret whose life has ended. Where Secrets Manager does not respond and the account is known, renew
 // leaves the stale value in place for a bounded time, counts the metric StaleSecrets, and reads no sooner again than
 // after retryAfter (docs/decisions/operating.md#vendor-secrets).
-func (c *Cache) renew(ctx context.Context, name string, e *entry, known bool) error {
+func (c *SecretCache) renew(ctx context.Context, name string, e *cachedSecret, known bool) error {
 	if !known || !c.clock.Fresh(e.readAt, c.ttl+c.stale) {
 		return c.read(ctx, name, e)
 	}
@@ -122,9 +123,10 @@ func (c *Cache) renew(ctx context.Context, name string, e *entry, known bool) er
 
 // Refresh returns the current fields after a vendor has refused fields. Refresh reports whether the fields have
 // changed, as after a rotation, so that the caller can repeat the call. Refresh reads a secret at most once a minute.
-func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, env project.Environment, vendor string,
-	refused map[string]string) (fields Values, changed bool, err error) {
-	name := Name(c.stage, kind, owner)
+func (c *SecretCache) Refresh(ctx context.Context, kind project.Kind, owner string,
+	env project.Environment, vendor string,
+	refused map[string]string) (fields SecretValues, changed bool, err error) {
+	name := SecretName(c.stage, kind, owner)
 	e, err := c.lock(ctx, name)
 	if err != nil {
 		return nil, false, err
@@ -137,12 +139,12 @@ func (c *Cache) Refresh(ctx context.Context, kind project.Kind, owner string, en
 			return nil, false, err
 		}
 	}
-	return Values(e.value[env][vendor]), !same() && len(e.value[env][vendor]) > 0, nil
+	return SecretValues(e.value[env][vendor]), !same() && len(e.value[env][vendor]) > 0, nil
 }
 
-func (c *Cache) read(ctx context.Context, name string, e *entry) error {
+func (c *SecretCache) read(ctx context.Context, name string, e *cachedSecret) error {
 	at := c.clock.Now()
-	value, _, err := read(ctx, c.client, name, nil)
+	value, _, err := ReadSecret(ctx, c.client, name, nil)
 	if err != nil {
 		return err
 	}
@@ -150,8 +152,8 @@ func (c *Cache) read(ctx context.Context, name string, e *entry) error {
 	return nil
 }
 
-func (c *Cache) lock(ctx context.Context, name string) (*entry, error) {
-	e := c.byName.GetOrPut(name, &entry{locked: make(chan struct{}, 1)})
+func (c *SecretCache) lock(ctx context.Context, name string) (*cachedSecret, error) {
+	e := c.byName.GetOrPut(name, &cachedSecret{locked: make(chan struct{}, 1)})
 	select {
 	case e.locked <- struct{}{}:
 		return e, nil
@@ -160,4 +162,4 @@ func (c *Cache) lock(ctx context.Context, name string) (*entry, error) {
 	}
 }
 
-func (e *entry) unlock() { <-e.locked }
+func (e *cachedSecret) unlock() { <-e.locked }
