@@ -9,8 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"svcapi/shared/admit"
 	"svcapi/shared/project"
@@ -242,46 +240,6 @@ func errInvalid(n *notes) *Error {
 		message = fmt.Sprintf("%s, and %d more in %s", message, items, list)
 	}
 	return &Error{Status: 422, Code: CodeValidationFailed, Message: message + ".", Details: n.problems}
-}
-
-// requestState holds what the pipeline knows of one request. The log line is written from it.
-type requestState struct {
-	id          string
-	started     time.Time
-	request     *http.Request
-	body        []byte
-	operation   string
-	price       string
-	record      *project.Record
-	environment project.Environment
-	mode        project.Mode
-	playground  bool
-	privacy     bool
-	decoded     bool
-	vendor      string
-	ignored     []string // unknown fields of the body, and query parameters of a GET, sorted
-	warnings    []string // of the operation's Decode
-	holds       *admit.Request
-	window      *admit.Window // nil: the request is not authenticated
-	claim       *claim        // of the Idempotency-Key that the request has won; nil: none
-	job         *Job          // nil: the request is not accepted
-	credits     int64         // that are charged
-
-	mu         sync.Mutex // guards the fields below, which concurrent steps change
-	attributes []slog.Attr
-	metrics    []telemetry.Metric
-}
-
-func (state *requestState) note(name string, err error) {
-	state.mu.Lock()
-	defer state.mu.Unlock()
-	state.attributes = append(state.attributes, slog.String(name, err.Error()))
-}
-
-func (state *requestState) metric(name string) {
-	state.mu.Lock()
-	defer state.mu.Unlock()
-	state.metrics = append(state.metrics, telemetry.Metric{Name: name, Unit: telemetry.Count, Value: 1})
 }
 
 // pathParameters matches a path as sent, and returns its decoded parameters (docs/decisions/requests.md#routes).

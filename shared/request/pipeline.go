@@ -14,10 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -25,6 +26,7 @@ import (
 	"svcapi/shared/admit"
 	"svcapi/shared/afterresponse"
 	"svcapi/shared/project"
+	"svcapi/shared/ratelimit"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
 )
@@ -46,6 +48,46 @@ type Service struct {
 	log      *telemetry.Logger
 	after    *afterresponse.Runner
 	now      func() time.Time
+}
+
+// requestState holds what the pipeline knows of one request. The log line is written from it.
+type requestState struct {
+	id          string
+	started     time.Time
+	request     *http.Request
+	body        []byte
+	operation   string
+	price       string
+	record      *project.Record
+	environment project.Environment
+	mode        project.Mode
+	playground  bool
+	privacy     bool
+	decoded     bool
+	vendor      string
+	ignored     []string // unknown fields of the body, and query parameters of a GET, sorted
+	warnings    []string // of the operation's Decode
+	holds       *admit.Request
+	window      *admit.Window // nil: the request is not authenticated
+	claim       *claim        // of the Idempotency-Key that the request has won; nil: none
+	job         *Job          // nil: the request is not accepted
+	credits     int64         // that are charged
+
+	mu         sync.Mutex // guards the fields below, which concurrent steps change
+	attributes []slog.Attr
+	metrics    []telemetry.Metric
+}
+
+func (state *requestState) note(name string, err error) {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	state.attributes = append(state.attributes, slog.String(name, err.Error()))
+}
+
+func (state *requestState) metric(name string) {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	state.metrics = append(state.metrics, telemetry.Metric{Name: name, Unit: telemetry.Count, Value: 1})
 }
 
 // Handler returns a handler that serves the routes, and refuses everything else with 404 or 405.
@@ -153,6 +195,26 @@ func (s *Service) accept(ctx context.Context, state *requestState, route Route,
 	return nil, state.refusal(state.holds.Take(ctx, job.holds(state)...)) // 429, 402, from memory
 }
 
+// holds returns what the job takes beside the request itself, in the order in which a response names refusals.
+func (job *Job) holds(state *requestState) []admit.Hold {
+	var holds []admit.Hold
+	limits := state.record.Limits
+	if job.Messages != nil {
+		messages := admit.Hold(job.Messages)
+		if state.mode == project.BYOK {
+			messages = state.holds.Day(messages, ratelimit.Units, limits.DailyUnits, job.Messages.Units())
+		}
+		holds = append(holds, messages)
+	}
+	if credits := job.Credits.Amount(); credits > 0 {
+		holds = append(holds, state.holds.Day(job.Credits, ratelimit.Credits, limits.DailyCredits, credits))
+	}
+	if job.Prefetch != nil {
+		holds = append(holds, admit.Read(job.Prefetch))
+	}
+	return holds
+}
+
 // finish captures the credits of work that succeeded or may have happened, returns what the work has not used, and
 // stores the outcome of the Idempotency-Key meanwhile. finish returns the error of the response.
 func (s *Service) finish(ctx context.Context, state *requestState, result *Result, failed error) error {
@@ -218,54 +280,6 @@ func (state *requestState) readBody() (err error) {
 		return errTooLarge
 	}
 	return nil
-}
-
-// authenticate finds the project's record by the request's credentials.
-func (s *Service) authenticate(ctx context.Context, state *requestState) error {
-	clientID, secret, env, err := credentials(state.request.Header)
-	if err != nil {
-		return err
-	}
-	state.record, state.environment, err = s.projects.Authenticate(ctx, clientID, secret, env)
-	switch {
-	case errors.Is(err, project.ErrWrongSecret):
-		return s.wrongSecret(state, clientID)
-	case errors.Is(err, project.ErrUnauthorized):
-		return errUnauthorized
-	}
-	return internal("authenticate", err)
-}
-
-// credentials returns the headers that authenticate, or the error that names a wrong header. A header that was sent
-// twice with different values matches no credentials, so that no intermediary can choose which value counts
-// (docs/decisions/requests.md#credentials).
-func credentials(header http.Header) (clientID, secret, env string, err error) {
-	values := map[string]string{}
-	for _, name := range []string{"X-API-KEY", "X-API-SECRET", "X-ENV"} {
-		values[name] = header.Get(name)
-		if slices.ContainsFunc(header.Values(name), func(v string) bool { return v != values[name] }) {
-			return "", "", "", errHeader("The header " + name + " was sent twice, with different values.")
-		}
-	}
-	clientID, secret, env = values["X-API-KEY"], values["X-API-SECRET"], values["X-ENV"]
-	_, known := project.ParseEnvironment(env)
-	switch {
-	case clientID == "" && secret == "" && header.Get("Authorization") != "":
-		err = errHeader("The header Authorization is not used: send X-API-KEY and X-API-SECRET.")
-	case clientID == "":
-		err = errHeader("The header X-API-KEY is missing.")
-	case secret == "":
-		err = errHeader("The header X-API-SECRET is missing.")
-	case !known:
-		err = errHeader("The header X-ENV must be development, dev, production or prod.")
-	}
-	return clientID, secret, env, err
-}
-
-func errHeader(message string) error {
-	e := *errUnauthorized
-	e.Message = message
-	return &e
 }
 
 // confirm refuses an invalid Idempotency-Key and an unconfirmed send (docs/decisions/requests.md#playground).

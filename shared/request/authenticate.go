@@ -1,13 +1,66 @@
 package request
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"svcapi/shared/cache"
+	"svcapi/shared/project"
 )
+
+// authenticate finds the project's record by the request's credentials.
+func (s *Service) authenticate(ctx context.Context, state *requestState) error {
+	clientID, secret, env, err := credentials(state.request.Header)
+	if err != nil {
+		return err
+	}
+	state.record, state.environment, err = s.projects.Authenticate(ctx, clientID, secret, env)
+	switch {
+	case errors.Is(err, project.ErrWrongSecret):
+		return s.wrongSecret(state, clientID)
+	case errors.Is(err, project.ErrUnauthorized):
+		return errUnauthorized
+	}
+	return internal("authenticate", err)
+}
+
+// credentials returns the headers that authenticate, or the error that names a wrong header. A header that was sent
+// twice with different values matches no credentials, so that no intermediary can choose which value counts
+// (docs/decisions/requests.md#credentials).
+func credentials(header http.Header) (clientID, secret, env string, err error) {
+	values := map[string]string{}
+	for _, name := range []string{"X-API-KEY", "X-API-SECRET", "X-ENV"} {
+		values[name] = header.Get(name)
+		if slices.ContainsFunc(header.Values(name), func(v string) bool { return v != values[name] }) {
+			return "", "", "", errHeader("The header " + name + " was sent twice, with different values.")
+		}
+	}
+	clientID, secret, env = values["X-API-KEY"], values["X-API-SECRET"], values["X-ENV"]
+	_, known := project.ParseEnvironment(env)
+	switch {
+	case clientID == "" && secret == "" && header.Get("Authorization") != "":
+		err = errHeader("The header Authorization is not used: send X-API-KEY and X-API-SECRET.")
+	case clientID == "":
+		err = errHeader("The header X-API-KEY is missing.")
+	case secret == "":
+		err = errHeader("The header X-API-SECRET is missing.")
+	case !known:
+		err = errHeader("The header X-ENV must be development, dev, production or prod.")
+	}
+	return clientID, secret, env, err
+}
+
+func errHeader(message string) error {
+	e := *errUnauthorized
+	e.Message = message
+	return &e
+}
 
 const (
 	// mostGuesses is the number of wrong secrets in a minute that one source may send for one client ID.
