@@ -193,7 +193,7 @@ fuzz: ## every decoder with INPUTS=10000000 in all, the same for each, then REQU
 export AWS_DEFAULT_REGION ?= eu-west-1
 export SAM_CLI_TELEMETRY  := 0
 
-.PHONY: check format lint lint-changed template openapi sam-build policy pages checkov outside audit-npm audit-pip pins vulnerabilities go-age browser-age emulator
+.PHONY: check format lint lint-changed template openapi sam-build policy pages checkov outside audit-npm audit-pip pins vulnerabilities go-age browser-age emulator dashboard
 
 check: format policy template openapi ## formatting, template, OpenAPI document, policies; make test-full has lint, sam-build and checkov
 
@@ -298,7 +298,11 @@ emulator: $(VENV)/.ready .local/moto/.ready ## the pages' commands, the workflow
 	.local/moto/bin/python -W ignore tools/emulator.py .local/bin/svc .local/translated.yaml
 	.local/moto/bin/python -W ignore tools/pages.py .local/bin/deploy .local/bin/svc .local/translated.yaml
 
-.local/schemathesis/.ready .local/checkov/.ready .local/moto/.ready .local/audit/.ready: .local/%/.ready: tools/%.txt
+dashboard: .local/dashboard/.ready $(VENV)/.ready ## docs/dashboard.png again, from the template and the logs of a running make run
+	$(VENV)/bin/python tools/translate.py template.yaml > .local/translated.yaml
+	.local/dashboard/bin/python tools/dashboard.py .local/translated.yaml .local/logs docs/dashboard.png
+
+.local/schemathesis/.ready .local/checkov/.ready .local/moto/.ready .local/audit/.ready .local/dashboard/.ready: .local/%/.ready: tools/%.txt
 	python3 -m venv --clear $(@D)
 	$(call pip_install,$(@D),$<)
 	touch $@
