@@ -397,6 +397,14 @@ def deploy(machine, template):
     machine.follow(account, "deploy", "Deploy in ten minutes", {"--template-file template.yaml": "--template-file .aws-sam/build/template.yaml"})
     want("tables", len(tables(account)), len(KEPT) + 2)
     machine.follow(account, "deploy", "Host name")
+    machine.follow(account, "deploy", "Budget")
+    machine.follow(account, "deploy", "Slack and PagerDuty")
+    topic = {"TopicArn": f"arn:aws:sns:{REGION}:{ACCOUNT}:svc-alarms"}
+    policy = json.loads(account.client("sns").get_topic_attributes(**topic)["Attributes"]["Policy"])
+    want("who may publish", [(s["Sid"], s["Resource"], ACCOUNT in str(s["Condition"])) for s in policy["Statement"]],
+         [("Alarms", topic["TopicArn"], True), ("Budgets", topic["TopicArn"], True)])
+    subscriptions = account.client("sns").list_subscriptions_by_topic(**topic)["Subscriptions"]
+    want("subscriptions", [s["Protocol"] for s in subscriptions], ["https"])
     account = prepared(template, "prod")
     project(machine, account, "prod")
     machine.follow(account, "deploy", "Access logs")
