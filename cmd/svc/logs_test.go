@@ -15,6 +15,8 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/logs"
+	"svcapi/test/insights"
+	"svcapi/test/must"
 )
 
 const (
@@ -157,6 +159,73 @@ func TestLogsOfStage(t *testing.T) {
 	_, missing, err := (&logs.Filter{Last: time.Hour, Lines: 1, Time: 200 * time.Millisecond}).Search(t.Context(), s)
 	if err != nil || !strings.HasPrefix(missing, "The search ended after 200ms") {
 		t.Errorf("a search without a response: %q, %v", missing, err)
+	}
+}
+
+// TestTop: svc project top counts requests, BYOK ones, credits and refusals by project, the same from the log files of
+// the local stack and by a query of the stage's log groups but the renderer's.
+func TestTop(t *testing.T) {
+	var lines []string
+	for _, r := range []struct {
+		project, mode   string
+		status, credits int
+	}{{"acme", "managed", 200, 20}, {"acme", "managed", 200, 5}, {"acme", "byok", 200, 0}, {"acme", "", 429, 0},
+		{"globex", "managed", 402, 0}, {"globex", "managed", 429, 0}, {"globex", "managed", 502, 0},
+		{"initech", "managed", 200, 30}} {
+		lines = append(lines, fmt.Sprintf(`{"timestamp":%q,"request_id":"r","project":%q,"mode":%q,"status":%d,"Credits":%d}`,
+			time.Now().UTC().Format(time.RFC3339Nano), r.project, r.mode, r.status, r.credits))
+	}
+	lines = append(lines, `{"request_id":"r","status":401,"Credits":0}`, "START")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			LogGroupNames      []string
+			QueryString        string
+			StartTime, EndTime int64
+		}
+		body, _ := io.ReadAll(r.Body)
+		must.Succeed(t, json.Unmarshal(body, &in))
+		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+		switch _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); operation {
+		case "DescribeLogGroups":
+			_, _ = io.WriteString(w, `{"logGroups":[{"logGroupName":"/aws/lambda/svc-blue-sms"},`+
+				`{"logGroupName":"/aws/lambda/svc-blue-pdfrender","logGroupClass":"INFREQUENT_ACCESS"}]}`)
+		case "StartQuery":
+			if fmt.Sprint(in.LogGroupNames) != "[/aws/lambda/svc-blue-sms]" || in.EndTime-in.StartTime != 3600 {
+				t.Errorf("query %s", body)
+			}
+			fmt.Fprintf(w, `{"queryId":%q}`, in.QueryString)
+		case "GetQueryResults":
+			var id struct{ QueryID string }
+			must.Succeed(t, json.Unmarshal(body, &id))
+			rows, err := insights.Run(id.QueryID, lines)
+			must.Succeed(t, err)
+			results := [][]map[string]string{}
+			for _, row := range rows {
+				var fields []map[string]string
+				for _, name := range []string{"project", "mode", "status", "requests", "credits"} {
+					fields = append(fields, map[string]string{"field": name, "value": fmt.Sprint(row[name])})
+				}
+				results = append(results, fields)
+			}
+			must.Succeed(t, json.NewEncoder(w).Encode(map[string]any{"status": "Complete", "results": results}))
+		}
+	}))
+	t.Cleanup(server.Close)
+	f, dir := newFixture(t), t.TempDir()
+	f.must(os.WriteFile(filepath.Join(dir, "sms.log"), []byte(strings.Join(lines, "\n")), 0o600))
+	f.announce(map[string]any{"log_dir": dir})
+	acme, globex, initech := `acme +4 +1 +25 +1 +0\n`, `globex +3 +0 +0 +2 +1\n`, `initech +1 +0 +30 +0 +0\n`
+	for _, c := range []call{
+		{args: "project top", out: []string{"^PROJECT .*\n" + acme + globex + initech + "$"}},
+		{args: "project top --by credits", out: []string{"\n" + initech + acme + globex + "$"}},
+		{args: "project top --by refused --lines 1", out: []string{"\n" + globex + "$"}},
+		{args: "project top --by name", exit: app.ExitUsage, errs: []string{"one of credits, refused, requests"}},
+		{args: "project top --last 1s", exit: app.ExitUsage, errs: []string{"--last is a minute or more"}},
+	} {
+		f.run(c)
+		signIn(t, server.URL)
+		c.args += " --stage blue"
+		c.run(t)
 	}
 }
 

@@ -59,6 +59,7 @@ func TestTasks(t *testing.T) {
 		f.reference("acme", "twilio", "SM0", "k")))), 0o600))
 	for _, task := range []struct{ command, with, shows string }{
 		{"project list", "", `acme +Acme +running +100,000 +0 `},
+		{"project top", "", "acme +1 +0 +0 +1 +0"},
 		{"usage", "", "No usage"},
 		{"usage", "--by project", "PROJECT,NAME,PERIOD"},
 		{"usage statement", "", "Closing balance"},

@@ -21,8 +21,9 @@ var (
 	order     = regexp.MustCompile(`^([@\w.]+) (asc|desc)$`)
 	present   = regexp.MustCompile(`^ispresent\(([@\w.]+)\)$`)
 	condition = regexp.MustCompile(`^([@\w.]+) (=|!=|like|in) ("[^"]*"|'[^']*'|/[^/]+/|\["[^]]*"\])$`)
-	aggregate = regexp.MustCompile(`^(count\(\*?\)|sum\((\w+)\)|pct\((\w+), (\d+)\))(?: as (\w+))? by ([@\w.]+(?:, ` +
-		`[@\w.]+)*)$`)
+	by        = regexp.MustCompile(`^(.+) by ([@\w.]+(?:, [@\w.]+)*)$`)
+	aggregate = regexp.MustCompile(`^(count\(\*?\)|sum\((\w+)\)|pct\((\w+), (\d+)\))(?: as (\w+))?(?:, |$)`)
+	most      = regexp.MustCompile(`^\d+$`)
 )
 
 // Run returns the result of a query over log lines. The query names no log groups.
@@ -36,20 +37,37 @@ func Run(query string, lines []string) (rows []Row, err error) {
 	}
 	for command := range strings.SplitSeq(query, " | ") {
 		name, rest, _ := strings.Cut(command, " ")
-		by, grouped := order.FindStringSubmatch(rest), aggregate.FindStringSubmatch(rest)
+		sorted, grouped := order.FindStringSubmatch(rest), by.FindStringSubmatch(rest)
 		switch {
 		case name == "filter":
 			rows = slices.DeleteFunc(rows, func(row Row) bool { return !row.any(rest, &err) })
 		case name == "fields" && list.MatchString(rest): // the rows keep their other fields
 		case name == "stats" && grouped != nil:
-			grouped[5] = cmp.Or(grouped[5], grouped[1])
-			rows = group(rows, grouped)
-		case name == "sort" && by != nil:
+			groups := group(rows, strings.Split(grouped[2], ", "))
+			for left := grouped[1]; left != ""; {
+				a := aggregate.FindStringSubmatch(left)
+				if a == nil {
+					return nil, fmt.Errorf("%q is no known aggregation", left)
+				}
+				left = left[len(a[0]):]
+				for _, g := range groups {
+					g.row[cmp.Or(a[5], a[1])] = value(g.rows, a)
+				}
+			}
+			rows = nil
+			for _, g := range groups {
+				rows = append(rows, g.row)
+			}
+		case name == "sort" && sorted != nil:
 			slices.SortStableFunc(rows, func(a, b Row) int {
-				x, _ := a[by[1]].(float64)
-				y, _ := b[by[1]].(float64)
-				return cmp.Compare(x, y) * map[string]int{"asc": 1, "desc": -1}[by[2]]
+				x, _ := a[sorted[1]].(float64)
+				y, _ := b[sorted[1]].(float64)
+				return cmp.Compare(x, y) * map[string]int{"asc": 1, "desc": -1}[sorted[2]]
 			})
+		case name == "limit" && most.MatchString(rest):
+			n := 0
+			_, _ = fmt.Sscan(rest, &n) // digits
+			rows = rows[:min(n, len(rows))]
 		default:
 			err = cmp.Or(err, fmt.Errorf("%q is no known command", command))
 		}
@@ -94,36 +112,44 @@ func (r Row) any(conditions string, err *error) bool {
 	})
 }
 
-// group returns a row for each combination of the fields after "by", with the values of one aggregation.
-func group(rows []Row, a []string) (groups []Row) {
+// members are the rows of one combination of the fields after "by", and the row of the result.
+type members struct {
+	row  Row
+	rows []Row
+}
+
+func group(rows []Row, fields []string) (groups []members) {
 	for _, row := range rows {
-		i := slices.IndexFunc(groups, func(g Row) bool {
-			return !slices.ContainsFunc(strings.Split(a[6], ", "), func(f string) bool { return g[f] != row[f] })
+		i := slices.IndexFunc(groups, func(g members) bool {
+			return !slices.ContainsFunc(fields, func(f string) bool { return g.row[f] != row[f] })
 		})
 		if i < 0 {
-			i, groups = len(groups), append(groups, maps.Clone(row))
-			groups[i][a[5]] = []float64{}
+			i, groups = len(groups), append(groups, members{row: maps.Clone(row)})
 		}
-		if value, ok := row[a[2]+a[3]].(float64); ok || strings.HasPrefix(a[1], "count") {
-			groups[i][a[5]] = append(groups[i][a[5]].([]float64), value)
-		}
-	}
-	for _, g := range groups {
-		values, sum, rank := slices.Sorted(slices.Values(g[a[5]].([]float64))), 0.0, 0
-		for _, value := range values {
-			sum += value
-		}
-		switch {
-		case a[2] != "":
-			g[a[5]] = sum
-		case a[3] != "" && len(values) > 0:
-			_, _ = fmt.Sscan(a[4], &rank) // digits
-			g[a[5]] = values[max(0, (rank*len(values)+99)/100-1)]
-		default:
-			g[a[5]] = float64(len(values))
-		}
+		groups[i].rows = append(groups[i].rows, row)
 	}
 	return groups
+}
+
+// value returns the value of an aggregation, as aggregate matches it.
+func value(rows []Row, a []string) (sum float64) {
+	var values []float64
+	for _, row := range rows {
+		if number, ok := row[a[2]+a[3]].(float64); ok {
+			values, sum = append(values, number), sum+number
+		}
+	}
+	switch {
+	case a[2] != "":
+		return sum
+	case a[3] != "" && len(values) > 0:
+		rank := 0
+		_, _ = fmt.Sscan(a[4], &rank) // digits
+		return slices.Sorted(slices.Values(values))[max(0, (rank*len(values)+99)/100-1)]
+	case a[3] != "":
+		return 0
+	}
+	return float64(len(rows))
 }
 
 var written = regexp.MustCompile("`\n?((?:fields|filter|stats) [^`]+?)\n?`" +

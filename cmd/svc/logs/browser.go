@@ -12,7 +12,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
 	"svcapi/cmd/svc/app"
 )
@@ -57,37 +56,14 @@ const started = "browser started"
 // newestStart returns the newest line in CloudWatch, and "" for none. The class of the renderer's log group is
 // Infrequent Access, which only queries can read (CloudWatch Logs User Guide, Log classes).
 func newestStart(ctx context.Context, s *app.Stack) (string, error) {
-	logs, now := cloudwatchlogs.NewFromConfig(s.AWS), time.Now()
-	query, err := logs.StartQuery(ctx, &cloudwatchlogs.StartQueryInput{
-		LogGroupName: new("/aws/lambda/" + s.StackName() + "-pdfrender"),
-		StartTime:    new(now.AddDate(0, 0, -30).Unix()), EndTime: new(now.Unix()),
-		QueryString: new(fmt.Sprintf("fields @message | filter message = %q | sort @timestamp desc | limit 1", started)),
-	})
-	if err != nil {
-		return "", fmt.Errorf("query the renderer's log: %w", err)
+	group := "/aws/lambda/" + s.StackName() + "-pdfrender"
+	rows, err := query(ctx, cloudwatchlogs.NewFromConfig(s.AWS), []string{group}, 30*24*time.Hour,
+		fmt.Sprintf("fields @message | filter message = %q | sort @timestamp desc | limit 1", started))
+	if err != nil || len(rows) == 0 {
+		return "", err
 	}
-	for {
-		out, err := logs.GetQueryResults(ctx, &cloudwatchlogs.GetQueryResultsInput{QueryId: query.QueryId})
-		switch {
-		case err != nil:
-			return "", fmt.Errorf("query the renderer's log: %w", err)
-		case out.Status == types.QueryStatusComplete && len(out.Results) == 0:
-			return "", nil
-		case out.Status == types.QueryStatusComplete:
-			return aws.ToString(out.Results[0][0].Value), nil
-		case out.Status != types.QueryStatusRunning && out.Status != types.QueryStatusScheduled:
-			return "", fmt.Errorf("query the renderer's log: it is %s", out.Status)
-		}
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(backoff):
-		}
-	}
+	return aws.ToString(rows[0][0].Value), nil
 }
-
-// backoff is the time between two looks at a query.
-const backoff = 500 * time.Millisecond
 
 // newestLocalStart returns the newest line of the local stack, and "" for none.
 func newestLocalStart(_ context.Context, s *app.Stack) (newest string, err error) {

@@ -158,19 +158,9 @@ const firstSpan = 10 * time.Minute
 func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err error) {
 	logs := cloudwatchlogs.NewFromConfig(s.AWS)
 	prefix := "/aws/lambda/" + s.StackName() + "-"
-	pages := cloudwatchlogs.NewDescribeLogGroupsPaginator(logs,
-		&cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &prefix})
-	var names []string
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("list the log groups %s*: %w", prefix, err)
-		}
-		for _, g := range page.LogGroups {
-			if g.LogGroupClass != types.LogGroupClassInfrequentAccess { // the renderer's, without lines of requests
-				names = append(names, aws.ToString(g.LogGroupName))
-			}
-		}
+	names, err := requestGroups(ctx, logs, prefix)
+	if err != nil {
+		return nil, err
 	}
 	var lock sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -192,6 +182,24 @@ func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err err
 	}
 	err = group.Wait()
 	return found, err
+}
+
+// requestGroups returns the log groups with a prefix that have lines of requests.
+func requestGroups(ctx context.Context, logs *cloudwatchlogs.Client, prefix string) (names []string, err error) {
+	pages := cloudwatchlogs.NewDescribeLogGroupsPaginator(logs,
+		&cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: &prefix})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list the log groups %s*: %w", prefix, err)
+		}
+		for _, g := range page.LogGroups {
+			if g.LogGroupClass != types.LogGroupClassInfrequentAccess { // the renderer's
+				names = append(names, aws.ToString(g.LogGroupName))
+			}
+		}
+	}
+	return names, nil
 }
 
 // search returns the newest lines of a log group from one time up to and without another, one more than the filter's

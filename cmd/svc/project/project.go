@@ -28,7 +28,7 @@ import (
 func Command(a *app.App) *cobra.Command {
 	return app.Group("project", "Create, show, change, pause, close, export and import projects",
 		create(a),
-		list(a),
+		list(a), logs.Top(a),
 		a.ProjectCommand(&cobra.Command{
 			Use: "show PROJECT", Short: "Show a project with its balance, credentials, integrations and failures of the last " +
 				"hour",
