@@ -45,6 +45,8 @@ func TestThrottledWallet(t *testing.T) {
 	if err != nil || report.Settled.Released != 30 || report.Failed != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
+	calls.mu.Lock()
+	defer calls.mu.Unlock()
 	if n := calls.most; n < 2 || n > 8 {
 		t.Errorf("%d wallets at once", n)
 	}

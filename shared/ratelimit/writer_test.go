@@ -137,14 +137,14 @@ func TestSubtractAgain(t *testing.T) {
 		{"applied, late, with another count", faultproxy.DropResponse, "same", time.Hour, 7, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var late []*faultproxy.Request
-			healed := false
+			var healed atomic.Bool
+			late := make(chan *faultproxy.Request, 100)
 			l, _ := proxied(t, func(r *faultproxy.Request, subtracts bool) faultproxy.Fault {
-				if !subtracts || healed {
+				if !subtracts || healed.Load() {
 					return faultproxy.Deliver
 				}
 				if test.fault == faultproxy.DropRequest {
-					late = append(late, r)
+					late <- r
 				}
 				return test.fault
 			})
@@ -154,7 +154,7 @@ func TestSubtractAgain(t *testing.T) {
 			if again, err := l.subtract(t.Context(), &c); !again || err == nil {
 				t.Fatalf("%t, %v", again, err)
 			}
-			healed = true
+			healed.Store(true)
 			at(l, noon.Add(test.after))
 			if test.slot != "" {
 				slot := c.Subtracting.Slot
@@ -167,7 +167,8 @@ func TestSubtractAgain(t *testing.T) {
 			if again, err := l.subtract(t.Context(), &c); again || (err == nil) != test.repeated {
 				t.Errorf("%t, %v", again, err)
 			}
-			for _, r := range late {
+			close(late)
+			for r := range late {
 				must.Succeed(t, r.Deliver(t.Context()))
 			}
 			if n, err := l.Counted(t.Context(), d, noon); n != test.want || err != nil {

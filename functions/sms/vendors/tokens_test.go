@@ -23,9 +23,9 @@ func TestLogins(t *testing.T) {
 		vendor, name  string
 		status        int // of the login; 0: the connection ends
 		login         string
-		refuse        int // sends whose token is refused
+		refuse        int32 // sends whose token is refused
 		class         upstream.Class
-		logins, sends int // of two messages
+		logins, sends int32 // of two messages
 	}{
 		{"hutch", "cached", 200, `{"accessToken":"t0ken","refreshToken":"r"}`, 0, "", 1, 2},
 		{"hutch", "with a life", 200, `{"accessToken":"t0ken","expiresIn":86400}`, 0, "", 1, 2},
@@ -45,17 +45,17 @@ func TestLogins(t *testing.T) {
 		{"dialogv2", "without a token", 200, `{"status":"success"}`, 0, upstream.AccountRefused, 2, 0},
 	} {
 		t.Run(c.vendor+" "+c.name, func(t *testing.T) {
-			logins, sends := 0, 0
+			var logins, sends atomic.Int32
 			adapter := connect(t, c.vendor, func(w http.ResponseWriter, r *http.Request) {
 				if strings.HasSuffix(r.URL.Path, "/login") {
-					if logins++; c.status == 0 {
+					if logins.Add(1); c.status == 0 {
 						panic(http.ErrAbortHandler)
 					}
 					w.WriteHeader(c.status)
 					_, _ = io.WriteString(w, c.login)
 					return
 				}
-				if sends++; sends <= c.refuse {
+				if sends.Add(1) <= c.refuse {
 					w.WriteHeader(http.StatusUnauthorized)
 					return
 				}
@@ -68,8 +68,8 @@ func TestLogins(t *testing.T) {
 					t.Errorf("%v, want %s", err, c.class)
 				}
 			}
-			if logins != c.logins || sends != c.sends {
-				t.Errorf("%d logins, %d sends; want %d, %d", logins, sends, c.logins, c.sends)
+			if logins.Load() != c.logins || sends.Load() != c.sends {
+				t.Errorf("%d logins, %d sends; want %d, %d", logins.Load(), sends.Load(), c.logins, c.sends)
 			}
 		})
 	}
