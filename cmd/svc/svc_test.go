@@ -458,6 +458,10 @@ func TestIntegrations(t *testing.T) {
 		// The built-in vendors need nothing.
 		{args: "integration set acme barcode builtin --mode byok",
 			out: []string{`barcode +builtin +byok +active +0 +- +-\n`}},
+		{args: "integration set acme security test --mode managed --env both", exit: app.ExitUsage,
+			errs: []string{"the vendor test exists only in development"}},
+		{args: "integration set acme location test --mode managed", out: []string{"test +managed +active"}},
+		{args: "integration check acme location test", out: []string{"complete"}},
 		{args: "integration set acme barcode builtin --setting endpoint=https://x", exit: app.ExitUsage,
 			errs: []string{"no setting"}},
 	})
@@ -477,7 +481,7 @@ func TestIntegrations(t *testing.T) {
 		}
 	}
 	list := decode[[]catalog.View](f, "integration list acme")
-	if len(list) != 3 || list[2].Kind != project.SMS || list[2].Mode != project.Managed || list[2].Incomplete != "" {
+	if len(list) != 4 || list[3].Kind != project.SMS || list[3].Mode != project.Managed || list[3].Incomplete != "" {
 		t.Errorf("%+v", list)
 	}
 	f.runAll([]call{

@@ -18,6 +18,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 
+	"svcapi/shared/testvalue"
 	"svcapi/shared/wallet"
 )
 
@@ -98,7 +99,7 @@ func render(doc *document, prices wallet.Prices, credentials demo, version strin
 	content := r.content()
 	content["Parts"] = "docs/" + version // where the page's parts are, relative to the page
 	content["Reasons"] = r.html(at(doc.root, "components", "schemas", "ErrorReason"))
-	content["Demo"], content["SMS"] = credentials, prices[wallet.SMS]
+	content["Demo"], content["SMS"], content["Values"] = credentials, prices[wallet.SMS], testvalue.All()
 	var out bytes.Buffer
 	err := t.Execute(&out, content)
 	return out.Bytes(), err

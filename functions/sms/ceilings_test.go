@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/functions/sms/vendors"
+	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
 
@@ -55,6 +56,9 @@ func TestCeilings(t *testing.T) {
 			yes[cost], yes[status])
 		if !strings.Contains(string(page), row) {
 			t.Errorf("docs/sms.md lacks the row %s…", row)
+		}
+		if v.Name == project.TestVendor { // without a ceiling
+			continue
 		}
 		pace, batch := "–", "1"
 		if v.Pace > 0 {

@@ -31,7 +31,8 @@ func TestDocumentedCodes(t *testing.T) {
 			t.Fatalf("%s: %v", file, err)
 		}
 	}
-	if len(table) != len(vendors.NewTable(aws.Config{})) || len(documented) != len(table) {
+	if len(table)+1 != len(vendors.NewTable(aws.Config{})) || // beside the vendor "test"
+		len(documented) != len(table) {
 		t.Fatalf("%d vendors in the table, %d in the sandbox", len(table), len(documented))
 	}
 	for vendor, rows := range table {

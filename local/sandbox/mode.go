@@ -8,43 +8,29 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"svcapi/shared/testvalue"
 )
 
 // Outcome is how a vendor handles a request.
-type Outcome string
+type Outcome = testvalue.Outcome
 
 // The outcomes. Each vendor has responses of its own to the first group; the second group is the same for all.
 const (
-	Accepted           Outcome = "accepted"
-	Rejected           Outcome = "rejected"
-	CredentialsRefused Outcome = "credentials_refused"
+	Accepted           = testvalue.Accepted
+	Rejected           = testvalue.Rejected
+	CredentialsRefused = testvalue.CredentialsRefused
 	// UnknownAddress and QuotaUsed are outcomes of the IP vendors.
-	UnknownAddress Outcome = "unknown_address"
-	QuotaUsed      Outcome = "quota_used"
+	UnknownAddress = testvalue.UnknownAddress
+	QuotaUsed      = testvalue.QuotaUsed
 
-	Unparseable Outcome = "unparseable" // status 200 with a page
-	Hang        Outcome = "hang"        // reads the request and never responds
-	ServerError Outcome = "server_error"
-	Slow        Outcome = "slow"      // accepted after 2 s
+	Unparseable         = testvalue.Unparseable
+	Hang                = testvalue.Hang
+	ServerError         = testvalue.ServerError
+	Slow                = testvalue.Slow
 	Truncated   Outcome = "truncated" // half of an acceptance's body, then the connection ends
 	Closed      Outcome = "closed"    // reads the request, then closes the connection
 )
-
-// magic are the canonical numbers and addresses that choose an outcome. Any other is accepted.
-var magic = map[string]Outcome{
-	"770000001": Rejected,
-	"770000002": CredentialsRefused,
-	"770000003": Unparseable,
-	"770000004": Hang,
-	"770000005": ServerError,
-	"770000006": Slow,
-
-	"45.83.0.7":  UnknownAddress,
-	"45.83.0.8":  QuotaUsed,
-	"45.83.0.9":  Hang,
-	"45.83.0.10": Unparseable,
-	"45.83.0.11": ServerError,
-}
 
 // carriedOut are the outcomes of requests that the vendor carries out, whatever the response is.
 var carriedOut = []Outcome{Accepted, Slow, Truncated, Closed, Hang, Unparseable, ServerError}
@@ -138,8 +124,8 @@ func (s *Server) decide(vendor, operation string, to []string) (Outcome, time.Du
 		}
 	}
 	for _, t := range to {
-		if outcome, ok := magic[canonical(t)]; ok {
-			return outcome, delay
+		if value := testvalue.Of(canonical(t)); value.Outcome != Accepted {
+			return value.Outcome, delay
 		}
 	}
 	return Accepted, delay
@@ -154,10 +140,10 @@ func (r Rule) matches(vendor, operation string, to []string) bool {
 
 var numberPattern = regexp.MustCompile(`^(?:0|\+?94)?(7\d{8})$`)
 
-// canonical returns a phone number as 7XXXXXXXX, whichever form the vendor uses, and any other text unchanged.
+// canonical returns a phone number as 07XXXXXXXX, whichever form the vendor uses, and any other text unchanged.
 func canonical(to string) string {
 	if m := numberPattern.FindStringSubmatch(to); m != nil {
-		return m[1]
+		return "0" + m[1]
 	}
 	return to
 }

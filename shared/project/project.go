@@ -67,6 +67,10 @@ const (
 	BYOK Mode = "byok"
 )
 
+// TestVendor is the name of the vendor that responds to test values. It exists only in development, calls nobody and
+// costs nothing (docs/decisions/extensions.md#test-vendor).
+const TestVendor = "test"
+
 // RateLimit is the number of requests that a project may make in a window, in each environment.
 type RateLimit struct {
 	Requests int           // at least 1
@@ -191,17 +195,21 @@ type Record struct {
 	Integrations []Integration
 }
 
-// Active returns the active integrations of a kind in an environment, by priority, then by vendor name.
+// Active returns the active integrations of a kind in an environment, by priority, then by vendor name. The vendor
+// "test" is never among those of production, and in development it takes the place of all others.
 func (r *Record) Active(kind Kind, env Environment) []Integration {
 	var active []Integration
 	for _, i := range r.Integrations {
-		if i.Active && i.Kind == kind && i.Environment == env {
+		if i.Active && i.Kind == kind && i.Environment == env && (env == Development || i.Vendor != TestVendor) {
 			active = append(active, i)
 		}
 	}
 	slices.SortFunc(active, func(a, b Integration) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Vendor, b.Vendor))
 	})
+	if n := slices.IndexFunc(active, func(i Integration) bool { return i.Vendor == TestVendor }); n >= 0 {
+		return active[n : n+1]
+	}
 	return active
 }
 

@@ -40,6 +40,7 @@ func TestTrialAllows(t *testing.T) {
 	}
 }
 
+// docs/decisions/extensions.md#test-vendor: the vendor "test" is alone, and never in production.
 func TestActive(t *testing.T) {
 	rec := Record{Integrations: []Integration{
 		{Vendor: "off", Kind: SMS, Environment: Development},
@@ -47,13 +48,17 @@ func TestActive(t *testing.T) {
 		{Vendor: "b", Kind: SMS, Environment: Development, Active: true, Priority: 1},
 		{Vendor: "a", Kind: SMS, Environment: Development, Active: true, Priority: 1},
 		{Vendor: "other-side", Kind: SMS, Environment: Production, Active: true},
+		{Vendor: TestVendor, Kind: SMS, Environment: Production, Active: true},
+		{Vendor: TestVendor, Kind: Security, Environment: Development, Active: true, Priority: 9},
+		{Vendor: "beside", Kind: Security, Environment: Development, Active: true},
 		{Vendor: "other-kind", Kind: PDF, Environment: Development, Active: true},
 	}}
 	var got []string
-	for _, i := range rec.Active(SMS, Development) {
+	for _, i := range slices.Concat(rec.Active(SMS, Development), rec.Active(SMS, Production),
+		rec.Active(Security, Development)) {
 		got = append(got, i.Vendor)
 	}
-	if want := []string{"a", "b", "third"}; !slices.Equal(got, want) {
+	if want := []string{"a", "b", "third", "other-side", TestVendor}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if rec.Active(Location, Development) != nil {

@@ -106,10 +106,10 @@ type Call struct {
 	holds        *admit.Request
 }
 
-// Credits returns the credits for a number of units: 0 for Manual (BYOK) and for free operations.
+// Credits returns the credits for a number of units: 0 for Manual (BYOK), for free operations and for the vendor "test".
 func (c *Call) Credits(units int) *admit.Credits {
 	amount := int64(0)
-	if c.Mode == project.Managed && c.price != "" {
+	if c.Mode == project.Managed && c.price != "" && c.Integrations[0].Vendor != project.TestVendor {
 		amount = int64(units) * c.prices[c.price]
 	}
 	return admit.NewCredits(c.holds, c.price, units, amount)

@@ -114,6 +114,9 @@ func remember(c credential) credential {
 // onDisk is the vendor whose data are files of the function: it has neither endpoint nor secrets.
 const onDisk = "maxmind-mmdb"
 
+// alone reports whether the vendor has neither endpoint nor secrets.
+func (i integration) alone() bool { return i.vendor == onDisk || i.vendor == project.TestVendor }
+
 // connect connects the project to a vendor.
 func (p *tenant) connect(t *testing.T, i integration) {
 	t.Helper()
@@ -123,7 +126,7 @@ func (p *tenant) connect(t *testing.T, i integration) {
 	if i.kind == "" {
 		i.kind = project.SMS
 	}
-	if i.endpoint == "" && fixture.stack != nil && i.vendor != onDisk {
+	if i.endpoint == "" && fixture.stack != nil && !i.alone() {
 		i.endpoint = fixture.stack.SandboxURL + "/" + i.vendor
 	}
 	args := []string{"integration", "set", p.id, string(i.kind), i.vendor, "--env", string(i.env), "--mode",
@@ -141,7 +144,7 @@ func (p *tenant) connect(t *testing.T, i integration) {
 	if !i.bare {
 		secrets, _ = json.Marshal(sandbox.Accounts[i.vendor])
 	}
-	if i.mode == project.BYOK && i.vendor != onDisk {
+	if i.mode == project.BYOK && !i.alone() {
 		args = append(args, "--secrets", "-")
 	}
 	svc[any](t, string(secrets), args...)

@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+
+	"svcapi/shared/testvalue"
 )
 
 // TestMakeTargets checks that each target that a page names exists.
@@ -28,7 +31,7 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// TestReadme: README.md calls every operation of the contract, and each figure of a line that links to the benchmarks
+// TestReadme: README.md calls every operation of the contract, lists the numbers with a meaning, and each figure of a line that links to the benchmarks
 // is a figure of BENCHMARKS.md.
 func TestReadme(t *testing.T) {
 	text, benchmarks := read("README.md"), read("BENCHMARKS.md")
@@ -36,6 +39,12 @@ func TestReadme(t *testing.T) {
 		call := regexp.MustCompile(`curl -sS \$API` + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, `[^/ ]+`) + " ")
 		if !call.MatchString(text) {
 			t.Errorf("README.md has no call of %s", path)
+		}
+	}
+	for _, v := range testvalue.All() {
+		row := fmt.Sprintf("\n| `%s` | %s | %d |\n", v.Number, v.Meaning, v.Status)
+		if v.Number != "" && !strings.Contains(text, row) {
+			t.Errorf("README.md lacks the row %s", row)
 		}
 	}
 	figures := 0

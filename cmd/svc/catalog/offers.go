@@ -24,7 +24,7 @@ import (
 type Offer struct {
 	Kind project.Kind
 	Spec upstream.Spec
-	// BuiltIn vendors are the service itself or its database files, and have no settings.
+	// BuiltIn vendors are the service itself, its database files or the test values, and have no endpoint.
 	BuiltIn bool
 }
 
@@ -32,7 +32,7 @@ type Offer struct {
 func Offers() []Offer {
 	var all []Offer
 	for _, v := range sms.NewTable(aws.Config{}) {
-		all = append(all, Offer{Kind: project.SMS, Spec: v.Spec})
+		all = append(all, Offer{Kind: project.SMS, Spec: v.Spec, BuiltIn: v.Name == project.TestVendor})
 	}
 	for _, v := range lookup.Risks() {
 		all = append(all, Offer{Kind: project.Security, Spec: v.Spec, BuiltIn: v.OnDisk()})

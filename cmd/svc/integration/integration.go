@@ -352,6 +352,8 @@ func (o *setOptions) parse(args []string) (err error) {
 		}
 	}
 	switch {
+	case o.offer.Spec.Name == project.TestVendor && slices.Contains(o.environments, project.Production):
+		return app.Usagef("the vendor %s exists only in development", project.TestVendor)
 	case o.hasPriority() && (o.priority < 0 || o.priority > admin.MaxPriority):
 		return app.Usagef("--priority is a whole number from 0 to %d, not %d", admin.MaxPriority, o.priority)
 	case o.replace && o.inactive:

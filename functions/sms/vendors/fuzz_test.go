@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
@@ -18,7 +16,7 @@ import (
 // For every response to every call, an acceptance has a status, a failure has a class, and no error contains a secret.
 // An HTTP 5xx is never an acceptance, and its status alone never means that a message was not sent.
 func FuzzResponses(f *testing.F) {
-	table := NewTable(aws.Config{Region: "eu-west-1"})
+	table := overNetwork()
 	for v := range table {
 		for _, a := range commonResponses {
 			f.Add(uint8(v), uint8(0), a.status, a.body)
@@ -56,7 +54,7 @@ func FuzzResponses(f *testing.F) {
 			return
 		}
 		status, body = s, b
-		v := NewTable(aws.Config{Region: "eu-west-1"})[int(vendor)%len(table)] // a new table has no cached tokens
+		v := overNetwork()[int(vendor)%len(table)] // a new table has no cached tokens
 		adapter := v.New(client, upstream.Account{
 			Integration: project.Integration{Vendor: v.Name, Mode: project.BYOK, Settings: filled},
 			Endpoint:    server.URL, Settings: filled, Secrets: filled,

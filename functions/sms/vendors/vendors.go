@@ -109,7 +109,7 @@ type Table []Vendor
 // NewTable returns the vendors. cfg is the AWS account of the function, which pays for AWS End User Messaging.
 func NewTable(cfg aws.Config) Table {
 	table := Table{
-		quickSend(), notifyLK(), textLK(), ultimateSMS(), smsLenz(), dialog(), dialogV2(), hutch(), twilio(),
+		quickSend(), notifyLK(), textLK(), ultimateSMS(), smsLenz(), dialog(), dialogV2(), hutch(), twilio(), testVendor(),
 		endUserMessaging(cfg),
 	}
 	for i := range table {

@@ -63,6 +63,7 @@ func Risks() []Vendor[Risk] {
 		uncached(risk(ip2LocationSpec, ip2LocationFields, ip2LocationFlags, ip2Location)),
 		uncached(risk(maxMindSpec, maxMindFields, maxMindFlags, maxMind("insights"))),
 		uncached(risk(databaseSpec, maxMindFields, maxMindFlags, databaseRisk)),
+		test(testRisk),
 	}
 }
 
@@ -75,6 +76,7 @@ func Places() []Vendor[Place] {
 		uncached(place(ipGeolocationSpec, ipGeolocationFields, ipGeolocation(""))),
 		uncached(place(maxMindSpec, maxMindFields, maxMind("city"))),
 		uncached(place(databaseSpec, maxMindFields, databasePlace)),
+		test(testPlace),
 	}
 }
 
@@ -106,7 +108,7 @@ type Place struct {
 // ErrUnknown reports that a vendor does not know the address.
 var ErrUnknown = errors.New("the vendor does not know the address")
 
-// OnDisk reports whether the vendor is a database file, without an account and a network address.
+// OnDisk reports whether the vendor has neither an account nor a network address: a database file, or the test values.
 func (v Vendor[T]) OnDisk() bool { return v.Endpoint == "" }
 
 // Find returns the row with that name, or nil.

@@ -138,6 +138,8 @@ func validateIntegration(i *project.Integration) error {
 		return invalid("mode %q", i.Mode)
 	case len(i.Vendor) > longestName || !vendorPattern().MatchString(i.Vendor):
 		return invalid("vendor %q", i.Vendor)
+	case i.Vendor == project.TestVendor && i.Environment != project.Development:
+		return invalid("vendor %s in %s (it exists only in development)", i.Vendor, i.Environment)
 	case i.Priority < 0 || i.Priority > MaxPriority:
 		return invalid("priority %d (0 to %d)", i.Priority, MaxPriority)
 	case len(i.Settings) > maxSettings:
