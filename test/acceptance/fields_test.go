@@ -197,8 +197,6 @@ func TestFields(t *testing.T) {
 			"must be at most 2,953 bytes, 4,296 capital letters or 7,089 digits"},
 		{qrcodes, `{"data":"` + strings.Repeat("1", 7090) + `"}`, "data",
 			"must be at most 2,953 bytes, 4,296 capital letters or 7,089 digits"},
-		{qrcodes, `{"data":"x","dpi":71}`, "dpi", "must be between 72 and 1200"},
-		{barcodes, `{"data":"x","dpi":300.5}`, "dpi", "must be an integer"},
 		{pdfs, encoded(largest), "", ""}, {pdfs, encoded(largest + 1), "html", "must be at most 524288 bytes"},
 		{pdfs, object(map[string]any{"html": strings.Repeat("ශ", largest/3+1)}), "html", "must be at most 524288 bytes"},
 		{pdfs, `{"html":"%%%","is_base64":true}`, "html", "must be Base64, as is_base64 is true"},
