@@ -279,7 +279,7 @@ func TestCosts(t *testing.T) {
 	}
 	var perMillion [][]string
 	for _, o := range m.Operations {
-		row := []string{o.Name, number(o.Writes), number(o.Reads), number(o.Milliseconds) + " ms"}
+		row := []string{o.Name, number(o.Share) + " %", number(o.Writes), number(o.Reads), number(o.Milliseconds) + " ms"}
 		alone := o
 		alone.Vendor = 0
 		for region := range m.Regions {
@@ -301,18 +301,18 @@ func TestCosts(t *testing.T) {
 			"docs/decisions/operating.md#log-lines", idle)
 	}
 	computed(t, "docs/costs.md", map[string]string{
-		"operations": table(slices.Concat([]string{"Operation", "Writes", "Reads", "Own time"}, m.Regions,
+		"operations": table(slices.Concat([]string{"Operation", "Mix", "Writes", "Reads", "Own time"}, m.Regions,
 			[]string{"Busy, " + m.Regions[0], "Each second of vendor"}), perMillion),
 		"fixed": fixed, "project": m.project(), "storage": m.storage(), "flood": m.flood(),
 	})
-	computed(t, "docs/scale.md", map[string]string{"mix": m.mix(), "rates": m.rates()})
+	computed(t, "docs/scale.md", map[string]string{"rates": m.rates()})
 	computed(t, "README.md", map[string]string{
 		"price": fmt.Sprintf("A month without a request costs %s $ in %s, and %s $ with the web ACL and the traces that "+
 			"samconfig.toml\n"+
 			"sets for prod. A million requests of \"%s\" cost %s $; the web ACL adds %s $ and tracing up to %s $. Your\n"+
 			"vendor's bill and response time come on top: [what it costs](docs/costs.md).\n", dollars(idle), m.Regions[0],
 			dollars(prod),
-			m.Operations[0].Name, perMillion[0][4], dollars(m.price("acl_request", 0)*1e6), dollars(m.price("trace", 0)*1e6)),
+			m.Operations[0].Name, perMillion[0][5], dollars(m.price("acl_request", 0)*1e6), dollars(m.price("trace", 0)*1e6)),
 	})
 	known := slices.Concat(slices.Collect(maps.Keys(m.Units)), slices.Collect(maps.Keys(m.Quotas)),
 		slices.Collect(maps.Keys(m.Prices)))
@@ -497,14 +497,6 @@ func (m *model) storage() string {
 	return table(slices.Concat([]string{"$"}, m.Regions), rows)
 }
 
-func (m *model) mix() string {
-	var rows [][]string
-	for _, o := range m.Operations {
-		rows = append(rows, []string{o.Name, number(o.Share) + " %", number(m.seconds(o)*1000) + " ms", number(o.Writes)})
-	}
-	return table([]string{"Operation", "Share", "Billed time, vendor included", "Writes"}, rows)
-}
-
 // demand is what a rate of requests asks of one quota.
 type demand struct {
 	name  string
@@ -542,7 +534,6 @@ func (m *model) rates() string {
 	all := []float64{100, 1000, 10_000}
 	head := across(all, func(rate float64) string { return number(rate) + " a second" }, "Quota", "Value")
 	var rows [][]string
-	first, warmed := map[float64]demand{}, map[float64]demand{}
 	for _, d := range m.demands() {
 		row := []string{d.name, number(d.quota.Value)}
 		for _, rate := range all {
@@ -552,22 +543,10 @@ func (m *model) rates() string {
 				cell = "**" + cell + "**"
 			}
 			row = append(row, cell)
-			most := []map[float64]demand{first, warmed}
-			if d.quota == m.quota("new_table_writes") {
-				most = most[:1]
-			}
-			for _, most := range most {
-				before, ok := most[rate]
-				if !ok || use > before.of(rate)/before.quota.Value {
-					most[rate] = d
-				}
-			}
 		}
 		rows = append(rows, row)
 	}
 	one := func(what string, of func(rate float64) string) { rows = append(rows, across(all, of, what, "")) }
-	one("First limit", func(rate float64) string { return first[rate].name })
-	one("First limit with warmed tables", func(rate float64) string { return warmed[rate].name })
 	one("`ApiRequestsPerSecond`, for the busiest route", func(rate float64) string {
 		return number(m.perSecond(rate, func(o operationUnits) float64 {
 			return map[bool]float64{true: 1}[strings.HasPrefix(o.Name, "SMS send")]
@@ -583,14 +562,6 @@ func (m *model) rates() string {
 	})
 	one("Time to that concurrency, from nothing", func(rate float64) string {
 		return number(math.Ceil(m.perSecond(rate, m.seconds)/m.quota("scaling").Value)*10) + " s at most"
-	})
-	one("SMS, and look-ups a second at the vendors", func(rate float64) string {
-		at := func(sms bool) string {
-			return number(m.perSecond(rate, func(o operationUnits) float64 {
-				return map[bool]float64{true: 1}[o.Vendor > 0 && strings.HasPrefix(o.Name, "SMS") == sms]
-			}))
-		}
-		return at(true) + ", " + at(false)
 	})
 	one("Logs, GB an hour", func(rate float64) string { return number(rate * 3600 * m.unit("log_bytes") / gigabyte) })
 	one("Ledger grows, GB a day", func(rate float64) string {
