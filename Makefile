@@ -101,24 +101,22 @@ downloads:
 	$(SHARED) true
 	.local/bin/layer
 
-# What make test does not run, in about 40 minutes on two processors; a share that fails does not end the others. The
-# variables choose smaller numbers than the targets on their own have.
-# CI runs the first line with each change. The second line joins it when each share has passed in one piece within CI's time.
-CHANGE := lint sam-build checkov test-clients test-long test-leases test-faults test-requests bench-test
-FULL   := $(CHANGE) test-fonts emulator test-race test-api test-hostile test-usage
+# What make test does not run; a share that fails does not end the others. The variables choose smaller numbers than the
+# targets on their own have. Nothing in the shares of BESIDE has a limit of time: two of them run at a time.
+BESIDE := emulator lint sam-build checkov test-fonts
+ALONE  := test-clients test-long test-leases test-faults test-requests test-api test-usage test-hostile test-race bench-test
 
-.PHONY: test-full test-change test-times $(filter test-%,$(FULL))
-test-change: ## the shares of test-full that CI runs with each change
-	$(MAKE) --no-print-directory test-full FULL="$(CHANGE)"
-
+.PHONY: test-full test-times $(filter test-%,$(BESIDE) $(ALONE))
 test-full: export SCHEDULES    := $(or $(SCHEDULES),100)
 test-full: export LEASES       := $(or $(LEASES),300)
 test-full: export REQUESTS     := $(or $(REQUESTS),2000)
 test-full: export ENTRIES      := $(or $(ENTRIES),40000)
 test-full: export API_EXAMPLES := $(or $(API_EXAMPLES),20)
+test-full: export API_SEED     := $(or $(API_SEED),1)
 test-full: export RENDER_SECONDS := $(or $(RENDER_SECONDS),8)
-test-full: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## what make test leaves out, in about 40 minutes: race detector, clients, emulator, schedules, hostile input
-	@$(MAKE) --no-print-directory --keep-going $(addprefix full-,$(FULL))
+test-full: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## what make test leaves out: race detector, clients, emulator, schedules, hostile input
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target $(addprefix full-,$(BESIDE)); beside=$$?; \
+		$(MAKE) --no-print-directory --keep-going $(addprefix full-,$(ALONE)) && exit $$beside
 full-%:
 	@echo "make $*"
 	@$(TIMES) $* $(MAKE) --no-print-directory $*
@@ -129,14 +127,14 @@ test-times: helpers ## what takes long in make test and make test-full, in secon
 test-long: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## the tests that make test leaves out
 	go test -vet=off -count=1 -p 2 -timeout 4h -run '$(LONG)' ./test/policy ./functions/docs/samples ./functions/pdf/render/browser
 
-# The race detector sees nothing in programs that a test compiles and starts. It multiplies a process's memory, which the
-# renderer of the browser's package counts.
+# The race detector sees nothing in programs that a test compiles and starts, which is all that the packages left out do.
+# It multiplies a process's memory, which the renderer of the browser's package counts.
+RACELESS := $(SCHEDULE) ./test/policy ./tools/... ./local ./local/build ./functions/pdf ./functions/pdf/render ./functions/pdf/render/browser
+
 test-race: export GORACE := atexit_sleep_ms=0
 test-race: export CGO_ENABLED := 1
-test-race: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## the unit tests and the local hosts' under the race detector
-	$(SHARED) go test -race -vet=off -count=1 -p 2 -timeout 4h -skip '$(LONG)' \
-		$$(go list ./... | grep -vxF "$$(go list $(SCHEDULE) $(HOSTS) ./functions/pdf/render/browser)")
-	$(SHARED) go test -race -vet=off -count=1 -p 2 -timeout 4h $(HOSTS)
+test-race: helpers $(VENV)/.ready $(NPM) ## the unit tests and the local hosts' under the race detector
+	$(SHARED) go test -race -vet=off -count=1 -p 2 -timeout 4h -skip '$(LONG)' $$(go list ./... | grep -vxF "$$(go list $(RACELESS))")
 
 test-leases: ## LEASES=1000 schedules of leases in virtual time, with crashes, frozen instances and clocks that differ
 	VIRTUAL=1 $(MAKE) test-faults SCHEDULES=$(or $(LEASES),1000)
@@ -296,9 +294,9 @@ $(NPM): tools/npm/package-lock.json
 
 emulator: $(VENV)/.ready .local/moto/.ready ## the pages' commands, the workflows and the rehearsal on moto, an emulator of AWS; minutes
 	go build -o .local/bin/ ./cmd/svc ./tools/deploy
-	$(VENV)/bin/python tools/translate.py template.yaml > .local/translated.yaml
-	.local/moto/bin/python -W ignore tools/emulator.py .local/bin/svc .local/translated.yaml
-	.local/moto/bin/python -W ignore tools/pages.py .local/bin/deploy .local/bin/svc .local/translated.yaml
+	$(VENV)/bin/python tools/translate.py template.yaml > .local/emulated.yaml
+	.local/moto/bin/python -W ignore tools/emulator.py .local/bin/svc .local/emulated.yaml
+	.local/moto/bin/python -W ignore tools/pages.py .local/bin/deploy .local/bin/svc .local/emulated.yaml
 
 dashboard: .local/dashboard/.ready $(VENV)/.ready ## docs/dashboard.png again, from the template and the logs of a running make run
 	$(VENV)/bin/python tools/translate.py template.yaml > .local/translated.yaml

@@ -43,8 +43,11 @@ poppler:
 		test "$$(id -u)" = 0 || { echo 'poppler is missing: apt-get install poppler-utils, or brew install poppler' >&2; exit 1; }; \
 		apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends poppler-utils; }
 
+# The tests that the tag makes longer, or adds.
+HOSTILE := ^(TestHostile|TestEgress|TestEgressUnlocked|TestFreeze|TestGeometryOverridesDocument|TestKilled|TestFiveHundred)$$
+
 test-hostile: poppler ## every hostile document, a storm of kills, 500 renders
-	go test -tags hostile -vet=off -count=1 -p 1 -timeout 4h -v ./functions/pdf/...
+	go test -tags hostile -vet=off -count=1 -p 1 -timeout 4h -v -run '$(HOSTILE)' ./functions/pdf/render/...
 
 gallery-pdf: poppler
 	JAIL=off go test -count=1 -run '^TestGallery$$' ./functions/pdf/render -update
