@@ -215,8 +215,9 @@ func TestLeaseShares(t *testing.T) {
 	}
 }
 
-// TestSettledWhileAlive checks that a request whose slot is settled while the request is alive is not charged, and that
-// a request which the gateway received later than this instance's late clock says has a lease of the later time.
+// TestSettledWhileAlive checks that a request whose slot is settled while the request is alive is not charged, that the
+// next request of the instance has a lease of its own, and that a request which the gateway received later than this
+// instance's late clock says has a lease of the later time.
 func TestSettledWhileAlive(t *testing.T) {
 	t.Parallel()
 	for step, sms := range map[string]bool{"capture": false, "mark": true} {
@@ -231,7 +232,8 @@ func TestSettledWhileAlive(t *testing.T) {
 		if err := wallettest.Take(t, store, r, step); !errors.Is(err, wallet.ErrSettled) {
 			t.Errorf("%s: %v", step, err)
 		}
-		wallettest.WantBalance(t, store, 989)
+		must.Succeed(t, wallettest.Take(t, store, after(2*time.Second), "reserve", "capture"))
+		wallettest.WantBalance(t, store, 988)
 		wallettest.WantSound(t, store)
 	}
 	store, r := wallettest.NewStore(t, 1000), after(-10*time.Minute)
