@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ const (
 
 // Count is what one write has added to counters. The zero Count has added nothing. The queue stores Counts as JSON.
 type Count struct {
+	// ID is of a queued count: the subtraction takes effect once for the ID.
+	ID       string   `json:"i,omitzero"`
 	By       int64    `json:"n"` // added to each counter
 	Key      string   `json:"k"` // of the item
 	Counters []string `json:"c"`
@@ -46,7 +49,7 @@ func (l *Limiter) add(ctx context.Context, c Count, limits []int64,
 	in := l.update(c, c.By, "(attribute_not_exists(%[1]s) OR %[1]s <= %[2]s)",
 		func(i int) int64 { return limits[i] - c.By })
 	in.ReturnValues = returns
-	item, uncertain, err := l.write(ctx, in, stamp{})
+	item, uncertain, err := l.write(ctx, l.client.UpdateItem, in, stamp{})
 	if stored, conflict := dynamo.ConditionFailed(err); conflict {
 		return Count{}, stored, nil
 	}
@@ -68,17 +71,18 @@ func (l *Limiter) subtract(ctx context.Context, c *Count) (again bool, err error
 	in := l.update(*c, -c.By, "%s >= %s", func(int) int64 { return c.By })
 	uncertain := stamp{}
 	if c.Uncertain == (stamp{}) {
-		_, uncertain, err = l.write(ctx, in, c.Subtracting)
+		_, uncertain, err = l.write(ctx, l.subtraction(c), in, c.Subtracting)
 		c.Subtracting = uncertain
 	} else { // the longer token keeps a late copy of the count, or a repeat, from taking effect
 		extend(in, "#slot = :counted", stamp{c.Uncertain.Slot, c.Uncertain.Token + "-"})
 		in.ExpressionAttributeValues[":counted"] = dynamo.Text(c.Uncertain.Token)
 		timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
-		_, _, err = dynamo.Write(timed, l.client.UpdateItem, in)
+		_, _, err = dynamo.Write(timed, l.subtraction(c), in)
 		cancel()
 	}
-	if _, conflict := dynamo.ConditionFailed(err); conflict {
-		if uncertain == (stamp{}) {
+	_, conflict := dynamo.ConditionFailed(err)
+	if conflict || errors.Is(err, errSubtracted) {
+		if conflict && uncertain == (stamp{}) {
 			err = nil // not counted, subtracted before, or the item has expired
 		}
 		return false, err

@@ -81,25 +81,28 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		if run == 0 { // as a run that dies before it removes the names
-			if _, err := all[1].updateQueue(t.Context(), queueKey, "ADD queued :names", nil,
-				dynamo.Item{":names": names}); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, all[1].updateQueue(t.Context(), queueKey, "ADD queued :names", dynamo.Item{":names": names}))
 		}
 	}
 }
 
-// TestUnanswered checks that no number stays refused whose message was rejected, whatever becomes of the subtractions
-// until the queue is emptied (docs/decisions/requests.md#recipient-limit).
+// TestUnanswered checks that no number stays refused whose message was rejected, and that none is subtracted twice,
+// whatever becomes of the subtractions until the queue is emptied: one run of the settler gets no response, one dies
+// after some subtractions, and two empty the queue at once (docs/decisions/requests.md#recipient-limit).
 func TestUnanswered(t *testing.T) {
 	faults := map[string]faultproxy.Fault{} // by number
 	var mu sync.Mutex
 	var healed bool
+	left := 0 // writes of the run that dies
+	run, die := context.WithCancel(t.Context())
 	var late []*faultproxy.Request
 	l, _ := proxied(t, func(r *faultproxy.Request, subtracts bool) faultproxy.Fault {
 		mu.Lock()
 		defer mu.Unlock()
 		if !subtracts || healed {
+			if left--; healed && left == 0 {
+				die()
+			}
 			return faultproxy.Deliver
 		}
 		number := regexp.MustCompile(`to#[^"]*`).FindString(string(r.Body))
@@ -114,13 +117,15 @@ func TestUnanswered(t *testing.T) {
 		}
 		return faults[number]
 	})
-	p := limitedTo(per(1, 24*time.Hour))
+	p := limitedTo(per(3, 24*time.Hour))
 	number := func(i int) string { return fmt.Sprintf("+9477%07d", i) }
 	counts := make([]Count, 60)
 	for i := range counts {
-		var err error
-		counts[i], _, err = l.CountMessage(t.Context(), p, number(i))
-		must.Succeed(t, err)
+		for range 3 {
+			var err error
+			counts[i], _, err = l.CountMessage(t.Context(), p, number(i))
+			must.Succeed(t, err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour*3/2)
 	defer cancel()
@@ -128,12 +133,20 @@ func TestUnanswered(t *testing.T) {
 	if n, err := l.SubtractAll(ctx, counts); n != 0 || err != nil || len(faults) != len(counts) {
 		t.Fatalf("%d subtracted, %v; %d numbers", n, err, len(faults))
 	}
-	mu.Lock()
-	healed = true
-	mu.Unlock()
-	if n, err := l.SubtractQueued(t.Context()); n != len(counts) || err != nil {
+	if n, err := l.SubtractQueued(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d subtracted, %v", n, err)
 	}
+	mu.Lock()
+	healed, left = true, 20
+	mu.Unlock()
+	if n, _ := l.SubtractQueued(run); n >= len(counts) || run.Err() == nil {
+		t.Errorf("%d subtracted by the run that dies", n)
+	}
+	var runs errgroup.Group
+	for range 2 {
+		runs.Go(func() error { _, err := l.SubtractQueued(t.Context()); return err })
+	}
+	must.Succeed(t, runs.Wait())
 	for _, r := range late {
 		must.Succeed(t, r.Deliver(t.Context()))
 	}

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
@@ -127,7 +128,7 @@ func full(item dynamo.Item) bool {
 //
 // write returns the written item or the stored one. Beside an error the stamp is that of a write which may have taken
 // effect, and with which write repeats it; the error of a refusal by the write's own condition has the stored item.
-func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput,
+func (l *Limiter) write(ctx context.Context, update updater, in *dynamodb.UpdateItemInput,
 	repeated stamp) (item dynamo.Item, uncertain stamp, err error) {
 	pk := dynamo.TextOf(in.Key["pk"])
 	w := l.acquire(pk)
@@ -150,7 +151,7 @@ func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput,
 		extend(&try, "(attribute_not_exists(#slot) OR #slot < :token AND (contains(#slot, :writer) OR #slot < :old))", s)
 		try.ExpressionAttributeValues[":writer"], try.ExpressionAttributeValues[":old"] = dynamo.Text(id), dynamo.Text(limit)
 		timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
-		out, ambiguous, err := dynamo.Write(timed, l.client.UpdateItem, &try)
+		out, ambiguous, err := dynamo.Write(timed, update, &try)
 		cancel()
 		if repeated != (stamp{}) {
 			ambiguous++
@@ -161,6 +162,8 @@ func (l *Limiter) write(ctx context.Context, in *dynamodb.UpdateItemInput,
 		switch {
 		case err == nil:
 			return out.Attributes, stamp{}, nil
+		case errors.Is(err, errSubtracted):
+			return nil, stamp{}, err
 		case conflict && held == s.Token: // an earlier attempt took effect
 			return stored, stamp{}, nil
 		case !conflict && ambiguous > 0:

@@ -35,7 +35,7 @@ func proxied(t *testing.T, decide func(r *faultproxy.Request,
 	t.Helper()
 	_, tables := enginetest.Client(t)
 	proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
-		if r.Operation != "UpdateItem" {
+		if r.Operation != "UpdateItem" && r.Operation != "TransactWriteItems" {
 			return faultproxy.Deliver
 		}
 		return decide(r, strings.Contains(string(r.Body), `":by":{"N":"-`))
