@@ -30,7 +30,6 @@ func decisions(pages map[string]string, cited map[string]bool) (where map[string
 		if !ok || strings.Contains(title, "\n") {
 			f.add("%s has no title, or text above its first anchor", page)
 		}
-		var links []string
 		for entry := range strings.SplitSeq(entries, "\n<a id=") {
 			match := entryForm.FindStringSubmatch("<a id=" + entry)
 			if match == nil || strings.Contains(match[3]+match[4], "\n#") || strings.Contains(match[3]+match[4], "**Wh") {
@@ -45,11 +44,10 @@ func decisions(pages map[string]string, cited map[string]bool) (where map[string
 				f.add("%s: cited by a test is %v, with a reason for no test is %v", slug, cited[slug], exempt)
 			}
 			where[slug] = page
-			links = append(links, fmt.Sprintf("[%s](decisions/%s.md#%s)", match[2], page, slug))
 		}
-		index += fmt.Sprintf("\n## [%s](decisions/%s.md)\n\n%s.\n", title, page, strings.Join(links, ",\n"))
+		index += fmt.Sprintf("- [%s](decisions/%s.md)\n", title, page)
 	}
-	return where, strings.TrimSpace(index) + "\n", f
+	return where, index, f
 }
 
 // threats returns the faults of the rows of docs/threat-model.md, whose last cell names the tests.
