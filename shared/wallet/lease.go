@@ -146,10 +146,10 @@ func (l *lease) become(end state) {
 
 // lessee is what an instance knows of one project.
 type lessee struct {
-	mu     sync.Mutex // held while a lease is acquired
-	lease  *lease     // the newest; nil: none yet
-	recent []time.Time
-	// as the last write of a lease returned them
+	mu     sync.Mutex  // held while a lease is acquired
+	lease  *lease      // the newest; nil: none yet
+	recent []time.Time // of requests with a new lease: an instance of few requests leases no slots that nobody uses
+	// as the last write of a lease returned them: fewer writes are refused
 	balance, lent int64
 }
 

@@ -33,8 +33,8 @@ type Reservation struct {
 
 	lease    *lease // that has the slot
 	marked   bool   // Mark was called: the ledger may hold the entry "sending"
-	ended    bool   // the outcome of the slot is known
-	captured bool
+	ended    bool   // the outcome of the slot is known: a repeat does not count again
+	captured bool   // no lease is removed whose charge is not written
 }
 
 // InsufficientError is ErrInsufficientCredits with the balance that Balance shows, 0 where there is no wallet.
