@@ -82,7 +82,7 @@ type state int
 const (
 	single state = iota // one slot: its request removes the lease, or returns its credits
 	open                // requests get slots
-	used                // no request gets a slot any more, for good: a late copy may close the lease
+	used                // no request gets a slot any more, for good, because a late copy of the next lease may close it
 	left                // only the settler closes the lease, with a fence against a copy that acquires the lease again
 	closed
 )
@@ -94,7 +94,7 @@ type lease struct {
 	mu     sync.Mutex // guards the fields below
 	state  state
 	next   int   // the first slot that no request has: a slot is one request's
-	free   int64 // credits that no slot has: slots charge no more than the lease has
+	free   int64 // credits that no slot has: all slots together charge no more than the lease has
 	spent  int64 // captured credits, which closing does not return
 	unsure int   // slots whose outcome is not known: one of them may be captured still
 }
