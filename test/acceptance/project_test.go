@@ -44,7 +44,6 @@ type integration struct {
 type plan struct {
 	limit        int // requests a day; 0: no limit that a test meets
 	credits      int64
-	trial        []string
 	prod         bool // a credential for production too
 	integrations []integration
 }
@@ -62,12 +61,6 @@ func (p plan) make(t *testing.T) *tenant {
 	}
 	args := []string{"project", "create", "Acceptance: " + t.Name(), "--id", made.id, "--requests",
 		limit, "--window", "24h"}
-	for i, to := range p.trial {
-		if i == 0 {
-			args = append(args, "--trial")
-		}
-		args = append(args, "--allow", to)
-	}
 	svc[any](t, "", args...)
 	fixture.mu.Lock()
 	fixture.projects = append(fixture.projects, made.id)
