@@ -256,7 +256,11 @@ func (r *reference) kind(schema *yaml.Node) string {
 	case "array":
 		kind = "array of " + r.kind(r.resolve(at(schema, "items")))
 	case "":
-		kind = "object"
+		var kinds []string
+		for _, alternative := range children(at(schema, "oneOf")) {
+			kinds = append(kinds, r.kind(r.resolve(alternative)))
+		}
+		kind = cmp.Or(strings.Join(slices.Compact(kinds), " or "), "object")
 	}
 	if text(at(schema, "nullable")) == "true" {
 		kind += " or null"

@@ -71,9 +71,14 @@ func decode(in *request.Input) (document, error) {
 	d.event.Landscape = in.Text("orientation",
 		request.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
 	side := request.Number{Min: event.MinSide, Max: event.MaxSide}
-	d.event.PageWidth, d.event.PageHeight = in.Number("page_width", side), in.Number("page_height", side)
+	d.event.PageWidth = in.Number("page_width", side)
+	short := d.event.PageWidth
+	if d.event.ContentHeight = in.Is("page_height", "content"); !d.event.ContentHeight {
+		side.Type = `a number or "content"`
+		d.event.PageHeight = in.Number("page_height", side)
+		short = min(short, d.event.PageHeight)
+	}
 	margins, usual := in.Object.Object("margins"), 15.0
-	short := min(d.event.PageWidth, d.event.PageHeight)
 	if short > 0 {
 		usual = min(usual, short/4) // a small label has room for its text, too
 	}
@@ -82,14 +87,14 @@ func decode(in *request.Input) (document, error) {
 	}
 	m := event.Margins{Top: margin("top"), Right: margin("right"), Bottom: margin("bottom"), Left: margin("left")}
 	d.event.Margins = m
-	if in.Has("page_width") || in.Has("page_height") {
+	if in.Has("page_width") || in.Has("page_height") && !d.event.ContentHeight {
 		d.event.PageSize = ""
 		for name, sides := range map[string][2]float64{ // the side, and its margins
 			"page_width": {d.event.PageWidth, m.Left + m.Right}, "page_height": {d.event.PageHeight, m.Top + m.Bottom},
 		} {
 			if !in.Has(name) {
 				in.Problem(name, "is required, as the other side of the page is given")
-			} else if short > 0 && sides[0] <= sides[1] {
+			} else if short > 0 && sides[0] > 0 && sides[0] <= sides[1] {
 				in.Problem(name, "must be more than the margins on both of its sides")
 			}
 		}
@@ -99,7 +104,9 @@ func decode(in *request.Input) (document, error) {
 			}
 		}
 	}
-	d.event.CSSSize = in.Bool("prefer_css_page_size")
+	if d.event.CSSSize = in.Bool("prefer_css_page_size"); d.event.CSSSize && d.event.ContentHeight {
+		in.Problem("prefer_css_page_size", "must not be true where page_height is content")
+	}
 	d.event.PageRanges = in.Text("page_ranges", request.Text{Min: 1, Max: event.MaxRanges})
 	if _, _, ok := event.ParseRanges(d.event.PageRanges); !ok && d.event.PageRanges != "" {
 		in.Problem("page_ranges", "must be page numbers and ranges of them, such as 1-3,5")

@@ -102,6 +102,11 @@ func (o Object) present(name string) bool {
 	return ok && v.Kind() != 'n'
 }
 
+// Is reports whether the field is a string with this text.
+func (o Object) Is(name, text string) bool {
+	return o.Has(name) && o.members[name].Kind() == '"' && unquote(o.members[name]) == text
+}
+
 // Names returns the names of an object whose names are the client's own, in ascending order.
 func (o Object) Names() []string { return slices.Sorted(maps.Keys(o.members)) }
 
@@ -183,6 +188,7 @@ type Number struct {
 	Integer  bool // 80.0 is an integer, 80.5 is not
 	Truncate bool // only the integer part counts: 3.9 is 3
 	Default  float64
+	Type     string // what a value of another type should be; "": a number, or an integer
 }
 
 // Number reads a number field and returns the float64 that is nearest to a valid number.
@@ -191,7 +197,7 @@ func (o Object) Number(name string, r Number) float64 {
 	if r.Integer {
 		what = "an integer"
 	}
-	v, ok := o.take(name, r.Required, what, '0')
+	v, ok := o.take(name, r.Required, cmp.Or(r.Type, what), '0')
 	if !ok {
 		return r.Default
 	}

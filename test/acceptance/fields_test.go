@@ -14,7 +14,7 @@ import (
 
 // bounds returns values that a schema forbids, and values at its bounds that the schema permits.
 func bounds(s *openapi3.Schema, required bool) (wrong, right []any) {
-	for _, part := range s.AllOf { // a reference beside a default
+	for _, part := range slices.Concat(s.AllOf, s.OneOf) { // a reference beside a default; a number or a word
 		return bounds(part.Value, required)
 	}
 	if required {
@@ -212,6 +212,13 @@ func TestFields(t *testing.T) {
 		{pdfs, `{"html":"x","page_ranges":"3-1"}`, "page_ranges", ""},
 		{pdfs, `{"html":"x","page_height":10}`, "page_width", "is required, as the other side of the page is given"},
 		{pdfs, `{"html":"x","page_width":10,"page_height":10}`, "", ""},
+		{pdfs, `{"html":"x","page_width":10,"page_height":"content"}`, "", ""},
+		{pdfs, `{"html":"x","page_size":"Legal","orientation":"landscape","page_height":"content"}`, "", ""},
+		{pdfs, `{"html":"x","page_height":"auto"}`, "page_height page_width", ""},
+		{pdfs, `{"html":"x","page_width":10,"page_height":"Content"}`, "page_height", `must be a number or "content"`},
+		{pdfs, `{"html":"x","page_width":10,"page_height":"content","margins":{"left":5,"right":5}}`, "page_width", ""},
+		{pdfs, `{"html":"x","page_width":80,"page_height":"content","orientation":"portrait"}`, "orientation", ""},
+		{pdfs, `{"html":"x","page_height":"content","prefer_css_page_size":true}`, "prefer_css_page_size", ""},
 		{pdfs, `{"html":"x","page_width":10,"page_height":20,"margins":{"left":5,"right":5}}`, "page_width",
 			"must be more than the margins on both of its sides"},
 		{pdfs, `{"html":"x","page_width":80,"page_height":80,"page_size":"A4","orientation":"portrait"}`,

@@ -224,6 +224,7 @@ func TestPDF(t *testing.T) {
 		{map[string]any{}, 210, 297, even},
 		{map[string]any{"page_size": "Letter", "orientation": "portrait"}, 215.9, 279.4, even},
 		{map[string]any{"page_size": "Legal", "orientation": "landscape"}, 355.6, 215.9, even},
+		{map[string]any{"page_width": 80, "page_height": "content"}, 80, 630.4, even}, // in whole points
 		{map[string]any{"page_size": nil, "orientation": nil, "margins": nil, "response_type": nil, "privacy_mode": nil,
 			"is_base64": nil}, 210, 297, even},
 		{map[string]any{"margins": map[string]any{"top": 0, "right": 12.5, "left": 100, "bottom": nil, "unknown": 1}}, 210,
@@ -269,6 +270,11 @@ func TestPDFWarnings(t *testing.T) {
 	const says = "missing-glyphs (#a on page 1), resources-blocked;n=1 (img on page 1)."
 	if a != nil && (!a.is(400, "http_error") || !strings.HasSuffix(a.Error.Message, says) ||
 		!strings.Contains(string(a.body), `"render_rejected"`)) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	a = send(streamed, map[string]any{"html": "<p style='height:7000mm'>", "page_height": "content"})
+	if a != nil && (!a.is(400, "http_error") || !strings.Contains(string(a.body), `"render_rejected"`) ||
+		!strings.Contains(a.Error.Message, " 70")) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if a = send(pdfs, map[string]any{"html": "<p>✓", "strict": true}); a != nil && a.status != 200 { // the first charge

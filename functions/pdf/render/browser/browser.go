@@ -154,7 +154,8 @@ func (r *Renderer) renderOnce(ctx context.Context, d Document) (pdf []byte, warn
 func healthy(err error) bool {
 	e, _ := errors.AsType[*event.RejectionError](err)
 	return err == nil || e != nil &&
-		slices.Contains([]string{event.ReasonSize, reasonPages, reasonRanges, reasonWarnings, fetch.Reason}, e.Reason)
+		slices.Contains([]string{event.ReasonSize, reasonPages, reasonHeight, reasonRanges, reasonWarnings, fetch.Reason},
+			e.Reason)
 }
 
 // render renders one document within the limits. After an error that is not healthy the caller ends the browser.

@@ -7,10 +7,11 @@ import (
 	"svcapi/functions/pdf/render/event"
 )
 
-// reasonPages is the reason of a document with too many pages, reasonRanges that of a page range without a page, and
-// reasonWarnings that of a strict document with a warning.
+// reasonPages is the reason of a document with too many pages, reasonHeight that of one with too high a page,
+// reasonRanges that of a page range without a page, and reasonWarnings that of a strict document with a warning.
 const (
 	reasonPages    = "pages"
+	reasonHeight   = "height"
 	reasonRanges   = "ranges"
 	reasonWarnings = "warnings"
 )

@@ -61,7 +61,6 @@ func checkSize(pdf []byte) error {
 // content returns the width and height of a page within its margins, in CSS pixels of the sheet, and the scale of the
 // content.
 func (d Document) content() (width, height, scale float64) {
-	const pixels = 96 / millimetresPerInch
 	sheet, m := d.sheet(), d.Margins
 	return (sheet.width - m.Left - m.Right) * pixels, (sheet.height - m.Top - m.Bottom) * pixels, cmp.Or(d.Scale, 1)
 }

@@ -43,6 +43,7 @@ type page struct {
 	ctx      context.Context // of the render; set before the page is that of the session
 	fail     context.CancelCauseFunc
 	document Document
+	maxPages int // of the document
 
 	mu      sync.Mutex
 	fetched []string            // addresses of the images that the page received from this process
@@ -150,6 +151,7 @@ func containsFrame(tree *proto.PageFrameTree, frame proto.PageFrameID) bool {
 
 // render returns the document as a PDF of at most maxPages pages, with the warnings about it.
 func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, err error) {
+	p.maxPages = maxPages
 	if err := p.load(string(d.HTML)); err != nil {
 		return nil, "", err
 	}
@@ -158,7 +160,7 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 	if err := p.insertRules(d); err != nil {
 		return nil, "", err
 	}
-	pdf, dropped, err := p.printReferences(d, wanted, maxPages)
+	pdf, dropped, err := p.printReferences(d, wanted)
 	if err != nil {
 		return nil, "", err
 	}
@@ -297,6 +299,14 @@ func (p *page) insertRules(d Document) error {
 
 // print returns the wanted pages as a PDF of at most d.MaxBytes.
 func (p *page) print(d Document, wanted []event.Range) ([]byte, error) {
+	if d.ContentHeight {
+		return p.printContent(d, wanted)
+	}
+	return p.printSheets(d, wanted)
+}
+
+// printSheets prints on sheets of a given size.
+func (p *page) printSheets(d Document, wanted []event.Range) ([]byte, error) {
 	sheet := d.sheet()
 	// The type proto.PagePrintToPDF omits false values, and tags make a table of 512 KiB 25 times as large.
 	parameters := map[string]any{

@@ -32,7 +32,7 @@ var referenced = []string{"leader", "target-counter", "target-text"}
 // printReferences returns the PDF of the wanted pages, and the declarations that the browser has dropped. A document
 // with pages of places or with leaders is printed again with the pages of the places in the PDF before, until no place
 // has another page. Every other document is printed once.
-func (p *page) printReferences(d Document, wanted []event.Range, maxPages int) ([]byte, []limits.Declaration, error) {
+func (p *page) printReferences(d Document, wanted []event.Range) ([]byte, []limits.Declaration, error) {
 	declarations := limits.Declarations(string(d.HTML), p.sheets()...)
 	if !slices.ContainsFunc(declarations, func(d limits.Declaration) bool { return slices.Contains(referenced, d.Name) }) {
 		pdf, err := p.print(d, wanted)
@@ -51,7 +51,7 @@ func (p *page) printReferences(d Document, wanted []event.Range, maxPages int) (
 	var without []int
 	var err error
 	if len(found.Fragments)+found.Leaders > 0 {
-		if pdf, without, err = p.setPages(d, found.Fragments, maxPages); err != nil {
+		if pdf, without, err = p.setPages(d, found.Fragments); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -70,10 +70,10 @@ func (p *page) printReferences(d Document, wanted []event.Range, maxPages int) (
 // setPages writes the pages of places into the document, and fits the leaders to the lines. setPages returns the PDF of
 // all pages, nil where the numbers have changed after the last pass, and the indices of the declarations that name a
 // place without a page.
-func (p *page) setPages(d Document, fragments []string, maxPages int) (pdf []byte, without []int, err error) {
+func (p *page) setPages(d Document, fragments []string) (pdf []byte, without []int, err error) {
 	var numbers map[string]int
 	for pass := range maxPasses - 1 {
-		if pdf, err = p.print(d, []event.Range{{First: 1, Last: maxPages + 1}}); err != nil {
+		if pdf, err = p.print(d, []event.Range{{First: 1, Last: p.maxPages + 1}}); err != nil {
 			return nil, nil, err
 		}
 		o, err := readObjects(pdf)
@@ -100,11 +100,11 @@ func (p *page) setPages(d Document, fragments []string, maxPages int) (pdf []byt
 
 // layOut gives the window the width and height of a page's content, in which the programs measure.
 func (p *page) layOut(d Document, o objects) error {
-	if sizes := sheets(o.pdf); d.CSSSize && len(sizes) > 0 {
+	if sizes := sheets(o.pdf); (d.CSSSize || d.ContentHeight) && len(sizes) > 0 {
 		d.PageSize, d.PageWidth, d.PageHeight, d.Landscape = "", sizes[0].width, sizes[0].height, false
 	}
 	width, height, scale := d.content()
-	return proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)), Height: max(1, int(height/scale)),
+	return proto.EmulationSetDeviceMetricsOverride{Width: max(1, int(width/scale)), Height: max(2, int(height/scale)),
 		DeviceScaleFactor: 1}.Call(p.s.in(p.ctx, p.id))
 }
 

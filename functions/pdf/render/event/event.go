@@ -32,6 +32,9 @@ const (
 	MinSide = 10
 	// MaxSide is the longest side of a sheet of the request's own size in millimetres.
 	MaxSide = 2000
+	// MaxContentHeight is the height of the highest sheet with the height of its content in millimetres: 14,400 points
+	// (PDF 1.7, annex C.2).
+	MaxContentHeight = 5080
 	// MinPassword is the shortest password of a PDF in bytes.
 	MinPassword = 4
 	// MaxPassword is the longest password of a PDF in bytes (ISO 32000-2, 7.6.4.3.3).
@@ -87,6 +90,8 @@ type Event struct {
 	Password   Password `json:"password,omitzero"`
 	// Files are what relative addresses of the document load, by their normal names (FileName).
 	Files map[string][]byte `json:"files,omitzero"`
+	// ContentHeight makes pages as high as their content, in place of the height of PageSize or PageHeight.
+	ContentHeight bool `json:"content_height,omitzero"`
 }
 
 // Encode returns the event as JSON, in the present version.
@@ -127,7 +132,9 @@ func (e Event) validate() error {
 		{"scale", e.Scale == 0 || e.Scale >= MinScale && e.Scale <= MaxScale},
 		{"metadata", short(about.Title) && short(about.Author) && short(about.Subject) && short(about.Keywords)},
 		{"max_bytes", e.MaxBytes > 0 && e.MaxBytes <= MaxPDF},
-		{"page_size", slices.Contains(PageSizes, e.PageSize) || e.PageSize == "" && side(e.PageWidth) && side(e.PageHeight)},
+		{"page_size", slices.Contains(PageSizes, e.PageSize) || e.PageSize == "" && side(e.PageWidth) &&
+			(e.ContentHeight || side(e.PageHeight))},
+		{"content_height", !e.ContentHeight || !e.CSSSize && e.PageHeight == 0},
 		{"password", e.Password == "" || len(e.Password) >= MinPassword && len(e.Password) <= MaxPassword},
 		{"files", validFiles(e.Files)},
 		{"margins", min(sides.Top, sides.Right, sides.Bottom, sides.Left) >= 0 &&

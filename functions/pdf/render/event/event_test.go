@@ -46,6 +46,7 @@ func TestParse(t *testing.T) {
 		`"page_size":"Legal",`:    ``,
 		`"page_size":"Legal"`:     `"page_size":"","page_width":9.9,"page_height":100`,
 		`"landscape":true,`:       `"password":"123",`,
+		`"landscape":true,"`:      `"content_height":true,"prefer_css_page_size":true,"`,
 		`{"version":1,"request_`:  `["version",1,"request_`,
 		`"margins":{"top":0`:      `"margins":{"inside":0`,
 		`"request_id":"r","max_b`: `"request_id":7,"max_b`,
