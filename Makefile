@@ -28,7 +28,9 @@ help: ## this list
 # exec: no shell runs in between. Ctrl-C reaches the stack itself, and make passes TERM on. A SIGINT
 # that is sent to make alone (kill -INT) is not passed on: end the stack with Ctrl-C or TERM.
 run: ## the whole stack until Ctrl-C; PORT=8080 chooses the gateway's port, JAIL=off runs functions unconfined
-	@local/check.sh && $(MAKE) --no-print-directory $(LOCAL) && exec $(LOCAL) run
+	@local/check.sh
+	@$(MAKE) --no-print-directory $(LOCAL)
+	@exec $(LOCAL) run
 
 invoke: $(LOCAL) ## one event through a compiled function: FN=sms EVENT=events/sms-send-managed.json
 	@exec $(LOCAL) invoke $(FN) $(EVENT)

@@ -17,14 +17,18 @@ const (
 )
 
 // refusedFields are the fields of other gateways whose meaning a send must not ignore, in lower case without hyphens
-// and underscores (docs/decisions/sms.md#refused-fields). docs/sms.md names the gateways of each field.
+// and underscores (docs/decisions/sms.md#refused-fields). docs/sms.md lists the names and the gateways.
 var refusedFields = refusals(map[string]string{
 	notSupported: `
-		date datetime deferred delay delayuntil deliverat deliveryat deliverytime deliverytimewindow schedule scheduleat
-		scheduled scheduledat scheduledate scheduleddatetime scheduledfor scheduledtime scheduletime scheduletype sendat
+		broadcastat date datetime datetosend deferred delay delayuntil deliverat deliveryat deliverydate deliverytime
+		deliverytimewindow schedule scheduleat
+		scheduled scheduledat scheduledate scheduleddatetime scheduleddeliverytime scheduledfor scheduledtime
+		scheduletime scheduletype sendat
 		senddate
-		senddatetime sendingdatetime sendingspeedlimit sendon sendtime startdate starttime time timetosend timezone
-		expireat expires expiresat expiry timetolive ttl validity validityperiod validityperiodinseconds
+		senddatetime sendlater sendingdatetime sendingspeedlimit sendon sendtime startdate starttime time timetosend
+		timezone
+		expire expireat expires expiresat expiry timetolive ttl validity validityminutes validityperiod
+		validityperiodinseconds
 		validityperiodtimeunit validuntil
 		applicationsid callback callbackdata callbackurl deliveryreport deliveryreportrequest deliveryreporturl dlr
 		dlrmask dlrurl eventurl intermediatereport notifycontenttype notifyurl providefeedback pushnotificationurl
@@ -34,8 +38,9 @@ var refusedFields = refusals(map[string]string{
 		flash flashmessage flashsms isflash mclass messageclass
 	`,
 	noAlias: `
-		from fromname mask messagingservicesid originationidentity originator sender senderaddress senderid senderids
-		sendername senderprofileid source sourceaddress
+		from fromname fromnumber mask messagingservicesid originationidentity originator sender senderaddress senderid
+		senderids
+		sendername senderprofileid source sourceaddr sourceaddress src
 	`,
 })
 

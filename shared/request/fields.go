@@ -17,10 +17,14 @@ const (
 	maxMisspelt = 100
 )
 
-// Knows declares fields that the operation reads from other bodies than this one.
+// unread is in the place of another name's field, for a field that the operation reads from other bodies only.
+const unread = "?"
+
+// Knows declares fields that the operation reads from some bodies. From a body where the operation does not read them,
+// they are ignored with a warning.
 func (o Object) Knows(names ...string) {
 	for _, name := range names {
-		o.fields[name] = ""
+		o.fields[name] = unread
 	}
 }
 
@@ -64,7 +68,7 @@ func (n *notes) noteMisspelt() (ignored []string) {
 	for _, o := range n.objects {
 		var known []knownField
 		for _, name := range slices.Sorted(maps.Keys(o.fields)) {
-			if o.fields[name] == "" {
+			if o.fields[name] == "" || o.fields[name] == unread {
 				known = append(known, knownField{name, bare(name), []rune(name)})
 			}
 		}
@@ -73,6 +77,9 @@ func (n *notes) noteMisspelt() (ignored []string) {
 			field, listed := o.fields[name]
 			switch {
 			case listed && field == "" || o.members[name].Kind() == 'n':
+				continue
+			case field == unread:
+				ignored = append(ignored, o.path+name)
 				continue
 			case listed && o.present(field):
 				field = ""
@@ -101,10 +108,10 @@ type knownField struct {
 	letters    []rune
 }
 
-// bare returns a name without hyphens and underscores.
+// bare returns a name without hyphens, underscores, dots and blanks.
 func bare(name string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '-' || r == '_' {
+		if strings.ContainsRune("-_. ", r) {
 			return -1
 		}
 		return r

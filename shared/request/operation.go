@@ -106,7 +106,8 @@ type Call struct {
 	holds        *admit.Request
 }
 
-// Credits returns the credits for a number of units: 0 for Manual (BYOK), for free operations and for the vendor "test".
+// Credits returns the credits for a number of units: 0 for Manual (BYOK), for free operations and for the vendor
+// "test".
 func (c *Call) Credits(units int) *admit.Credits {
 	amount := int64(0)
 	if c.Mode == project.Managed && c.price != "" && c.Integrations[0].Vendor != project.TestVendor {
@@ -194,11 +195,9 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 		return nil, err
 	}
 	state.ignored, state.warnings = in.noteMisspelt(), in.warnings
-	if state.request.Method == http.MethodGet {
-		for _, name := range slices.Sorted(maps.Keys(in.query)) {
-			if !in.asked[name] {
-				state.ignored = append(state.ignored, name)
-			}
+	for _, name := range slices.Sorted(maps.Keys(in.query)) {
+		if !in.asked[name] {
+			state.ignored = append(state.ignored, name)
 		}
 	}
 	malformed := len(in.problems) > 0

@@ -185,16 +185,18 @@ func TestTablesGone(t *testing.T) {
 func TestCallCredits(t *testing.T) {
 	prices := wallet.Prices{wallet.SMS: 10}
 	for _, c := range []struct {
-		mode  project.Mode
-		price string
-		units int
-		want  int64
+		mode   project.Mode
+		vendor string
+		price  string
+		units  int
+		want   int64
 	}{
-		{project.Managed, wallet.SMS, 1, 10}, {project.Managed, wallet.SMS, 3, 30}, {project.Managed, wallet.SMS, 0, 0},
-		{project.BYOK, wallet.SMS, 3, 0}, {project.Managed, "", 3, 0}, {project.BYOK, "", 3,
-			0}, {project.Managed, wallet.PDF, 3, 0},
+		{project.Managed, "v", wallet.SMS, 1, 10}, {project.Managed, "v", wallet.SMS, 3, 30},
+		{project.Managed, "v", wallet.SMS, 0, 0}, {project.BYOK, "v", wallet.SMS, 3, 0}, {project.Managed, "v", "", 3, 0},
+		{project.BYOK, "v", "", 3, 0}, {project.Managed, "v", wallet.PDF, 3, 0},
+		{project.Managed, project.TestVendor, wallet.SMS, 3, 0},
 	} {
-		call := Call{Mode: c.mode, price: c.price, prices: prices}
+		call := Call{Mode: c.mode, price: c.price, prices: prices, Integrations: []project.Integration{{Vendor: c.vendor}}}
 		if got := call.Credits(c.units).Amount(); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
@@ -280,7 +282,8 @@ func TestGet(t *testing.T) {
 		query         map[string][]string
 	}{
 		{body: ""}, {body: "{"}, {query: map[string][]string{"known": {"1"}}},
-		{query: map[string][]string{"known": {"1"}, "Known": {"1", "2"}, "a b": {"1"}}, warning: `unknown-fields;n=2;names="Known"`},
+		{query: map[string][]string{"known": {"1"}, "Known": {"1", "2"}, "a b": {"1"}},
+			warning: `unknown-fields;n=2;names="Known"`},
 	} {
 		response, err := Lambda(h.Handler(route))(t.Context(), events.APIGatewayProxyRequest{
 			HTTPMethod: "GET", Path: "/test", Body: c.body, MultiValueQueryStringParameters: c.query,

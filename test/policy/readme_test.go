@@ -31,8 +31,8 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// TestReadme: README.md calls every operation of the contract, lists the numbers with a meaning, and each figure of a line that links to the benchmarks
-// is a figure of BENCHMARKS.md.
+// TestReadme: README.md calls every operation of the contract, lists the numbers with a meaning, and each figure of a
+// line that links to the benchmarks is a figure of BENCHMARKS.md.
 func TestReadme(t *testing.T) {
 	text, benchmarks := read("README.md"), read("BENCHMARKS.md")
 	for path := range document().Paths.Map() {
