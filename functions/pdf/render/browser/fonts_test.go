@@ -307,7 +307,15 @@ func TestFamilies(t *testing.T) {
 	for font, names := range families {
 		for name := range strings.SplitSeq(names, ",") {
 			const html = `<!DOCTYPE html><meta charset=utf-8><body style="font-family:%s">A <i>%s</i> <b>%[2]s Ω✓→★₹😀 <i>%[2]s ₹`
-			fonts := string(pdftest.Tool(t, render(t, r, fmt.Sprintf(html, name, all)), "pdffonts"))
+			const header = `<div style="font-size:9pt;font-family:%s">A <i>%s</i> <b>%[2]s <i>%[2]s`
+			const footer = `<style>p{font:bold 9pt %s}</style><p>%s<p><font face="%[1]s">%[2]s</font></p><b style="font-size:9pt">%[2]s`
+			d := a4(fmt.Sprintf(html, name, all))
+			d.Header, d.Footer = fmt.Appendf(nil, header, name, all), fmt.Appendf(nil, footer, name, all)
+			pdf, _, err := r.Render(t.Context(), d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fonts := string(pdftest.Tool(t, pdf, "pdffonts"))
 			if !strings.Contains(fonts, "+"+font+"-Regular") || strings.Contains(fonts, "Type 3") {
 				t.Errorf("%s: want %s and no Type 3 font:\n%s", name, font, fonts)
 			}

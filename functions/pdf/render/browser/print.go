@@ -74,6 +74,9 @@ func (p *page) template(fragment string) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
+	if root.FirstChild != nil {
+		out.WriteString("<style>:where(html){font-family:sans-serif" + standardFont + "}</style>")
+	}
 	for node := range root.ChildNodes() { // without the root: widths are those of the page
 		if err := html.Render(&out, node); err != nil {
 			return "", fmt.Errorf("%w: %w", errUnprintable, err)
@@ -114,8 +117,11 @@ func (p *page) clean(node *html.Node) error {
 				switch {
 				case a.Namespace != "":
 				case slices.Contains(templateAttributes, a.Key):
-					if a.Key == "style" {
+					switch a.Key {
+					case "style":
 						a.Val = p.sheet(a.Val, "", 0)
+					case "face":
+						a.Val += standardFont
 					}
 					child.Attr = append(child.Attr, a)
 				case child.Data == "img" && a.Key == "src" && a.Val != "":
@@ -137,9 +143,27 @@ func (p *page) clean(node *html.Node) error {
 // loaded matches the start of what loads an address in a style sheet, and the address.
 var loaded = regexp.MustCompile(`(?i)((?:url\(|@import)\s*["']?)([^"'()\s;#]+)`)
 
+// standardFont ends each list of families of a template. A document takes the bold letters of most scripts from
+// Chromium's standard font, and the page of headers and footers has no standard font (docs/decisions/pdf.md#pdf-fonts).
+const standardFont = ",Times New Roman"
+
+var (
+	// fontFamilies matches the families of a declaration, and a font face as a whole.
+	fontFamilies = regexp.MustCompile(`(?i)@font-face\s*\{[^}]*\}|(?:^|[;{\s/])font(?:-family)?\s*:[^;}!]+`)
+	// withoutFamilies matches what names no family.
+	withoutFamilies = regexp.MustCompile(`(?i)^@|:\s*(?:inherit|initial|unset|revert|revert-layer|caption|icon|menu|` +
+		`message-box|small-caption|status-bar)\s*$`)
+)
+
 // sheet returns a style sheet of a template, which is the named file or in the template itself, without addresses but
 // data URLs: Chromium prints no page whose header waits for a style sheet.
 func (p *page) sheet(text, file string, imports int) string {
+	text = fontFamilies.ReplaceAllStringFunc(text, func(match string) string {
+		if withoutFamilies.MatchString(match) {
+			return match
+		}
+		return match + standardFont
+	})
 	return loaded.ReplaceAllStringFunc(text, func(match string) string {
 		parts := loaded.FindStringSubmatch(match)
 		if address := strings.ToLower(parts[2]); address == "url" || strings.HasPrefix(address, "data:") {
