@@ -10,12 +10,12 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"svcapi/local/events"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
+	"svcapi/test/logtest"
 )
 
 // TestEvents runs every event of the folder events through its compiled function, against a stack that runs, and
@@ -140,23 +140,11 @@ func TestInvokeAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	var log lockedBuffer
+	var log logtest.Buffer // written by the stack and by its children, as standard error is
 	i := invocation{"sms", filepath.Join(root, "events", "sms-balance-managed.json"), demo, &out, &log, nil}
 	if err := i.run(t.Context()); err != nil || !strings.Contains(out.String(), `"statusCode":200`) {
-		t.Errorf("%v\n%s%s", err, out.Bytes(), log.buffer.Bytes())
+		t.Errorf("%v\n%s%s", err, out.Bytes(), log.String())
 	}
-}
-
-// lockedBuffer is written by the stack and by its children, as standard error is.
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
 }
 
 // TestInvokeMistakes checks what is said where there is nothing to run.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +30,7 @@ import (
 	"svcapi/shared/upstream"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
+	"svcapi/test/logtest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -41,18 +41,6 @@ const (
 	lifetime = time.Minute // of the set in an instance
 )
 
-// lines collects the log of several instances.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
 // fixture is the function with its tables, secrets and vendors.
 type fixture struct {
 	t        *testing.T
@@ -62,7 +50,7 @@ type fixture struct {
 	sandbox  *sandbox.Server
 	clock    *clocktest.Clock
 	calls    atomic.Int64 // to DynamoDB
-	log      lines
+	log      logtest.Buffer
 	newOne   func() http.Handler // another instance
 	handler  http.Handler
 	access   map[string][2]string
@@ -334,7 +322,7 @@ func TestOwnKey(t *testing.T) {
 	stampede(0)
 	w.later(31 * time.Minute)
 	stampede(1)
-	if log := w.log.text.String(); !strings.Contains(log, `"rates_failure":"unusable_response"`) ||
+	if log := w.log.String(); !strings.Contains(log, `"rates_failure":"unusable_response"`) ||
 		!strings.Contains(log, "OwnRatesFailed") {
 		t.Error("the failure is not logged")
 	}

@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -26,6 +25,7 @@ import (
 	"svcapi/local/lambda"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
+	"svcapi/test/logtest"
 )
 
 const stack = `
@@ -104,12 +104,12 @@ func TestMain(m *testing.M) {
 }
 
 // start gives the root URL of the stack above, and its access log.
-func start(t *testing.T) (string, *logBuffer) {
+func start(t *testing.T) (string, *logtest.Buffer) {
 	t.Helper()
 	return serve(t, stack, lambda.Options{})
 }
 
-func serve(t *testing.T, text string, options lambda.Options) (string, *logBuffer) {
+func serve(t *testing.T, text string, options lambda.Options) (string, *logtest.Buffer) {
 	t.Helper()
 	loaded, err := template.Parse([]byte(text), nil)
 	if err != nil {
@@ -126,30 +126,13 @@ func serve(t *testing.T, text string, options lambda.Options) (string, *logBuffe
 			t.Fatal(err)
 		}
 	}
-	log := &logBuffer{}
+	log := &logtest.Buffer{}
 	server, err := gateway.Start("127.0.0.1:0", loaded, host, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
 	return server.URL, log
-}
-
-type logBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (l *logBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.Write(b)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.String()
 }
 
 // send sends a request with the path and headers exactly as given.
