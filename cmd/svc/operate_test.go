@@ -316,13 +316,34 @@ func TestDryRun(t *testing.T) {
 	})
 }
 
-// TestPrices: the price list of the local stack, in credits and dollars.
+// TestPrices: the price list of the local stack, in credits and dollars, and the own prices of a project, whose changes
+// are entries without credits (docs/decisions/money.md#own-prices).
 func TestPrices(t *testing.T) {
 	f := newFixture(t)
 	f.run(call{args: "price list", exit: app.ExitFailed, errs: []string{"no prices"}})
 	f.announce(map[string]any{"prices": map[string]int64{"sms": 12_345, "barcode": 100}})
-	f.run(call{args: "price list",
-		out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"})
+	const own = `sms +8,000 +0.008 +own +12,345`
+	f.runAll([]call{
+		{args: "price list",
+			out: []string{`sms +12,345 +0.012345 +PriceSms`, `barcode +100 +0.0001 +PriceBarcode`}, absent: "pdf"},
+		{args: "project create Acme --id acme"}, {args: "project create Other --id other"},
+		{args: "price set acme fax 1", exit: app.ExitUsage, errs: []string{`no price "fax"; the prices are sms, `}},
+		{args: "price set acme sms 0.5", exit: app.ExitUsage},
+		{args: "price set acme sms 1000000000001", exit: app.ExitUsage},
+		{args: "price set nobody sms 1", exit: app.ExitNotFound},
+		{args: "price set acme sms 8000 --dry-run", out: []string{"write acme / project"}},
+		{args: "price set acme sms 8000", out: []string{own}}, {args: "price set acme sms 8000", out: []string{own}},
+		{args: "price list acme", out: []string{own, `barcode +100 +0.0001 +PriceBarcode +100`}},
+		{args: "price list other", absent: "own"},
+		{args: "credit ledger acme", out: []string{`price +0 +0.00 +sms .*from 12,345 \(listed\) to 8,000, by local`}},
+		{args: "project create Copy --id copy --like acme"}, {args: "price list copy", out: []string{own}},
+		{args: "project export copy", out: []string{`"prices": {\s+"sms": 8000\s+}`}},
+		{args: "price unset acme sms", out: []string{`sms +12,345 +0.012345 +PriceSms`}},
+		{args: "usage statement acme", out: []string{`Price of sms from 12,345 \(listed\) to 8,000, .*Z, by local +0 +0.00`,
+			`Price of sms from 8,000 to 12,345 \(listed\), .*Z, by local`}},
+		{args: "usage statement copy", absent: "Price"},
+		{args: "ledger verify", out: []string{"Every wallet agrees"}, errs: []string{"3 wallets, 2 ledger entries"}},
+	})
 }
 
 // TestVersion: svc names its version without a stack.

@@ -46,11 +46,15 @@ func TestTasks(t *testing.T) {
 	}))
 	t.Cleanup(gateway.Close)
 	logDir := t.TempDir()
-	f.announce(map[string]any{"base_url": gateway.URL, "log_dir": logDir})
+	f.announce(map[string]any{"base_url": gateway.URL, "log_dir": logDir,
+		"prices": map[string]int64{"sms": 10_000, "pdf": 2_000}})
 	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 100000 --reason x"},
 		{args: "vendor account sms twilio --env prod --secrets -", stdin: `{"account_sid":"` + sandbox.TwilioAccountSID +
 			`","auth_token":"` + sandbox.TwilioAuthToken + `"}`},
-		{args: "integration set acme sms twilio --env prod --mode managed --inactive --setting sender~id=Acme"}})
+		{args: "integration set acme sms twilio --env prod --mode managed --inactive --setting sender~id=Acme"},
+		{args: "project create Initech --id initech"},
+		{args: "integration set initech sms twilio --env prod --mode managed --setting sender~id=Acme"},
+		{args: "integration set initech sms quicksend --env prod --mode managed --incomplete"}})
 	record, err := f.stack().Load(t.Context(), "acme")
 	f.must(err)
 	f.must(os.WriteFile(filepath.Join(logDir, "sms.log"), []byte(logLine(loggedID, `"code"`, fmt.Sprintf(
@@ -77,6 +81,10 @@ func TestTasks(t *testing.T) {
 		{"integration set", "barcode", "barcode +builtin +managed +active"},
 		{"integration set", "sms quicksend --mode managed", "quicksend +managed +active"},
 		{"integration set", "--replace", `quicksend +managed +inactive(.|\n)*textlk +byok +active`},
+		{"price list", "acme", `sms +10,000 +0.01 +PriceSms`},
+		{"price set", "", `sms +8,000 +0.008 +own +10,000(.|\n)*pdf +0 +0.00 +own`},
+		{"price unset", "", `sms +10,000 +0.01 +PriceSms`},
+		{"vendor outage", "", `initech +active +twilio(.|\n)*initech +set_aside +twilio(.|\n)*initech +restored +twilio`},
 		{"project close", "", `take 10,100,000 credits(.|\n)*State +closed`},
 		{"project reopen", "", `State +running(.|\n)*svc integration enable acme barcode builtin`},
 		{"version", "", "Commit"},

@@ -29,8 +29,9 @@ const (
 // effects are the factors by which the entries of each table change the credits that the wallet should hold, by state.
 // An entry of any other state is forged, and has no effect.
 var effects = map[entryTable]map[wallet.State]int64{
-	requests:    {wallet.Sending: 0, wallet.Captured: -1, wallet.Released: 0},
-	movements:   {wallet.Granted: 1, wallet.Refunded: 1, wallet.Adjustment: 1, wallet.State(VerdictRefunded): 0},
+	requests: {wallet.Sending: 0, wallet.Captured: -1, wallet.Released: 0},
+	movements: {wallet.Granted: 1, wallet.Refunded: 1, wallet.Adjustment: 1, wallet.Repriced: 0,
+		wallet.State(VerdictRefunded): 0},
 	resolutions: {wallet.Refunded: 1, wallet.State(VerdictConfirmed): 0, wallet.State(VerdictRefunded): 0},
 }
 

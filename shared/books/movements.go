@@ -151,6 +151,11 @@ func (s *Store) move(ctx context.Context, m Movement, state wallet.State) error 
 	return fmt.Errorf("books: %s: %w", state, err)
 }
 
+// PriceChange returns the write of the entry about a project's own price, which moves no credits.
+func (s *Store) PriceChange(m Movement) *types.Put {
+	return s.operatorPut(movements, m.Project, m.entry(wallet.Repriced)).Put
+}
+
 // operatorPut returns the write of an operator's entry, which takes effect once for its key.
 func (s *Store) operatorPut(to entryTable, project string, e wallet.Entry) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{

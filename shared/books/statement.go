@@ -22,6 +22,7 @@ type Statement struct {
 	Charges     []Charge `json:"charges"`
 	Refunds     int64    `json:"refunds"`
 	Closing     int64    `json:"closing_balance"`
+	Prices      []Entry  `json:"prices"` // changes of the project's own prices, oldest first
 
 	from, to time.Time
 }
@@ -45,6 +46,8 @@ func (st *Statement) add(e Entry) {
 		change, line = -e.Credits, &st.Charges[i].Credits
 	}
 	switch at := e.Key.Time(); {
+	case e.State == wallet.Repriced && !at.Before(st.from) && at.Before(st.to):
+		st.Prices = append(st.Prices, e)
 	case line == nil: // an entry of any other state changes nothing
 	case at.Before(st.from):
 		st.Opening, st.Closing = st.Opening+change, st.Closing+change
@@ -59,7 +62,7 @@ func (st *Statement) add(e Entry) {
 func (s *Store) Statement(
 	ctx context.Context, read *Reading, project string, first, last time.Time, progress func(),
 ) (*Statement, error) {
-	st := &Statement{Charges: []Charge{}, from: midnight(first), to: midnight(last).AddDate(0, 0, 1)}
+	st := &Statement{Charges: []Charge{}, Prices: []Entry{}, from: midnight(first), to: midnight(last).AddDate(0, 0, 1)}
 	a := newAccount(project, time.Now())
 	a.each = func(e Entry) { progress(); st.add(e) }
 	item, err := s.Item(ctx, project)
@@ -92,5 +95,6 @@ func (s *Store) Statement(
 	}
 	st.Charges = slices.DeleteFunc(st.Charges, func(c Charge) bool { return c.Credits == 0 })
 	slices.SortFunc(st.Charges, func(a, b Charge) int { return cmp.Compare(a.Operation, b.Operation) })
+	slices.SortFunc(st.Prices, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
 	return st, nil
 }

@@ -223,7 +223,9 @@ func (a *account) addEntry(from entryTable, item dynamo.Item) {
 		a.known[place] = true
 	}
 	e, err := decode(item)
-	if _, keyErr := wallet.ParseKey(sk); err != nil || keyErr != nil || e.State != wallet.Adjustment && e.Credits <= 0 {
+	amount := e.Credits > 0 || e.State == wallet.Adjustment
+	if _, keyErr := wallet.ParseKey(sk); err != nil || keyErr != nil ||
+		!amount && (e.State != wallet.Repriced || e.Credits < 0) {
 		a.report(Unreadable, wallet.Key(sk), "the entry cannot be read")
 		return
 	}

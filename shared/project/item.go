@@ -36,7 +36,7 @@ func (p *Project) Fields() Fields {
 		"name": &p.Name, "paused": &p.Paused, "created": &p.Created, "closed": &p.Closed, "hash_key": &p.HashKey,
 		"limit_requests": &p.Limit.Requests, "limit_seconds": &p.Limit.Window, "recipient_limits": &p.Limits.Recipients,
 		"daily_credits": &p.Limits.DailyCredits, "daily_units": &p.Limits.DailyUnits,
-		"trial": &p.Trial, "trial_destinations": &p.TrialDestinations,
+		"trial": &p.Trial, "trial_destinations": &p.TrialDestinations, "prices": &p.Prices,
 	}
 }
 

@@ -79,15 +79,16 @@ type RateLimit struct {
 
 // Project is a client of the service, without its credentials and integrations.
 type Project struct {
-	ID                string    // 3 to 32 of a-z, 0-9 and "-", and no reserved word; see ValidID
-	Name              string    // for people
-	Paused            bool      // every operation returns 503 project_paused
-	Limit             RateLimit // of each environment
-	Limits            Limits    // of messages to one number, and of a day
-	Trial             bool      // SMS are restricted to TrialDestinations
-	TrialDestinations []string  // phone numbers in the format of NormalNumber
-	Created           time.Time // in UTC, to the second
-	Closed            time.Time // in UTC, to the second; zero for a project that is not closed
+	ID                string           // 3 to 32 of a-z, 0-9 and "-", and no reserved word; see ValidID
+	Name              string           // for people
+	Paused            bool             // every operation returns 503 project_paused
+	Limit             RateLimit        // of each environment
+	Limits            Limits           // of messages to one number, and of a day
+	Trial             bool             // SMS are restricted to TrialDestinations
+	TrialDestinations []string         // phone numbers in the format of NormalNumber
+	Prices            map[string]int64 // credits by the name of the price list, only those that differ from it
+	Created           time.Time        // in UTC, to the second
+	Closed            time.Time        // in UTC, to the second; zero for a project that is not closed
 
 	// HashKey is the random key of the hashes that RecipientID and TenantID return, from which Cipher derives others. It
 	// never changes.
@@ -154,6 +155,14 @@ func (p *Project) TrialAllows(number string) bool {
 	return ok && slices.Contains(p.TrialDestinations, normal)
 }
 
+// Price returns the project's own price by the name of the price list, or the listed one (docs/decisions/money.md#prices).
+func (p *Project) Price(name string, listed int64) int64 {
+	if own, ok := p.Prices[name]; ok {
+		return own
+	}
+	return listed
+}
+
 // SecretDigest is the stored digest of a client secret.
 type SecretDigest struct {
 	Digest  [32]byte  `json:"digest"`  // the SHA-256 of the secret's text
@@ -195,22 +204,28 @@ type Record struct {
 	Integrations []Integration
 }
 
-// Active returns the active integrations of a kind in an environment, by priority, then by vendor name. The vendor
-// "test" is never among those of production, and in development it takes the place of all others.
+// Active returns the active integrations of a kind in an environment, by priority, then by vendor name.
 func (r *Record) Active(kind Kind, env Environment) []Integration {
 	var active []Integration
 	for _, i := range r.Integrations {
-		if i.Active && i.Kind == kind && i.Environment == env && (env == Development || i.Vendor != TestVendor) {
+		if i.Active && i.Kind == kind && i.Environment == env {
 			active = append(active, i)
 		}
 	}
 	slices.SortFunc(active, func(a, b Integration) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Vendor, b.Vendor))
 	})
-	if n := slices.IndexFunc(active, func(i Integration) bool { return i.Vendor == TestVendor }); n >= 0 {
-		return active[n : n+1]
-	}
 	return active
+}
+
+// Chain returns the active integrations that a request may use, in their order. In development the vendor "test" takes
+// the place of all others, and elsewhere no request uses it.
+func (r *Record) Chain(kind Kind, env Environment) []Integration {
+	chain, isTest := r.Active(kind, env), func(i Integration) bool { return i.Vendor == TestVendor }
+	if n := slices.IndexFunc(chain, isTest); n >= 0 && env == Development {
+		return chain[n : n+1]
+	}
+	return slices.DeleteFunc(chain, isTest)
 }
 
 // Credential returns the credential with that client ID, active or not, or nil where the project has none such.

@@ -54,14 +54,14 @@ func TestActive(t *testing.T) {
 		{Vendor: "other-kind", Kind: PDF, Environment: Development, Active: true},
 	}}
 	var got []string
-	for _, i := range slices.Concat(rec.Active(SMS, Development), rec.Active(SMS, Production),
-		rec.Active(Security, Development)) {
+	for _, i := range slices.Concat(rec.Chain(SMS, Development), rec.Chain(SMS, Production),
+		rec.Chain(Security, Development)) {
 		got = append(got, i.Vendor)
 	}
 	if want := []string{"a", "b", "third", "other-side", TestVendor}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if rec.Active(Location, Development) != nil {
+	if rec.Chain(Location, Development) != nil {
 		t.Error("an integration where there is none")
 	}
 }

@@ -110,8 +110,9 @@ type Call struct {
 // "test".
 func (c *Call) Credits(units int) *admit.Credits {
 	amount := int64(0)
-	if c.Mode == project.Managed && c.price != "" && c.Integrations[0].Vendor != project.TestVendor {
-		amount = int64(units) * c.prices[c.price]
+	free := slices.ContainsFunc(c.Integrations, func(i project.Integration) bool { return i.Vendor == project.TestVendor })
+	if c.Mode == project.Managed && c.price != "" && !free {
+		amount = int64(units) * c.Project.Price(c.price, c.prices[c.price])
 	}
 	return admit.NewCredits(c.holds, c.price, units, amount)
 }
@@ -222,7 +223,7 @@ func (o *Operation[T]) prepare(ctx context.Context, state *requestState, prices 
 	decoded T) (*Job, error) {
 	call := &Call{
 		RequestID: state.id, Project: &state.record.Project, Environment: state.environment,
-		Integrations: state.record.Active(o.Kind, state.environment), kind: o.Kind, prices: prices, price: o.Price,
+		Integrations: state.record.Chain(o.Kind, state.environment), kind: o.Kind, prices: prices, price: o.Price,
 		holds: state.holds,
 	}
 	if len(call.Integrations) == 0 {

@@ -181,7 +181,8 @@ func TestTablesGone(t *testing.T) {
 	}
 }
 
-// TestCallCredits checks that Manual and free operations cost no credits (docs/decisions/money.md#prices).
+// TestCallCredits checks that Manual and free operations and the vendor "test" cost no credits, and that a project's own
+// price comes before the listed one (docs/decisions/money.md#prices).
 func TestCallCredits(t *testing.T) {
 	prices := wallet.Prices{wallet.SMS: 10}
 	for _, c := range []struct {
@@ -194,9 +195,12 @@ func TestCallCredits(t *testing.T) {
 		{project.Managed, "v", wallet.SMS, 1, 10}, {project.Managed, "v", wallet.SMS, 3, 30},
 		{project.Managed, "v", wallet.SMS, 0, 0}, {project.BYOK, "v", wallet.SMS, 3, 0}, {project.Managed, "v", "", 3, 0},
 		{project.BYOK, "v", "", 3, 0}, {project.Managed, "v", wallet.PDF, 3, 0},
-		{project.Managed, project.TestVendor, wallet.SMS, 3, 0},
+		{project.Managed, project.TestVendor, wallet.SMS, 3, 0}, {project.Managed, "v", wallet.Barcode, 1, 4},
+		{project.BYOK, "v", wallet.Barcode, 1, 0},
 	} {
-		call := Call{Mode: c.mode, price: c.price, prices: prices, Integrations: []project.Integration{{Vendor: c.vendor}}}
+		call := Call{Mode: c.mode, price: c.price, prices: prices,
+			Project:      &project.Project{Prices: map[string]int64{wallet.Barcode: 4}},
+			Integrations: []project.Integration{{Vendor: c.vendor}}}
 		if got := call.Credits(c.units).Amount(); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}

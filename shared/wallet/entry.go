@@ -25,13 +25,14 @@ const (
 	Granted    State = "grant"      // credits added
 	Refunded   State = "refund"     // captured credits returned
 	Adjustment State = "adjustment" // signed
+	Repriced   State = "price"      // no credits: the project's own price has changed
 )
 
 // Entry is one movement in a project's ledger.
 type Entry struct {
 	Key         Key       `json:"id"`
 	State       State     `json:"state"`
-	Credits     int64     `json:"credits"`   // signed for an adjustment, above 0 otherwise
+	Credits     int64     `json:"credits"`   // signed for an adjustment, 0 for a price, above 0 otherwise
 	Price       string    `json:"operation"` // as the price list names it
 	Units       int64     `json:"units"`     // of a charge: SMS units, 1 for other operations
 	Environment string    `json:"environment"`

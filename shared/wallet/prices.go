@@ -42,6 +42,9 @@ func PriceList() []Price {
 	}
 }
 
+// MaxPrice is the largest price, a million dollars.
+const MaxPrice = 1_000_000_000_000
+
 // Variable returns the name of the environment variable that holds the price for a function: PRICE_SMS.
 func (p Price) Variable() string { return "PRICE_" + strings.ToUpper(p.Name) }
 
@@ -55,7 +58,6 @@ type Prices map[string]int64
 // ReadPrices parses the price of each operation for which the function text returns a value. The error names a price
 // that is no number, is below 0, or is so high that the price of a message of many units would overflow.
 func ReadPrices(text func(Price) (string, bool)) (Prices, error) {
-	const most = 1_000_000_000_000 // a million dollars
 	prices := Prices{}
 	for _, p := range PriceList() {
 		text, ok := text(p)
@@ -63,8 +65,8 @@ func ReadPrices(text func(Price) (string, bool)) (Prices, error) {
 			continue
 		}
 		credits, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || credits < 0 || credits > most {
-			return nil, fmt.Errorf("the price of %s is %q, not a whole number within 0 and %d", p.Name, text, int64(most))
+		if err != nil || credits < 0 || credits > MaxPrice {
+			return nil, fmt.Errorf("the price of %s is %q, not a whole number within 0 and %d", p.Name, text, int64(MaxPrice))
 		}
 		prices[p.Name] = credits
 	}

@@ -1,7 +1,9 @@
 package acceptance
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"svcapi/local/sandbox"
@@ -49,6 +51,37 @@ func TestSendForReal(t *testing.T) {
 	}
 	if e := p.ledger(t)[a.RequestID]; e.State != "captured" || e.Credits != a.Data.CreditsCharged {
 		t.Errorf("ledger %+v", e)
+	}
+}
+
+// docs/decisions/money.md#own-prices: the project's own price is charged, and is what a 402 lacks; another project is
+// charged the listed price.
+func TestOwnPrice(t *testing.T) {
+	local(t)
+	t.Parallel()
+	via := []integration{{vendor: "twilio", mode: project.Managed}}
+	p, other := plan{credits: 9, integrations: via}.make(t), plan{credits: 1_000_000, integrations: via}.make(t)
+	svc[any](t, "", "price", "set", p.id, wallet.SMS, "7")
+	for _, c := range []struct {
+		as     *tenant
+		status int
+		want   string
+		left   int64
+	}{
+		{p, 200, `"credits_charged":7,`, 2}, {p, 402, `"price":7`, 2},
+		{other, 200, fmt.Sprintf(`"credits_charged":%d,`, perUnit()), 1_000_000 - perUnit()},
+	} {
+		a := request{path: send, body: single(number(), "Hello"), as: c.as.dev}.do(t)
+		if a != nil && (a.status != c.status || !strings.Contains(string(a.body), c.want) || c.as.balance(t) != c.left) {
+			t.Errorf("%d %s, balance %d, want %+v", a.status, a.body, c.as.balance(t), c)
+		}
+	}
+	st := svc[struct {
+		Closing int64 `json:"closing_balance"`
+		Prices  []entry
+	}](t, "", "usage", "statement", p.id)
+	if st.Closing != 2 || len(st.Prices) != 1 || st.Prices[0].Actor == "" {
+		t.Errorf("%+v", st)
 	}
 }
 

@@ -139,37 +139,3 @@ func runVerify(ctx context.Context, s *app.Stack) error {
 	}
 	return app.Problems(len(views))
 }
-
-// PriceCommand returns "svc price".
-func PriceCommand(a *app.App) *cobra.Command {
-	return app.Group("price", "Show what operations cost", a.Command(&cobra.Command{
-		Use: "list", Short: "List the prices of Managed operations; Manual operations, balance and currency are free",
-	}, nil, prices))
-}
-
-type priceView struct {
-	Operation string `json:"operation"`
-	Credits   int64  `json:"credits"`
-	USD       string `json:"usd"`
-	Parameter string `json:"parameter"`
-}
-
-func prices(ctx context.Context, s *app.Stack) error {
-	d, err := s.Deployed(ctx)
-	if err != nil {
-		return err
-	}
-	var known []priceView
-	for _, p := range wallet.PriceList() {
-		if price, ok := d.Prices[p.Name]; ok {
-			known = append(known, priceView{p.Name, price, app.Dollars(price), p.Parameter})
-		}
-	}
-	if len(known) == 0 {
-		return errors.New("the stack has no prices")
-	}
-	t := app.Table{Header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER"}}
-	return app.PrintList(s.App, t, known, func(v priceView) (priceView, []string) {
-		return v, []string{v.Operation, s.Number(v.Credits), v.USD, v.Parameter}
-	})
-}

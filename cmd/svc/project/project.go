@@ -51,6 +51,8 @@ type Settings struct {
 	DailyUnits        int64    `json:"daily_units,omitempty"`
 	Trial             bool     `json:"trial"`
 	TrialDestinations []string `json:"trial_destinations"`
+
+	Prices map[string]int64 `json:"prices,omitempty"` // its own, in credits
 }
 
 func settingsOf(p project.Project) Settings {
@@ -59,7 +61,7 @@ func settingsOf(p project.Project) Settings {
 		LimitRequests: p.Limit.Requests, LimitSeconds: int(p.Limit.Window / time.Second),
 		PerRecipient: recipientTexts(p.Limits.Recipients), DailyCredits: p.Limits.DailyCredits,
 		DailyUnits: p.Limits.DailyUnits,
-		Trial:      p.Trial, TrialDestinations: append([]string{}, p.TrialDestinations...),
+		Trial:      p.Trial, TrialDestinations: append([]string{}, p.TrialDestinations...), Prices: p.Prices,
 	}
 }
 
@@ -68,6 +70,7 @@ func (p Settings) project() (project.Project, error) {
 	recipients, err := parseRecipients(cmp.Or(strings.Join(p.PerRecipient, ","), none))
 	return project.Project{
 		ID: p.ID, Name: p.Name, Paused: p.Paused, Trial: p.Trial, TrialDestinations: p.TrialDestinations,
+		Prices: p.Prices,
 		Limit:  project.RateLimit{Requests: p.LimitRequests, Window: time.Duration(p.LimitSeconds) * time.Second},
 		Limits: project.Limits{Recipients: recipients, DailyCredits: p.DailyCredits, DailyUnits: p.DailyUnits},
 	}, err
@@ -259,7 +262,7 @@ lacks, and the command that sets them; docs/limits-and-429.md says what each lim
 	flags := cmd.Flags()
 	flags.StringVar(&p.ID, "id", "", "project ID, 3 to 32 of a-z, 0-9 and - (default: a random one)")
 	flags.StringVar(&like, "like", "",
-		"the project whose limits, trial and integrations the new project gets; other flags come first")
+		"the project whose limits, trial, prices and integrations the new project gets; other flags come first")
 	flags.BoolVar(&p.Trial, "trial", false, "send SMS to the allowed destinations only")
 	flags.StringArrayVar(&p.TrialDestinations, "allow", nil, "a destination that the trial allows (repeat for more)")
 	given.add(flags, 600)
@@ -282,7 +285,7 @@ lacks, and the command that sets them; docs/limits-and-429.md says what each lim
 			if err != nil {
 				return err
 			}
-			if p.Limit, p.Limits = rec.Limit, rec.Limits; !flags.Changed("trial") {
+			if p.Limit, p.Limits, p.Prices = rec.Limit, rec.Limits, rec.Prices; !flags.Changed("trial") {
 				p.Trial, p.TrialDestinations = rec.Trial, rec.TrialDestinations
 			}
 		}

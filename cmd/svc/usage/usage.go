@@ -250,7 +250,8 @@ func statement(a *app.App) *cobra.Command {
 		Use:   "statement [PROJECT]",
 		Short: "Show how the balance of a project came about, checked against the ledger",
 		Long: `Show how the balance of a project came about: opening balance, grants, adjustments,
-charges by operation, refunds, closing balance. The balances include what is reserved.
+charges by operation, refunds, closing balance, and changes of the project's own prices.
+The balances include what is reserved.
 
 The command reads all entries of the project and compares their sum with the wallet.
 Exit code 1 means that they differ: "svc ledger verify" says where.
@@ -325,6 +326,9 @@ func lines(st *books.Statement, number func(int64) string) (rows [][]string) {
 	}
 	line("Refunds", st.Refunds)
 	line("Closing balance", st.Closing)
+	for _, e := range st.Prices {
+		line(fmt.Sprintf("Price of %s %s, %s, by %s", e.Price, e.Reason, e.At.UTC().Format(time.RFC3339), e.Actor), 0)
+	}
 	return rows
 }
 

@@ -31,7 +31,7 @@ func FuzzItems(f *testing.F) {
 				TrialDestinations: []string{destination, name}, Created: at, Closed: at, Version: number,
 				Limits: project.Limits{Recipients: []project.RecipientLimit{
 					{Messages: int(number), Window: time.Duration(seconds) * time.Second}, {Messages: 1, Window: project.Day}},
-					DailyCredits: number, DailyUnits: int64(seconds)}, HashKey: []byte(name)},
+					DailyCredits: number, DailyUnits: int64(seconds)}, HashKey: []byte(name), Prices: map[string]int64{name: number}},
 			Credentials: []project.Credential{{ClientID: name, Environment: project.Production, Active: yes,
 				Secrets: []project.SecretDigest{{Digest: project.DigestSecret(name), Created: at},
 					{Digest: project.DigestSecret(id), Created: at}}}},

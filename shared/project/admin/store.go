@@ -96,10 +96,10 @@ func (s *Store) CreateProject(ctx context.Context, p project.Project,
 	if err != nil {
 		return project.Project{}, err
 	}
-	err = s.transact(ctx, types.Put{
+	err = s.transact(ctx, s.puts(types.Put{
 		Item:                projectItem(&p),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
-	}, items...)
+	}, items...))
 	if overtaken(err) {
 		return project.Project{}, fmt.Errorf("project %s: %w", p.ID, ErrExists)
 	}
@@ -120,6 +120,22 @@ func (s *Store) Update(ctx context.Context, projectID string,
 		return nil, err
 	})
 	return changed, err
+}
+
+// Reprice changes a project's own prices and puts the entry that edit returns, both or neither. An edit that changes
+// nothing returns no entry.
+func (s *Store) Reprice(ctx context.Context, projectID string,
+	edit func(*project.Project) (*types.Put, error)) error {
+	var entry *types.Put
+	return s.rewrite(ctx, projectID, func(rec *project.Record) (items []item, err error) {
+		if err := RefuseClosed(&rec.Project); err != nil {
+			return nil, err
+		}
+		if entry, err = edit(&rec.Project); err == nil {
+			rec.Project, err = validated(rec.Project)
+		}
+		return nil, err
+	}, func() *types.Put { return entry })
 }
 
 // AddCredential stores credentials, all or none, usually those of NewCredential.
@@ -344,8 +360,9 @@ func (s *Store) change(ctx context.Context, projectID string, edit func(rec *pro
 }
 
 // rewrite edits a project's record. The function edit sees the whole record, may change rec.Project, and returns
-// the other items to put. The version must be the one that edit saw, so that rules over several items hold.
-func (s *Store) rewrite(ctx context.Context, projectID string, edit func(rec *project.Record) ([]item, error)) error {
+// the other items to put; beside is of other tables. The version must be the one that edit saw, so that rules over several items hold.
+func (s *Store) rewrite(ctx context.Context, projectID string, edit func(rec *project.Record) ([]item, error),
+	beside ...func() *types.Put) error {
 	const tries = 5
 	for range tries {
 		rec, err := s.Load(ctx, projectID)
@@ -361,11 +378,17 @@ func (s *Store) rewrite(ctx context.Context, projectID string, edit func(rec *pr
 			return err
 		}
 		rec.Version = seen + 1
-		err = s.transact(ctx, types.Put{
+		writes := s.puts(types.Put{
 			Item:                      projectItem(&rec.Project),
 			ConditionExpression:       aws.String("version = :seen"),
 			ExpressionAttributeValues: item{":seen": dynamo.Number(seen)},
 		}, more...)
+		for _, put := range beside {
+			if entry := put(); entry != nil {
+				writes = append(writes, types.TransactWriteItem{Put: entry})
+			}
+		}
+		err = s.transact(ctx, writes)
 		if overtaken(err) {
 			continue
 		}
@@ -377,14 +400,19 @@ func (s *Store) rewrite(ctx context.Context, projectID string, edit func(rec *pr
 	return fmt.Errorf("project %s: %w; try again", projectID, ErrBusy)
 }
 
-// transact puts the first item and the others, or none. Even one item goes in a transaction: the SDK gives each call a
-// token, so that a retry of a call that took effect is neither a second write nor a refusal.
-func (s *Store) transact(ctx context.Context, first types.Put, others ...item) error {
+// puts returns the writes of the first item and the others.
+func (s *Store) puts(first types.Put, others ...item) []types.TransactWriteItem {
 	first.TableName = &s.table
 	writes := []types.TransactWriteItem{{Put: &first}}
 	for _, it := range others {
 		writes = append(writes, types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: it}})
 	}
+	return writes
+}
+
+// transact writes all or nothing. Even one item goes in a transaction: the SDK gives each call a token, so that a retry
+// of a call that took effect is neither a second write nor a refusal.
+func (s *Store) transact(ctx context.Context, writes []types.TransactWriteItem) error {
 	_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
 	return err
 }

@@ -88,7 +88,7 @@ func TestRecord(t *testing.T) {
 	create(t, s, project.Project{ID: "other"})
 
 	rec := load(t, s, "acme")
-	p.Version, p.Limits.Recipients = 3, []project.RecipientLimit{}
+	p.Version, p.Limits.Recipients, p.Prices = 3, []project.RecipientLimit{}, map[string]int64{}
 	if !reflect.DeepEqual(rec.Project, p) {
 		t.Errorf("project %+v, want %+v", rec.Project, p)
 	}
@@ -452,7 +452,7 @@ func TestClose(t *testing.T) {
 		rec.Closed = closed
 		live := project.Credential{ClientID: clientID, Environment: project.Development, Active: true,
 			Secrets: []project.SecretDigest{{Digest: project.DigestSecret(secret), Created: now()}}}
-		must.Succeed(t, s.transact(ctx, types.Put{Item: projectItem(&rec.Project)}, credentialItem("acme", &live)))
+		must.Succeed(t, s.transact(ctx, s.puts(types.Put{Item: projectItem(&rec.Project)}, credentialItem("acme", &live))))
 	}
 	write(rec.Closed)
 	for _, secret := range []string{secret, "svcs_wrong"} {

@@ -11,6 +11,7 @@ import (
 
 	"svcapi/shared/pattern"
 	"svcapi/shared/project"
+	"svcapi/shared/wallet"
 )
 
 // The limits of a record's fields, so that one small query reads a project.
@@ -69,7 +70,7 @@ func validated(p project.Project) (project.Project, error) {
 	case len(p.TrialDestinations) > maxDestinations:
 		return project.Project{}, invalid("%d trial destinations (at most %d)", len(p.TrialDestinations), maxDestinations)
 	}
-	if err := cmp.Or(ValidateRate(p.Limit), ValidateLimits(p.Limits)); err != nil {
+	if err := cmp.Or(ValidateRate(p.Limit), ValidateLimits(p.Limits), validatePrices(p.Prices)); err != nil {
 		return project.Project{}, err
 	}
 	p.Limits.Recipients = slices.SortedFunc(slices.Values(p.Limits.Recipients),
@@ -86,6 +87,17 @@ func validated(p project.Project) (project.Project, error) {
 	}
 	p.TrialDestinations = normal
 	return p, nil
+}
+
+// validatePrices returns the reason why no project can have the prices, an ErrInvalid.
+func validatePrices(prices map[string]int64) error {
+	for name, credits := range prices {
+		known := slices.ContainsFunc(wallet.PriceList(), func(p wallet.Price) bool { return p.Name == name })
+		if !known || credits < 0 || credits > wallet.MaxPrice {
+			return invalid("price of %s of %d credits (0 to %d)", name, credits, int64(wallet.MaxPrice))
+		}
+	}
+	return nil
 }
 
 // ValidateRate returns the reason why no project can have the limit, an ErrInvalid.
