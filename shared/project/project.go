@@ -155,7 +155,8 @@ func (p *Project) TrialAllows(number string) bool {
 	return ok && slices.Contains(p.TrialDestinations, normal)
 }
 
-// Price returns the project's own price by the name of the price list, or the listed one (docs/decisions/money.md#prices).
+// Price returns the project's own price by the name of the price list, or the listed one
+// (docs/decisions/money.md#own-prices).
 func (p *Project) Price(name string, listed int64) int64 {
 	if own, ok := p.Prices[name]; ok {
 		return own

@@ -106,8 +106,7 @@ type Call struct {
 	holds        *admit.Request
 }
 
-// Credits returns the credits for a number of units: 0 for Manual (BYOK), for free operations and for the vendor
-// "test".
+// Credits returns the credits for a number of units: 0 for Manual (BYOK), free operations and the vendor "test".
 func (c *Call) Credits(units int) *admit.Credits {
 	amount := int64(0)
 	free := slices.ContainsFunc(c.Integrations, func(i project.Integration) bool { return i.Vendor == project.TestVendor })

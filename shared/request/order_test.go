@@ -181,8 +181,8 @@ func TestTablesGone(t *testing.T) {
 	}
 }
 
-// TestCallCredits checks that Manual and free operations and the vendor "test" cost no credits, and that a project's own
-// price comes before the listed one (docs/decisions/money.md#prices).
+// TestCallCredits checks that Manual and free operations and the vendor "test" cost no credits, and that a project's
+// own price comes before the listed one (docs/decisions/money.md#prices).
 func TestCallCredits(t *testing.T) {
 	prices := wallet.Prices{wallet.SMS: 10}
 	for _, c := range []struct {

@@ -42,7 +42,8 @@ type Flags struct {
 func All() []Value {
 	return []Value{
 		{Number: "0770000001", Meaning: "rejects the message", Outcome: Rejected, Status: 502},
-		{Number: "0770000002", Meaning: "refuses your vendor account's credentials", Outcome: CredentialsRefused, Status: 502},
+		{Number: "0770000002", Meaning: "refuses your vendor account's credentials",
+			Outcome: CredentialsRefused, Status: 502},
 		{Number: "0770000003", Meaning: "returns nonsense: the SMS may have been sent, and is charged",
 			Outcome: Unparseable, Status: 502},
 		{Number: "0770000004", Meaning: "never responds: the same", Outcome: Hang, Status: 503},

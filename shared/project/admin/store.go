@@ -360,7 +360,8 @@ func (s *Store) change(ctx context.Context, projectID string, edit func(rec *pro
 }
 
 // rewrite edits a project's record. The function edit sees the whole record, may change rec.Project, and returns
-// the other items to put; beside is of other tables. The version must be the one that edit saw, so that rules over several items hold.
+// the other items to put; beside is of other tables. The version must be the one that edit saw, so that
+// rules over several items hold.
 func (s *Store) rewrite(ctx context.Context, projectID string, edit func(rec *project.Record) ([]item, error),
 	beside ...func() *types.Put) error {
 	const tries = 5
