@@ -75,6 +75,7 @@ func ReadSecret(ctx context.Context, client *secretsmanager.Client, name string,
 // SecretState is the state of a secret in Secrets Manager.
 type SecretState int
 
+// The states of a secret.
 const (
 	SecretAbsent  SecretState = iota
 	SecretDeleted             // scheduled for deletion: svc can restore the secret, and no program can read it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -153,9 +154,7 @@ func reprice(ctx context.Context, s *app.Stack, rec *project.Record, name string
 	m := books.Movement{Project: rec.ID, ID: wallet.NewKey(time.Now(), uuid.NewString()), Price: name, Actor: actor}
 	err = s.Projects.Reprice(ctx, rec.ID, func(p *project.Project) (*types.Put, error) {
 		before, prices := text(p), map[string]int64{}
-		for other, own := range p.Prices {
-			prices[other] = own
-		}
+		maps.Copy(prices, p.Prices)
 		if delete(prices, name); credits != nil {
 			prices[name] = *credits
 		}
