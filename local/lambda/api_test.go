@@ -18,6 +18,7 @@ import (
 
 	"svcapi/local/lambda"
 	"svcapi/local/template"
+	"svcapi/shared/dynamo"
 )
 
 // client returns a client of the host's Lambda API, as the SDK makes it.
@@ -25,7 +26,7 @@ func client(t *testing.T, host *lambda.Host) *api.Client {
 	server := httptest.NewServer(host.API())
 	t.Cleanup(server.Close)
 	return api.New(api.Options{
-		Region: template.Region, BaseEndpoint: &server.URL, Retryer: aws.NopRetryer{},
+		Region: template.Region, BaseEndpoint: &server.URL, Retryer: aws.NopRetryer{}, HTTPClient: dynamo.Streaming(),
 		Credentials: credentials.NewStaticCredentialsProvider("LOCALPROBE", "local", ""),
 	})
 }
