@@ -17,7 +17,7 @@ var table string
 //	(buckets+1) x 4 bytes   little-endian offset of each bucket's first entry, and of the end
 //	entries                 one byte of length, then the domain's bytes
 //
-// The number of buckets is a power of two, with up to two domains in each on average.
+// The number of buckets is a power of two, with up to one domain in each on average.
 type Table struct {
 	data string
 	bits int // of the number of buckets
@@ -27,21 +27,18 @@ type Table struct {
 func Compiled() Table { return Table{table, compiledBits} }
 
 const (
-	compiledBits = 14
-	// FNV-1a, 64 bits (draft-eastlake-fnv).
-	offsetBasis = 14695981039346656037
-	prime       = 1099511628211
-	spread      = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: mixes the low bits into the high bits
+	compiledBits = 15
+	spread       = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: mixes the low bits into the high bits
 )
 
 // NewTable returns a table of domains with at most 255 bytes each.
 func NewTable(domains []string) Table {
-	t := Table{bits: bits.Len(uint(len(domains) / 2))}
+	t := Table{bits: bits.Len(uint(len(domains)))}
 	buckets := make([][]string, 1<<t.bits)
 	for _, d := range domains {
-		hash := uint64(offsetBasis)
+		hash := uint64(0)
 		for i := len(d) - 1; i >= 0; i-- {
-			hash = (hash ^ uint64(d[i])) * prime
+			hash = step(hash, d[i])
 		}
 		b := t.bucket(hash)
 		buckets[b] = append(buckets[b], d)
@@ -77,16 +74,18 @@ type Difference struct{ added, removed Table }
 // Find returns the shortest listed domain among a domain and its parents with at least two labels. The domain must be
 // lower-case ASCII.
 func (d *Difference) Find(domain string) (listed string, ok bool) {
-	hash, labels := uint64(offsetBasis), 0
-	for i := len(domain) - 1; i >= -1; i-- {
-		if i < 0 || domain[i] == '.' {
-			if labels++; labels > 1 && d.has(domain[i+1:], hash) {
+	hash, labels := uint64(0), 1
+	for i := len(domain) - 1; i >= 0; i-- {
+		if domain[i] == '.' {
+			if labels > 1 && d.has(domain[i+1:], hash) {
 				return domain[i+1:], true
 			}
+			labels++
 		}
-		if i >= 0 {
-			hash = (hash ^ uint64(domain[i])) * prime
-		}
+		hash = step(hash, domain[i])
+	}
+	if labels > 1 && d.has(domain, hash) {
+		return domain, true
 	}
 	return "", false
 }
@@ -99,7 +98,11 @@ func (d *Difference) has(domain string, hash uint64) bool {
 	return listed && !d.removed.has(domain, hash) || !listed && d.added.has(domain, hash)
 }
 
-// bucket returns the bucket of a domain by its hash, which FNV-1a makes from the domain's end.
+// step returns the hash of a domain with one more byte before it. Without a multiplication it is the faster part of a
+// look-up; bucket spreads the bits.
+func step(hash uint64, b byte) uint64 { return hash<<5 - hash + uint64(b) }
+
+// bucket returns the bucket of a domain by its hash, which step makes from the domain's end.
 func (t Table) bucket(hash uint64) int { return int(hash * spread >> (64 - t.bits)) }
 
 func (t Table) has(domain string, hash uint64) bool {
