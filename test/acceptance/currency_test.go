@@ -3,6 +3,7 @@ package acceptance
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"svcapi/shared/project"
 )
@@ -29,5 +30,23 @@ func TestOwnRates(t *testing.T) {
 	if shown := svc[struct{ Source string }](t, "", "rates", "show", "--project",
 		p.id); shown.Source != "openexchangerates" {
 		t.Errorf("%+v", shown)
+	}
+}
+
+// docs/decisions/currency.md#rates-by-date: a query reaches the function through the gateway, and the function's role may
+// read a day and several. functions/currency TestDate has every rule.
+func TestRatesOfAWeekAgo(t *testing.T) {
+	local(t)
+	t.Parallel()
+	p := plan{}.make(t).exchange(t, project.Managed)
+	day := time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)
+	for path, want := range map[string]string{
+		"/pair/USD/LKR?date=" + day:                                       `"rate":302.5854328,`,
+		"/history/USD?symbols=LKR&from=" + day + "&to=" + day + "&base=x": `"rates":{"LKR":302.5854328}}]}`,
+	} {
+		a := request{method: "GET", path: currencies + path, as: p.dev}.do(t)
+		if a != nil && (!a.is(200, "") || !strings.Contains(string(a.body), want)) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
 	}
 }
