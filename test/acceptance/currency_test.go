@@ -33,8 +33,8 @@ func TestOwnRates(t *testing.T) {
 	}
 }
 
-// docs/decisions/currency.md#rates-by-date: a query reaches the function through the gateway, and the function's role may
-// read a day and several. functions/currency TestDate has every rule.
+// docs/decisions/currency.md#rates-by-date: a query reaches the function through the gateway, and the function's role
+// may read a day and several. functions/currency TestDate has every rule.
 func TestRatesOfAWeekAgo(t *testing.T) {
 	local(t)
 	t.Parallel()
