@@ -123,7 +123,8 @@ full-%:
 	@echo "make $*"
 	@$(TIMES) $* $(MAKE) --no-print-directory $*
 
-test-change: ## the shares of test-full that CI runs with each change: not yet those that CI has not run in one piece
+# A share joins test-change when a whole run of CI with it has passed.
+test-change: ## the shares of test-full that CI runs with each change
 	$(MAKE) --no-print-directory test-full BESIDE="lint sam-build checkov" ALONE="$(filter-out test-hostile test-race,$(ALONE))"
 
 test-times: helpers ## what takes long in make test and make test-full, in seconds of the last run, and what only that proves

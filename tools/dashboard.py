@@ -9,7 +9,6 @@ import collections
 import datetime
 import json
 import re
-import statistics
 import sys
 from pathlib import Path
 
@@ -28,7 +27,7 @@ def percentile(values, part):
     return ordered[min(len(ordered) - 1, int(len(ordered) * part / 100))]
 
 
-STATS = {"Sum": sum, "Maximum": max, "Average": statistics.fmean}
+STATS = {"Sum": sum, "Maximum": max}
 
 
 def statistic(name, values):

@@ -26,8 +26,11 @@ import (
 func pricedOperation(credits int64, job Job) Route {
 	return &Operation[string]{
 		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: wallet.SMS,
-		Decode: func(in *Input) (string, error) { return in.Text("text", Text{Required: true}), nil },
-		Sends:  func(string) bool { return job.Irrevocable },
+		Decode: func(in *Input) (string, error) {
+			in.Knows("elsewhere")
+			return in.Text("text", Text{Required: true}), nil
+		},
+		Sends: func(string) bool { return job.Irrevocable },
 		Prepare: func(_ context.Context, call *Call, text string) (*Job, error) {
 			switch text {
 			case "refused":
@@ -269,28 +272,30 @@ func TestFromPlayground(t *testing.T) {
 	}
 }
 
-// TestGet checks that the body of a GET is ignored (docs/decisions/requests.md#json-bodies), and that a parameter of
-// the query that the operation does not read is a warning (docs/decisions/requests.md#warnings).
-func TestGet(t *testing.T) {
+// TestQuery checks that the body of a GET is ignored (docs/decisions/requests.md#json-bodies), and that a parameter of
+// the query that the operation does not read is a warning for each method (docs/decisions/requests.md#warnings).
+func TestQuery(t *testing.T) {
 	h := build(t)
-	route := &Operation[struct{}]{
-		Name: "get", Method: "GET", Path: "/test", Kind: project.SMS,
-		Decode: func(in *Input) (struct{}, error) {
-			in.Query("known")
-			return struct{}{}, nil
-		},
-		Prepare: func(context.Context, *Call, struct{}) (*Job, error) { return &Job{Run: done}, nil },
-	}
 	for _, c := range []struct {
-		body, warning string
-		query         map[string][]string
+		method, body, warning string
+		query                 map[string][]string
 	}{
-		{body: ""}, {body: "{"}, {query: map[string][]string{"known": {"1"}}},
-		{query: map[string][]string{"known": {"1"}, "Known": {"1", "2"}, "a b": {"1"}},
+		{method: "GET"}, {method: "GET", body: "{"}, {method: "GET", query: map[string][]string{"known": {"1"}}},
+		{method: "GET", query: map[string][]string{"known": {"1"}, "Known": {"1", "2"}, "a b": {"1"}},
 			warning: `unknown-fields;n=2;names="Known"`},
+		{method: "POST", body: `{"x":1}`, query: map[string][]string{"known": {"1"}, "schedule_time": {"1"}},
+			warning: `unknown-fields;n=2;names="x schedule_time"`},
 	} {
+		route := &Operation[struct{}]{
+			Name: "query", Method: c.method, Path: "/test", Kind: project.SMS,
+			Decode: func(in *Input) (struct{}, error) {
+				in.Query("known")
+				return struct{}{}, nil
+			},
+			Prepare: func(context.Context, *Call, struct{}) (*Job, error) { return &Job{Run: done}, nil },
+		}
 		response, err := Lambda(h.Handler(route))(t.Context(), events.APIGatewayProxyRequest{
-			HTTPMethod: "GET", Path: "/test", Body: c.body, MultiValueQueryStringParameters: c.query,
+			HTTPMethod: c.method, Path: "/test", Body: c.body, MultiValueQueryStringParameters: c.query,
 			Headers: map[string]string{"X-API-KEY": h.client, "X-API-SECRET": h.secret},
 		})
 		got := strings.Join(response.MultiValueHeaders["X-SVC-Warnings"], "|")

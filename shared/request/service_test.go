@@ -374,6 +374,7 @@ func TestWarnings(t *testing.T) {
 		`{"text":"a","sender_id":1,"schedule_at":"now"}`: `low-contrast, unknown-fields;n=2;names="schedule_at sender_id"`,
 		`{"b":1,"a":1,"c":1,"d":1,"f":1,"e":1}`:          `unknown-fields;n=6;names="a b c d e"`,
 		`{"text":"a","é":1,"\"":1,"a b":1}`:              `low-contrast, unknown-fields;n=3`,
+		`{"text":"a","elsewhere":true}`:                  `low-contrast, unknown-fields;n=1;names="elsewhere"`,
 	} {
 		response, err := handler(t.Context(), events.APIGatewayProxyRequest{
 			HTTPMethod: "POST", Path: "/test", Body: body,

@@ -79,6 +79,7 @@ func (r *Reservation) settled(as State) error {
 // nothing in three cases: Capture has not succeeded; a late copy of the reservation may arrive, which must still find
 // the lease; or less than Limits.Remove is left before the deadline.
 func (s *Store) Remove(ctx context.Context, r *Reservation) {
+	// Other requests may change the state of a lease with several slots: the number of slots comes first.
 	if !r.captured || r.lease == nil || r.lease.Slots > 1 || r.lease.state != single {
 		return
 	}

@@ -1,6 +1,7 @@
 package credit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,13 +43,14 @@ func listPrices(a *app.App) *cobra.Command {
   svc price list acme`,
 	}, app.Bind(&id), func(ctx context.Context, s *app.Stack) error {
 		rec := &project.Record{}
-		if id != "" {
-			var err error
-			if rec, err = s.Load(ctx, id); err != nil {
-				return err
-			}
+		list, err := listed(ctx, s)
+		if err == nil && id != "" {
+			rec, err = s.Load(ctx, id)
 		}
-		return printPrices(ctx, s, &rec.Project)
+		if err != nil {
+			return err
+		}
+		return printPrices(s, list, &rec.Project)
 	})
 }
 
@@ -61,31 +63,22 @@ func listed(ctx context.Context, s *app.Stack) (wallet.Prices, error) {
 	return d.Prices, err
 }
 
-func printPrices(ctx context.Context, s *app.Stack, p *project.Project) error {
-	list, err := listed(ctx, s)
-	if err != nil {
-		return err
-	}
+func printPrices(s *app.Stack, list wallet.Prices, p *project.Project) error {
 	var known []PriceView
 	for _, row := range wallet.PriceList() {
 		price, ok := list[row.Name]
 		if !ok {
 			continue
 		}
-		v := PriceView{row.Name, p.Price(row.Name, price), "", row.Parameter, price}
 		if _, own := p.Prices[row.Name]; own {
-			v.Parameter = ""
+			row.Parameter = ""
 		}
-		v.USD = app.Dollars(v.Credits)
-		known = append(known, v)
+		credits := p.Price(row.Name, price)
+		known = append(known, PriceView{row.Name, credits, app.Dollars(credits), row.Parameter, price})
 	}
 	t := app.Table{Header: []string{"OPERATION", "CREDITS", "USD", "PARAMETER", "LISTED"}}
 	return app.PrintList(s.App, t, known, func(v PriceView) (PriceView, []string) {
-		parameter := v.Parameter
-		if parameter == "" {
-			parameter = "own"
-		}
-		return v, []string{v.Operation, s.Number(v.Credits), v.USD, parameter, s.Number(v.Listed)}
+		return v, []string{v.Operation, s.Number(v.Credits), v.USD, cmp.Or(v.Parameter, "own"), s.Number(v.Listed)}
 	})
 }
 
@@ -167,5 +160,5 @@ func reprice(ctx context.Context, s *app.Stack, rec *project.Record, name string
 	if err != nil {
 		return err
 	}
-	return printPrices(ctx, s, &rec.Project)
+	return printPrices(s, list, &rec.Project)
 }

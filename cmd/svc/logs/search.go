@@ -225,3 +225,34 @@ func (f *Filter) search(
 	}
 	return lines, nil
 }
+
+// query returns the rows of a query of CloudWatch Logs Insights over the time before now.
+func query(ctx context.Context, logs *cloudwatchlogs.Client, groups []string, last time.Duration,
+	text string) ([][]types.ResultField, error) {
+	now := time.Now()
+	started, err := logs.StartQuery(ctx, &cloudwatchlogs.StartQueryInput{
+		LogGroupNames: groups, StartTime: new(now.Add(-last).Unix()), EndTime: new(now.Unix()), QueryString: &text,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("query the logs: %w", err)
+	}
+	for {
+		out, err := logs.GetQueryResults(ctx, &cloudwatchlogs.GetQueryResultsInput{QueryId: started.QueryId})
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("query the logs: %w", err)
+		case out.Status == types.QueryStatusComplete:
+			return out.Results, nil
+		case out.Status != types.QueryStatusRunning && out.Status != types.QueryStatusScheduled:
+			return nil, fmt.Errorf("query the logs: the query is %s", out.Status)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(backoff):
+		}
+	}
+}
+
+// backoff is the time between two looks at a query.
+const backoff = 500 * time.Millisecond

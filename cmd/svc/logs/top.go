@@ -3,7 +3,6 @@ package logs
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
@@ -141,34 +139,3 @@ func traffic(ctx context.Context, s *app.Stack, last time.Duration) ([]Traffic, 
 
 // mostGroups is the largest number of rows that a query returns (CloudWatch Logs User Guide, limit).
 const mostGroups = 10_000
-
-// query returns the rows of a query of CloudWatch Logs Insights over the time before now.
-func query(ctx context.Context, logs *cloudwatchlogs.Client, groups []string, last time.Duration,
-	text string) ([][]types.ResultField, error) {
-	now := time.Now()
-	started, err := logs.StartQuery(ctx, &cloudwatchlogs.StartQueryInput{
-		LogGroupNames: groups, StartTime: new(now.Add(-last).Unix()), EndTime: new(now.Unix()), QueryString: &text,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("query the logs: %w", err)
-	}
-	for {
-		out, err := logs.GetQueryResults(ctx, &cloudwatchlogs.GetQueryResultsInput{QueryId: started.QueryId})
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("query the logs: %w", err)
-		case out.Status == types.QueryStatusComplete:
-			return out.Results, nil
-		case out.Status != types.QueryStatusRunning && out.Status != types.QueryStatusScheduled:
-			return nil, fmt.Errorf("query the logs: the query is %s", out.Status)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(backoff):
-		}
-	}
-}
-
-// backoff is the time between two looks at a query.
-const backoff = 500 * time.Millisecond

@@ -251,7 +251,7 @@ func statement(a *app.App) *cobra.Command {
 		Short: "Show how the balance of a project came about, checked against the ledger",
 		Long: `Show how the balance of a project came about: opening balance, grants, adjustments,
 charges by operation, refunds, closing balance, and changes of the project's own prices.
-The balances include what is reserved.
+Both balances include the credits that requests have reserved.
 
 The command reads all entries of the project and compares their sum with the wallet.
 Exit code 1 means that they differ: "svc ledger verify" says where.
