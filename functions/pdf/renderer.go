@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
+	"github.com/go-json-experiment/json"
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/shared/dynamo"
@@ -22,7 +24,8 @@ const timeForResult = time.Second
 
 // renderer calls the function pdfrender (docs/decisions/pdf.md#pdf-renderer).
 type renderer struct {
-	client   func() *lambda.Client
+	aws      aws.Config
+	client   aws.HTTPClient
 	function string
 	isolates bool // the function takes a tenant ID
 	after    afterResponse
@@ -32,16 +35,10 @@ type renderer struct {
 type afterResponse func(ctx context.Context, name string, work func(context.Context) error)
 
 func newRenderer(cfg aws.Config, c config, after afterResponse) *renderer {
-	http := dynamo.Streaming()
-	// Each call has a client of its own: two streams of one client share the state of a decoder (smithy-go 1.28.9,
-	// internal/eventstream), and the end of a failed stream may be read beside the next call.
-	client := func() *lambda.Client {
-		return lambda.NewFromConfig(cfg, func(o *lambda.Options) {
-			o.HTTPClient = http
-			o.Retryer = aws.NopRetryer{} // the method render decides which calls are repeated
-		})
+	return &renderer{
+		aws: cfg, client: dynamo.HTTPClient(dynamo.AttemptTimeout).WithTimeout(0), // a stream takes as long as its render
+		function: c.Renderer, isolates: c.Isolation == projectIsolation, after: after,
 	}
-	return &renderer{client: client, function: c.Renderer, isolates: c.Isolation == projectIsolation, after: after}
 }
 
 // render returns the result of a project's event. A renderer that dies is replaced once, while the time lasts: a render
@@ -55,14 +52,14 @@ func (r *renderer) render(ctx context.Context, p *project.Project, e event.Event
 	if err != nil {
 		return event.Result{}, err
 	}
-	in := &lambda.InvokeWithResponseStreamInput{FunctionName: &r.function, Payload: payload}
+	header := http.Header{"Content-Type": {"application/json"}}
 	if r.isolates {
-		in.TenantId = aws.String(p.TenantID())
+		header.Set("X-Amz-Tenant-Id", p.TenantID())
 	}
-	result, err := r.call(ctx, in, e.MaxBytes)
+	result, err := r.call(ctx, header, payload, e.MaxBytes)
 	if err != nil && ctx.Err() == nil && another(err) {
 		first := err
-		if result, err = r.call(ctx, in, e.MaxBytes); err != nil {
+		if result, err = r.call(ctx, header, payload, e.MaxBytes); err != nil {
 			err = fmt.Errorf("%w; before that: %w", err, first)
 		}
 	}
@@ -72,28 +69,34 @@ func (r *renderer) render(ctx context.Context, p *project.Project, e event.Event
 	return result, nil
 }
 
-// another reports whether another call may succeed: the renderer or the connection died, or Lambda itself failed.
-func another(err error) bool {
-	response, ok := errors.AsType[*smithyhttp.ResponseError](err)
-	return !ok || response.HTTPStatusCode() < 400 || response.HTTPStatusCode() >= 500
+// refusedCall is the error of Lambda itself, by the HTTP status and the name of the error.
+type refusedCall struct {
+	status int
+	name   string
 }
 
-// call makes one call, and returns when the last byte of the result has come.
-func (r *renderer) call(ctx context.Context, input *lambda.InvokeWithResponseStreamInput,
-	maxBytes int64) (event.Result, error) {
+func (e *refusedCall) Error() string { return fmt.Sprintf("HTTP status %d: %s", e.status, e.name) }
+
+// another reports whether another call may succeed: the renderer or the connection died, or Lambda itself failed.
+func another(err error) bool {
+	refused, ok := errors.AsType[*refusedCall](err)
+	return !ok || refused.status >= 500
+}
+
+// call makes one call, and returns when the last byte of the result has come (AWS Lambda API Reference,
+// InvokeWithResponseStream).
+func (r *renderer) call(ctx context.Context, header http.Header, payload []byte, maxBytes int64) (event.Result, error) {
 	// The end of the stream is read after the response, when ctx has ended.
 	streaming, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, cancel)()
-	out, err := r.client().InvokeWithResponseStream(streaming, input)
+	in, err := r.stream(streaming, header, payload)
 	if err != nil {
 		cancel()
 		return event.Result{}, errors.Join(context.Cause(ctx), err)
 	}
-	stream := out.GetStream()
-	in := &chunks{stream: stream}
 	end := func() error {
 		defer cancel()
-		return stream.Close()
+		return in.body.Close()
 	}
 	result, err := event.Read(in, maxBytes)
 	if err != nil {
@@ -101,17 +104,37 @@ func (r *renderer) call(ctx context.Context, input *lambda.InvokeWithResponseStr
 	}
 	r.after(ctx, "end call of the renderer", func(ctx context.Context) error {
 		defer context.AfterFunc(ctx, cancel)()
-		_, err := io.Copy(io.Discard, in) // a connection is used again after the end of its stream
-		return errors.Join(err, end())
+		_, err := io.Copy(io.Discard, in)
+		_, rest := io.Copy(io.Discard, in.body) // a connection is used again after the end of its body
+		return errors.Join(err, rest, end())
 	})
 	return result, nil
 }
 
+// stream begins a call of the function and returns its response.
+func (r *renderer) stream(ctx context.Context, header http.Header, payload []byte) (*chunks, error) {
+	request, err := dynamo.SignedRequest(ctx, r.aws, "lambda", http.MethodPost,
+		"/2021-11-15/functions/"+url.QueryEscape(r.function)+"/response-streaming-invocations", header, payload)
+	if err != nil {
+		return nil, err
+	}
+	response, err := r.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		name, _, _ := strings.Cut(response.Header.Get("X-Amzn-ErrorType"), ":")
+		return nil, errors.Join(&refusedCall{response.StatusCode, name}, response.Body.Close())
+	}
+	return &chunks{body: response.Body, decoder: eventstream.NewDecoder()}, nil
+}
+
 // chunks reads the payload of a stream.
 type chunks struct {
-	stream *lambda.InvokeWithResponseStreamEventStream
-	rest   []byte
-	err    error // of the function or of the stream; io.EOF at the end
+	body    io.ReadCloser
+	decoder *eventstream.Decoder
+	rest    []byte
+	err     error // of the function or of the stream; io.EOF at the end
 }
 
 // Read implements io.Reader.
@@ -120,21 +143,40 @@ func (c *chunks) Read(p []byte) (int, error) {
 		if c.err != nil {
 			return 0, c.err
 		}
-		switch e := (<-c.stream.Events()).(type) {
-		case *types.InvokeWithResponseStreamResponseEventMemberPayloadChunk:
-			c.rest = e.Value.Payload
-		case *types.InvokeWithResponseStreamResponseEventMemberInvokeComplete:
-			if c.err = io.EOF; aws.ToString(e.Value.ErrorCode) != "" {
-				c.err = fmt.Errorf("the function failed: %s: %s", aws.ToString(e.Value.ErrorCode),
-					aws.ToString(e.Value.ErrorDetails))
-			}
-		case nil: // the channel is closed
-			if c.err = c.stream.Err(); c.err == nil {
-				c.err = io.ErrUnexpectedEOF
-			}
-		}
+		c.rest, c.err = c.next()
 	}
 	n := copy(p, c.rest)
 	c.rest = c.rest[n:]
 	return n, nil
+}
+
+// next returns the payload of the next chunk, and io.EOF after the last one.
+func (c *chunks) next() ([]byte, error) {
+	message, err := c.decoder.Decode(c.body, nil)
+	if errors.Is(err, io.EOF) {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, err
+	}
+	header := func(name string) string {
+		value, _ := message.Headers.Get(name).(eventstream.StringValue)
+		return string(value)
+	}
+	switch kind := header(":event-type"); {
+	case header(":message-type") != "event":
+		return nil, fmt.Errorf("the stream failed: %s: %s", header(":exception-type"), message.Payload)
+	case kind == "PayloadChunk":
+		return message.Payload, nil
+	case kind != "InvokeComplete":
+		return nil, nil
+	}
+	var end struct{ ErrorCode, ErrorDetails string }
+	if err := json.Unmarshal(message.Payload, &end); err != nil {
+		return nil, err
+	}
+	if end.ErrorCode != "" {
+		return nil, fmt.Errorf("the function failed: %s: %s", end.ErrorCode, end.ErrorDetails)
+	}
+	return nil, io.EOF
 }

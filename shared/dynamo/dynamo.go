@@ -3,7 +3,6 @@
 package dynamo
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -48,25 +47,6 @@ func NewClient(cfg aws.Config, options ...func(*dynamodb.Options)) *dynamodb.Cli
 		o.Retryer = Retryer(Backoff)
 		o.RetryMaxAttempts = Attempts // AWS_MAX_ATTEMPTS must not change the duration of a request
 	}}, options...)...)
-}
-
-// Streaming returns the HTTP client of calls whose responses are streams. Only the connection has a time limit.
-func Streaming() aws.HTTPClient { return wholeBody{HTTPClient(AttemptTimeout).WithTimeout(0)} }
-
-// wholeBody sends the body of a request from memory. The SDK closes the body when the head of the response has come,
-// and a transport that still looks for the body's end then closes the response's stream, too (aws/aws-sdk-go-v2#2737).
-type wholeBody struct{ client aws.HTTPClient }
-
-// Do implements aws.HTTPClient.
-func (c wholeBody) Do(request *http.Request) (*http.Response, error) {
-	if request.Body != nil {
-		body, err := io.ReadAll(request.Body)
-		if err = errors.Join(err, request.Body.Close()); err != nil {
-			return nil, err
-		}
-		request.Body = io.NopCloser(bytes.NewReader(body))
-	}
-	return c.client.Do(request)
 }
 
 // Retryer tries a call up to Attempts times. The pause between two attempts is random and grows from a quarter of

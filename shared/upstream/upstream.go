@@ -154,41 +154,6 @@ func (c *Client) Do(ctx context.Context, vendor string, r *Request) (*Response, 
 	return c.call(request, vendor, r.Redact, r.Send, cmp.Or(r.MaxBytes, maxResponse))
 }
 
-// Sender returns an HTTP client for one call of a vendor's library. Every request is a send with the errors of Do.
-func (c *Client) Sender(vendor string, redact []string) *Sender {
-	return &Sender{client: c, vendor: vendor, redact: redact}
-}
-
-// Sender sends the requests of one call of a vendor's library, which may use another goroutine.
-type Sender struct {
-	client *Client
-	vendor string
-	redact []string
-	last   atomic.Pointer[error] // of the last request that has ended; nil before
-}
-
-// Do makes one call and reads the complete body of the response.
-func (s *Sender) Do(r *http.Request) (*http.Response, error) {
-	response, err := s.client.call(r, s.vendor, s.redact, true, maxResponse)
-	s.last.Store(&err)
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{
-		Status: http.StatusText(response.Status), StatusCode: response.Status, Header: response.Header, Request: r,
-		Body: io.NopCloser(bytes.NewReader(response.Body)), ContentLength: int64(len(response.Body)),
-	}, nil
-}
-
-// Last reports whether the library made a request, and returns the error of the last request. A library may replace
-// that error when the context has ended; only the Sender's error proves whether a byte was sent.
-func (s *Sender) Last() (made bool, err error) {
-	if last := s.last.Load(); last != nil {
-		return true, *last
-	}
-	return false, nil
-}
-
 func (c *Client) call(r *http.Request, vendor string, redact []string, send bool, most int64) (*Response, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), c.cfg.Timeout())
 	defer cancel()

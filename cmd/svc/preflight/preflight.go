@@ -4,7 +4,6 @@ package preflight
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dynamodbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -27,6 +25,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
+	"svcapi/shared/dynamo"
 )
 
 // Command returns "svc preflight".
@@ -364,25 +363,11 @@ type gatewayAccount struct {
 	} `json:"throttleSettings"`
 }
 
-// readGateway reads the account's settings of API Gateway. The core of the SDK signs the request, so that svc does not
-// compile the client of the service for one call.
+// readGateway reads the account's settings of API Gateway.
 func (f *flight) readGateway(ctx context.Context) (out gatewayAccount, err error) {
-	domain := "amazonaws.com"
-	if strings.HasPrefix(f.AWS.Region, "cn-") {
-		domain = "amazonaws.com.cn"
-	}
-	base := cmp.Or(aws.ToString(f.AWS.BaseEndpoint), "https://apigateway."+f.AWS.Region+"."+domain)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/")+"/account", http.NoBody)
+	r, err := dynamo.SignedRequest(ctx, f.AWS, "apigateway", http.MethodGet, "/account",
+		http.Header{"Accept": {"application/json"}}, nil)
 	if err != nil {
-		return out, err
-	}
-	r.Header.Set("Accept", "application/json")
-	keys, err := f.AWS.Credentials.Retrieve(ctx)
-	if err != nil {
-		return out, err
-	}
-	empty := fmt.Sprintf("%x", sha256.Sum256(nil))
-	if err := v4.NewSigner().SignHTTP(ctx, keys, r, empty, "apigateway", f.AWS.Region, time.Now()); err != nil {
 		return out, err
 	}
 	response, err := f.AWS.HTTPClient.Do(r)

@@ -3,17 +3,15 @@ package vendors
 import (
 	"cmp"
 	"context"
-	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2"
-	"github.com/aws/aws-sdk-go-v2/service/pinpointsmsvoicev2/types"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/go-json-experiment/json"
 
+	"svcapi/shared/dynamo"
 	"svcapi/shared/pattern"
 	"svcapi/shared/upstream"
 )
@@ -89,51 +87,46 @@ var awsCodes = map[string]upstream.Class{
 	"InternalServerException":             upstream.Unusable,
 }
 
-// Send implements Adapter. The library neither repeats the request nor opens connections of its own.
+// Send implements Adapter. The request is one of AWS's JSON protocol 1.0 (Smithy, "AWS JSON 1.0 protocol").
 func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
-	settings, secrets := a.Settings, a.Secrets
-	sender := a.Sender(a.Integration.Vendor, a.Redact())
-	client := pinpointsmsvoicev2.NewFromConfig(a.cfg, func(o *pinpointsmsvoicev2.Options) {
-		o.HTTPClient = sender
-		o.Retryer = aws.NopRetryer{}
-		o.Region = cmp.Or(settings["region"], o.Region)
-		if a.Endpoint != "" {
-			o.BaseEndpoint = &a.Endpoint
-		}
-		if secrets["access_key_id"] != "" {
-			o.Credentials = credentials.NewStaticCredentialsProvider(secrets["access_key_id"], secrets["secret_access_key"], "")
-		}
-	})
-	kind := cmp.Or(types.MessageType(settings["message_type"]), types.MessageTypeTransactional)
-	out, err := client.SendTextMessage(ctx, &pinpointsmsvoicev2.SendTextMessageInput{
-		DestinationPhoneNumber: &m.To[0], OriginationIdentity: aws.String(settings["sender_id"]), MessageBody: &m.Text,
-		MessageType: kind,
+	cfg, secrets := a.cfg, a.Secrets
+	cfg.Region = cmp.Or(a.Settings["region"], cfg.Region)
+	if a.Endpoint != "" {
+		cfg.BaseEndpoint = &a.Endpoint
+	}
+	if secrets["access_key_id"] != "" {
+		cfg.Credentials = credentials.NewStaticCredentialsProvider(secrets["access_key_id"], secrets["secret_access_key"], "")
+	}
+	body, err := json.Marshal(map[string]string{
+		"DestinationPhoneNumber": m.To[0], "OriginationIdentity": a.Settings["sender_id"], "MessageBody": m.Text,
+		"MessageType": cmp.Or(a.Settings["message_type"], "TRANSACTIONAL"),
+	}, json.Deterministic(true))
+	if err != nil {
+		return Receipt{}, a.fail(upstream.NotSent, err.Error())
+	}
+	r, err := dynamo.SignedRequest(ctx, cfg, "sms-voice", http.MethodPost, "/", http.Header{
+		"Content-Type": {"application/x-amz-json-1.0"}, "X-Amz-Target": {"PinpointSMSVoiceV2.SendTextMessage"},
+	}, body)
+	if err != nil {
+		return Receipt{}, a.fail(upstream.NotSent, err.Error())
+	}
+	response, err := a.Do(ctx, a.Integration.Vendor, &upstream.Request{
+		Method: r.Method, URL: r.URL.String(), Header: r.Header, Body: body, Redact: a.Redact(), Send: true,
 	})
 	if err != nil {
-		return Receipt{}, a.classify(sender, err)
+		return Receipt{}, err
 	}
-	if aws.ToString(out.MessageId) == "" {
+	values, _ := members(response.Body)
+	_, code, _ := strings.Cut(text(values["__type"]), "#")
+	if class := awsCodes[code]; class != "" {
+		return Receipt{}, a.refusal(class, code, cmp.Or(text(values["message"]), text(values["Message"])), nil)
+	}
+	if err := a.byStatus(response, ""); err != nil {
+		return Receipt{}, err
+	}
+	id := text(values["MessageId"])
+	if id == "" {
 		return Receipt{}, a.fail(upstream.Unusable, "response without a message ID")
 	}
-	return Receipt{Status: "accepted", ID: *out.MessageId}, nil
-}
-
-// classify returns the class of the library's error. The error of the sender comes first: after the end of the context
-// the library returns a cancellation instead, which does not show whether a byte left.
-func (a *awsAdapter) classify(sender *upstream.Sender, err error) error {
-	made, failed := sender.Last()
-	var response *smithyhttp.ResponseError
-	var named smithy.APIError
-	switch {
-	case failed != nil:
-		return failed
-	case !made:
-		return a.fail(upstream.NotSent, err.Error()) // credentials or endpoint could not be resolved, or no time was left
-	case errors.As(err, &named) && awsCodes[named.ErrorCode()] != "":
-		return a.refusal(awsCodes[named.ErrorCode()], named.ErrorCode(), named.ErrorMessage(), nil)
-	case !errors.As(err, &response):
-		return a.fail(upstream.Unusable, err.Error())
-	}
-	byStatus := a.byStatus(&upstream.Response{Status: response.HTTPStatusCode(), Body: []byte(err.Error())}, "")
-	return cmp.Or(byStatus, error(a.fail(upstream.Unusable, err.Error())))
+	return Receipt{Status: "accepted", ID: id}, nil
 }
