@@ -108,6 +108,9 @@ func TestRun(t *testing.T) {
 						t.Errorf("it does not print %s", part)
 					}
 				}
+				if _, second := started(t, binary, "run", dir); second.Scan() {
+					t.Errorf("a second stack in the folder of the first one: %s", second.Text())
+				}
 			}
 			if err := cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
@@ -25,7 +26,6 @@ import (
 
 	"svcapi/functions/security/disposable"
 	"svcapi/functions/security/disposable/lists"
-	"svcapi/local/build"
 	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/gateway"
@@ -122,7 +122,7 @@ type Stack struct {
 
 	binaries map[string]string // by logical ID
 	phases   *phases
-	browser  *browser
+	pdf      *pdf
 	lambda   net.Listener
 	closers  []func() error // the last one is called first
 }
@@ -170,15 +170,34 @@ func (s *Stack) prepare(ctx context.Context, options *Options) error {
 		}
 		listener.Close()
 	}
+	if err := s.lockLogs(); err != nil {
+		return err
+	}
 	watching, end := context.WithCancel(ctx)
 	go s.phases.watch(watching)
 	s.onClose(func() error { end(); return nil })
 	s.onClose(s.removeLogs)
-	err := errors.Join(os.MkdirAll(s.LogDir, 0o755), s.removeLogs())
+	err := s.removeLogs()
 	if err == nil && options.Log == nil {
 		options.Log, err = s.openLog("stack.log")
 	}
 	return err
+}
+
+// lockLogs creates the folder of the logs and takes it until Close. The result is an error where another stack has it.
+func (s *Stack) lockLogs() error {
+	if err := os.MkdirAll(s.LogDir, 0o755); err != nil {
+		return err
+	}
+	dir, err := os.Open(s.LogDir)
+	if err != nil {
+		return err
+	}
+	s.onClose(dir.Close)
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("another stack runs in this folder and writes to %s: end it first: %w", s.LogDir, err)
+	}
+	return nil
 }
 
 func (s *Stack) openLog(name string) (*os.File, error) {
@@ -230,7 +249,9 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 	if _, err := engine.Java(); err != nil { // before the minutes of a first build
 		return err
 	}
-	s.fetchBrowser(ctx, options)
+	compiled := make(chan struct{})
+	pdf, others := split(s.Template.Functions)
+	s.makePDF(ctx, options, pdf, compiled)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return s.phases.run("DynamoDB Local", func() (string, error) {
@@ -243,12 +264,10 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 			return "responds", nil
 		})
 	})
-	group.Go(func() error {
-		return s.phases.run("functions", func() (_ string, err error) {
-			s.binaries, err = build.Functions(ctx, s.Template.Functions)
-			files := slices.Collect(maps.Values(s.binaries))
-			return fmt.Sprintf("%d of %d compiled, %s", len(files), len(s.Template.Functions), megabytes(files...)), err
-		})
+	group.Go(func() (err error) {
+		s.binaries, err = s.compile(ctx, "functions", others)
+		close(compiled)
+		return err
 	})
 	if err := group.Wait(); err != nil {
 		return err
@@ -345,14 +364,12 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	}
 	s.Host = host
 	s.onClose(func() error { host.Close(); return nil })
-	for _, f := range s.Template.Functions {
-		switch f.Folder {
-		case "pdfrender":
-			s.addRenderer(f)
-			continue
-		case "pdf":
-			host.Await(f.LogicalID, s.awaitRenderer)
-		}
+	pdf, others := split(s.Template.Functions) // with the addresses
+	for _, f := range pdf {
+		host.Await(f.LogicalID, s.awaitRenderer)
+	}
+	s.addPDF(pdf)
+	for _, f := range others {
 		if err := host.Add(OnLaptop(f), s.binaries[f.LogicalID]); err != nil {
 			return err
 		}

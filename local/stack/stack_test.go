@@ -184,7 +184,7 @@ func TestNoBrowser(t *testing.T) {
 	} {
 		status, header, body := post(t, s, path, c.body)
 		if status != c.status || header.Get("Retry-After") != c.retry ||
-			c.retry != "" && !strings.Contains(body, "no browser") {
+			c.retry != "" && !strings.Contains(body, "cannot make PDFs") {
 			t.Errorf("%s: %d, Retry-After %q, %s", path, status, header.Get("Retry-After"), body)
 		}
 	}

@@ -1,0 +1,133 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"svcapi/local/build"
+	"svcapi/local/chromium"
+	"svcapi/local/lambda"
+	"svcapi/local/template"
+)
+
+// timeForRefusal is the end of an event's time, in which the gateway still responds to the client.
+const timeForRefusal = 2 * time.Second
+
+// pdf is what only PDFs need: a browser, which a first start unpacks, and two functions, which are compiled after the
+// others. The other functions run already.
+type pdf struct {
+	environment map[string]string // of the renderer, with its browser
+	binaries    map[string]string // by logical ID
+	made        chan struct{}     // closed when browser and binaries are made, or when one of them has failed
+	added       chan struct{}     // closed when PDFs can be rendered, or when they cannot be here
+	err         error             // why they cannot be
+}
+
+// split returns the functions that only PDFs need, and the others.
+func split(functions []template.Function) (pdf, others []template.Function) {
+	for _, f := range functions {
+		if f.Folder == "pdf" || f.Folder == "pdfrender" {
+			pdf = append(pdf, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return pdf, others
+}
+
+// makePDF begins to unpack the browser, and to compile the functions once the others are compiled. Close ends that.
+func (s *Stack) makePDF(ctx context.Context, options *Options, functions []template.Function, others <-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &pdf{made: make(chan struct{}), added: make(chan struct{})}
+	s.pdf = p
+	s.onClose(func() error {
+		cancel()
+		<-p.made
+		return nil
+	})
+	var group errgroup.Group
+	group.Go(func() error {
+		return s.phases.run("browser for PDFs", func() (string, error) {
+			path, err := chromium.Path(ctx, options.Progress)
+			if errors.Is(err, chromium.ErrNone) {
+				return err.Error(), nil
+			}
+			p.environment = map[string]string{chromium.Variable: path}
+			return "unpacked", err
+		})
+	})
+	group.Go(func() (err error) {
+		select {
+		case <-others:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		p.binaries, err = s.compile(ctx, "functions for PDFs", functions)
+		return err
+	})
+	go func() {
+		defer close(p.made)
+		if p.err = group.Wait(); p.err != nil && ctx.Err() == nil {
+			options.Progress("PDFs are refused with 503, everything else works: " + p.err.Error())
+		}
+	}()
+}
+
+// compile compiles functions as a phase, and returns the binaries by logical ID.
+func (s *Stack) compile(ctx context.Context, phase string,
+	functions []template.Function) (binaries map[string]string, err error) {
+	err = s.phases.run(phase, func() (string, error) {
+		binaries, err = build.Functions(ctx, functions)
+		files := slices.Collect(maps.Values(binaries))
+		return fmt.Sprintf("%d of %d compiled, %s", len(files), len(functions), megabytes(files...)), err
+	})
+	return binaries, err
+}
+
+// addPDF adds the functions that make PDFs to the host as soon as they can run.
+func (s *Stack) addPDF(functions []template.Function) {
+	p := s.pdf
+	go func() {
+		defer close(p.added)
+		<-p.made
+		for _, f := range functions {
+			f = OnLaptop(f)
+			if f.Folder == "pdfrender" {
+				maps.Copy(f.Environment, p.environment)
+			}
+			if p.err == nil {
+				p.err = s.Host.Add(f, p.binaries[f.LogicalID])
+			}
+		}
+	}()
+}
+
+// Renderer returns a channel that is closed when PDFs can be rendered, or when they cannot be here.
+func (s *Stack) Renderer() <-chan struct{} { return s.pdf.added }
+
+// awaitRenderer waits until PDFs can be rendered. When the time of an event does not suffice, or when PDFs cannot be
+// rendered here, the result is an error that asks the client to try again.
+func (s *Stack) awaitRenderer(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-timeForRefusal))
+		defer cancel()
+	}
+	select {
+	case <-s.pdf.added:
+	case <-ctx.Done():
+		return &lambda.StartingError{After: 10 * time.Second,
+			Needs: "The local stack still prepares PDFs. Try again in some seconds."}
+	}
+	if s.pdf.err != nil {
+		return &lambda.StartingError{After: time.Minute,
+			Needs: "The local stack cannot make PDFs. The output of make run says why."}
+	}
+	return nil
+}
