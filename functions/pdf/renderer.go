@@ -69,17 +69,17 @@ func (r *renderer) render(ctx context.Context, p *project.Project, e event.Event
 	return result, nil
 }
 
-// refusedCall is the error of Lambda itself, by the HTTP status and the name of the error.
-type refusedCall struct {
+// callError is the error of Lambda itself, by the HTTP status and the name of the error.
+type callError struct {
 	status int
 	name   string
 }
 
-func (e *refusedCall) Error() string { return fmt.Sprintf("HTTP status %d: %s", e.status, e.name) }
+func (e *callError) Error() string { return fmt.Sprintf("HTTP status %d: %s", e.status, e.name) }
 
 // another reports whether another call may succeed: the renderer or the connection died, or Lambda itself failed.
 func another(err error) bool {
-	refused, ok := errors.AsType[*refusedCall](err)
+	refused, ok := errors.AsType[*callError](err)
 	return !ok || refused.status >= 500
 }
 
@@ -124,7 +124,7 @@ func (r *renderer) stream(ctx context.Context, header http.Header, payload []byt
 	}
 	if response.StatusCode != http.StatusOK {
 		name, _, _ := strings.Cut(response.Header.Get("X-Amzn-ErrorType"), ":")
-		return nil, errors.Join(&refusedCall{response.StatusCode, name}, response.Body.Close())
+		return nil, errors.Join(&callError{response.StatusCode, name}, response.Body.Close())
 	}
 	return &chunks{body: response.Body, decoder: eventstream.NewDecoder()}, nil
 }
