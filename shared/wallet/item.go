@@ -93,14 +93,14 @@ var nameEncoding = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abc
 // byte.
 const nameLength = 14
 
-// nameEpoch is the time from which names of leases count their microseconds, which fit until the year 2055.
-var nameEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+// nameEpoch is the time from which names of leases count their microseconds, which fit until the year 2042.
+var nameEpoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Name returns the name of a lease in its wallet: 14 characters, which encode the time in 50 bits, the number of slots
-// less 1 in 6 bits, and the 28 bits of the key's digest. Names sort by time.
+// Name returns the name of a lease in its wallet: 14 characters, which encode the time in 49 bits, the number of slots
+// less 1 in 7 bits, and the 28 bits of the key's digest. Names sort by time.
 func (l Lease) Name() string {
 	_, digest, _ := strings.Cut(string(l.Key), "-")
-	name, _ := binary.Append(nil, binary.BigEndian, l.Key.Time().Sub(nameEpoch).Microseconds()<<6|int64(l.Slots-1))
+	name, _ := binary.Append(nil, binary.BigEndian, l.Key.Time().Sub(nameEpoch).Microseconds()<<7|int64(l.Slots-1))
 	name, _ = hex.AppendDecode(name[1:], []byte(digest+"0"))
 	return nameEncoding.EncodeToString(name)[:nameLength]
 }
@@ -128,7 +128,7 @@ func decodeLease(project, name string, v types.AttributeValue) (Lease, error) {
 	credits, err := dynamo.NumberOf(v)
 	if b, _ := nameEncoding.DecodeString(name + "-"); err == nil && len(b) == 11 {
 		number := binary.BigEndian.Uint64(append([]byte{0}, b...))
-		at := nameEpoch.Add(time.Duration(number>>6) * time.Microsecond)
+		at := nameEpoch.Add(time.Duration(number>>7) * time.Microsecond)
 		l.Key = Key(Digits(at) + "-" + hex.EncodeToString(b[7:])[:keyDigest])
 		l.Slots, l.Credits = int(number&(mostSlots-1))+1, credits
 	}

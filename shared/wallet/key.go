@@ -14,7 +14,7 @@ import (
 // Key names one lease, the charge of one request, or one movement. A key consists of its time in microseconds since
 // 1970 with 16 digits, "-", and 28 bits of the request ID's digest with 7 hexadecimal digits: the wallet pays for each
 // byte. The key of a request in a lease with several slots has the lease's key, "." and the number of the slot with two
-// digits. Keys sort by time.
+// hexadecimal digits. Keys sort by time.
 type Key string
 
 const (
@@ -32,7 +32,7 @@ func NewKey(at time.Time, requestID string) Key {
 // Digits returns the digits with which all keys of that time begin.
 func Digits(at time.Time) string { return fmt.Sprintf("%0*d", keyDigits, at.UnixMicro()) }
 
-var keyPattern = pattern.New(`^\d{16}-[0-9a-f]{7}(\.[0-5]\d|\.6[0-3])?$`)
+var keyPattern = pattern.New(`^\d{16}-[0-9a-f]{7}(\.[0-7][0-9a-f])?$`)
 
 // ParseKey returns the key that a text is, or an error for a text that is no key.
 func ParseKey(s string) (Key, error) {

@@ -24,8 +24,8 @@ type Lease struct {
 	Credits int64
 }
 
-// mostSlots is the largest number of slots of a lease.
-const mostSlots = 64
+// mostSlots is the largest number of slots of a lease, and largeSlots that of a lease after one with fewer slots.
+const mostSlots, largeSlots = 128, 64
 
 // lesseesCached bounds the projects of which an instance holds a lease. The settling function closes a lease that the
 // instance gives up.
@@ -35,8 +35,8 @@ const lesseesCached = 1000
 // takes the largest lease where they have hotSlots: a project that begins with hundreds of instances would else write
 // its wallet too often.
 const (
-	busySlots = 4 * mostSlots
-	hotSlots  = 32 * mostSlots
+	busySlots = 2 * mostSlots
+	hotSlots  = 16 * mostSlots
 )
 
 // acquisitions bounds the writes with which one request looks for a lease.
@@ -60,7 +60,7 @@ func (l Lease) slot(n int) Key {
 	if l.Slots == 1 {
 		return l.Key
 	}
-	return Key(fmt.Sprintf("%s.%02d", l.Key, n))
+	return Key(fmt.Sprintf("%s.%02x", l.Key, n))
 }
 
 // Lent returns the part of a lease in the wallet's attribute lent.
@@ -176,6 +176,8 @@ func (l *lessee) slots(now time.Time, credits, back int64, by Leasing) int {
 	case len(l.recent) < from:
 		return 1
 	case old == nil || old.Slots == 1:
+	case old.next == old.Slots && old.Slots < largeSlots:
+		n = min(old.next*growth, max(largeSlots, first))
 	case old.next == old.Slots:
 		n = old.next * growth
 	default:

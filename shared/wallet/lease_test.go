@@ -61,9 +61,9 @@ func TestLeaseSizes(t *testing.T) {
 	}{
 		{"thin traffic", 4, 7 * time.Second, 0, 8},
 		{"the fourth request in 20 s takes 2 slots, the next ones 4 and 8", 11, 100 * time.Millisecond, 0, 9},
-		{"then 16, 32 and 64", 100, 100 * time.Millisecond, 0, 12},
-		{"the second request of a busy project takes 3 slots, then 21 and 64", 65, 100 * time.Millisecond, 16 * 256, 5},
-		{"the second request of a hot project takes 64", 65, 100 * time.Millisecond, 16 * 2048, 3},
+		{"then 16, 32, 64 and 128", 130, 100 * time.Millisecond, 0, 13},
+		{"the second request of a busy project takes 3 slots, then 21, 64 and 128", 90, 100 * time.Millisecond, 16 * 256, 6},
+		{"the second request of a hot project takes 128", 129, 100 * time.Millisecond, 16 * 2048, 3},
 		{"of one that is not busy yet", 65, 100 * time.Millisecond, 16*256 - 1 - 3*16, 10},
 	} {
 		direct, through := wallettest.New(t, 1_000_000), &wallettest.Faults{Of: "UpdateItem"}
