@@ -519,6 +519,11 @@ func TestIntegrations(t *testing.T) {
 				`production +sms +textlk +managed +active`}},
 		{args: "integration set acme sms quicksend --env dev --mode manual --replace",
 			out: []string{`quicksend +byok +active`, `textlk +managed +inactive`}},
+		// The vendor of test values replaces the others and is replaced, as any vendor.
+		{args: "integration set acme sms test --env dev --mode manual --replace",
+			out: []string{`quicksend +byok +inactive`, `test +byok +active`}},
+		{args: "integration set acme sms quicksend --env dev --replace",
+			out: []string{`quicksend +byok +active`, `test +byok +inactive`}},
 	})
 	// The local stack calls no real vendor by default.
 	for _, o := range catalog.Offers() {

@@ -45,6 +45,10 @@ func TestTestVendor(t *testing.T) {
 				}
 			}
 		}
+		shield := request{path: burner, body: email("a@mailinator.com"), as: p.dev}.do(t)
+		if shield == nil || shield.status != 200 || shield.Data.CreditsCharged != 0 {
+			t.Errorf("%s: %+v", burner, shield)
+		}
 		a := request{path: send, body: bulkSame([]string{to, "0770000001"}, "Hello"), as: p.dev}.do(t)
 		if permitted := mode == project.BYOK; a != nil && (a.is(200, "") != permitted ||
 			permitted && !strings.Contains(string(a.body), `"counts":{"accepted":1,"rejected":1,`)) {

@@ -100,7 +100,7 @@ func (d *Difference) has(domain string, hash uint64) bool {
 
 // step returns the hash of a domain with one more byte before it. Without a multiplication it is the faster part of a
 // look-up; bucket spreads the bits.
-func step(hash uint64, b byte) uint64 { return hash<<5 - hash + uint64(b) }
+func step(hash uint64, b byte) uint64 { return bits.RotateLeft64(hash, 5) ^ uint64(b) }
 
 // bucket returns the bucket of a domain by its hash, which step makes from the domain's end.
 func (t Table) bucket(hash uint64) int { return int(hash * spread >> (64 - t.bits)) }
