@@ -3,6 +3,7 @@ package compare
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,18 +32,35 @@ const (
 	pause          = 100 * time.Millisecond // after each document, for the work that no client waits for
 )
 
-// documents are compared one after another, each in rounds of several documents. Gotenberg's browser starts anew after
-// 100 of them.
-var documents = []struct {
+// A document is compared in rounds of several requests.
+type document struct {
 	name, html   string
 	rounds, each int
 	goal         float64 // the largest ratio
-}{
-	{"invoice", pdftest.Invoice, 9, 7, 0.5},
-	{"table of 512 KiB", pdftest.Table(), 5, 3, 0.9},
-	{"table of 4,000 short rows", rows("<!DOCTYPE html><table>", "<tr><td>%06d<td>Item %d<td>%d.00", 4_000), 5, 3, 0.9},
-	{"the same, styled", rows(styledTable, "<tr><td>%06d<td>Item %d<td>%d.00", 4_000), 5, 3, 0.9},
-	{"statement of 400 rows", rows(styledTable, "<tr><td>%06d<td>Payment %d, thank you<td>%d.00", 400), 5, 5, 0.9},
+}
+
+// documents returns the documents, which are compared one after another. Gotenberg's browser starts anew after 100
+// requests. The fonts are those of the layer.
+func documents(fonts string) ([]document, error) {
+	font, err := os.ReadFile(filepath.Join(fonts, "OpenSans_400Regular.ttf"))
+	if err != nil {
+		return nil, err
+	}
+	webFont := fmt.Sprintf("<!DOCTYPE html><style>@font-face{font-family:Own;src:url(data:font/ttf;base64,%s)}"+
+		"body{font:9pt Own}</style><table>", base64.StdEncoding.EncodeToString(font))
+	const short, groups = "<tr><td>%06d<td>Item %d<td>%d.00",
+		"<tr><th colspan=3>Group %06d<tr><td rowspan=2>Item %d<td colspan=2>Two columns<tr><td>One<td>%d.00"
+	ten := "<tr><td>%06d<td>%d<td>%d.00" + strings.Repeat("<td>Kandy", 7)
+	return []document{
+		{"invoice", pdftest.Invoice, 9, 7, 0.25},
+		{"table of 512 KiB", pdftest.Table(), 5, 3, 0.85},
+		{"table of 4,000 short rows", rows("<!DOCTYPE html><table>", short, 4_000), 5, 3, 0.85},
+		{"the same, styled", rows(styledTable, short, 4_000), 5, 3, 0.85},
+		{"10 columns, styled, 1,500 rows", rows(styledTable, ten, 1_500), 5, 3, 0.85},
+		{"colspans and rowspans, styled, 1,500 groups", rows(styledTable, groups, 1_500), 5, 3, 0.85},
+		{"4,000 short rows in a font of the document", rows(webFont, short, 4_000), 5, 3, 0.85},
+		{"statement of 400 rows", rows(styledTable, "<tr><td>%06d<td>Payment %d, thank you<td>%d.00", 400), 5, 5, 0.85},
+	}, nil
 }
 
 const styledTable = `<!DOCTYPE html><style>body{font:9pt Arial}table{width:100%;border-collapse:collapse}td,th{border:1px solid #999;
@@ -79,7 +97,11 @@ var sameSheet = map[string]string{
 // compareGotenberg prints how long a PDF takes through the whole local stack and by Gotenberg over HTTP, with the same
 // browser.
 func compareGotenberg(ctx context.Context, dir string, out io.Writer) (err error) {
-	other, err := startGotenberg(ctx, dir)
+	browser, err := chromium.Path(ctx, func(step string) { fmt.Fprintln(os.Stderr, step) })
+	if err != nil {
+		return err
+	}
+	other, err := startGotenberg(ctx, dir, browser)
 	if err != nil {
 		return err
 	}
@@ -94,23 +116,27 @@ func compareGotenberg(ctx context.Context, dir string, out io.Writer) (err error
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "PDF\tthis stack, median\tGotenberg, median\tratio\tratios of rounds\tgoal\t")
-	for _, d := range documents {
+	all, err := documents(filepath.Join(filepath.Dir(browser), "fonts"))
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
 		ours, theirs, err := b.requestsOf(d.html, other)
 		if err != nil {
 			return err
 		}
-		var all [2][]time.Duration
+		var took [2][]time.Duration
 		var ratios []string
 		for round := -1; round < d.rounds; round++ { // round -1 warms up
 			var times [2][]time.Duration
 			var pages [2]int
 			for range d.each {
 				for _, side := range rand.Perm(2) { // a machine may slow down at intervals
-					took, pdf, err := []request{ours, theirs}[side](ctx)
+					one, pdf, err := []request{ours, theirs}[side](ctx)
 					if err != nil {
 						return fmt.Errorf("%s: %w", d.name, err)
 					}
-					times[side], pages[side] = append(times[side], took), bytes.Count(pdf, []byte("/Type /Page\n"))
+					times[side], pages[side] = append(times[side], one), bytes.Count(pdf, []byte("/Type /Page\n"))
 				}
 				if pages[0] == 0 || pages[0] != pages[1] {
 					return fmt.Errorf("%s: %d pages here, %d of Gotenberg: this is not the same work", d.name, pages[0], pages[1])
@@ -119,11 +145,11 @@ func compareGotenberg(ctx context.Context, dir string, out io.Writer) (err error
 			if round < 0 {
 				continue
 			}
-			all[0], all[1] = append(all[0], times[0]...), append(all[1], times[1]...)
+			took[0], took[1] = append(took[0], times[0]...), append(took[1], times[1]...)
 			ratios = append(ratios, fmt.Sprintf("%.2f", ratio(quantile(times[0], 0.5), quantile(times[1], 0.5))))
 		}
-		whole := ratio(quantile(all[0], 0.5), quantile(all[1], 0.5))
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f%s\t%s\t%.2f\t\n", d.name, ms(quantile(all[0], 0.5)), ms(quantile(all[1], 0.5)),
+		whole := ratio(quantile(took[0], 0.5), quantile(took[1], 0.5))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.2f%s\t%s\t%.2f\t\n", d.name, ms(quantile(took[0], 0.5)), ms(quantile(took[1], 0.5)),
 			whole, verdict(whole <= d.goal), ratios, d.goal)
 		if err := t.Flush(); err != nil { // a later document may fail
 			return err
@@ -198,15 +224,11 @@ func timed(ctx context.Context, client *http.Client, url string, header http.Hea
 	return took, pdf, err
 }
 
-// startGotenberg starts the program gotenberg-chromium of the path, with the browser of the layer.
-func startGotenberg(ctx context.Context, dir string) (*gotenberg, error) {
+// startGotenberg starts the program gotenberg-chromium of the path, with a browser.
+func startGotenberg(ctx context.Context, dir, browser string) (*gotenberg, error) {
 	program, err := exec.LookPath("gotenberg-chromium")
 	if err != nil {
 		return nil, fmt.Errorf("make bench-gotenberg builds this program: %w", err)
-	}
-	browser, err := chromium.Path(ctx, func(step string) { fmt.Fprintln(os.Stderr, step) })
-	if err != nil {
-		return nil, err
 	}
 	beside := filepath.Dir(browser)
 	work := filepath.Join(dir, "gotenberg")
