@@ -590,4 +590,19 @@ func TestOddRequests(t *testing.T) {
 			t.Errorf("%.40q: %d %v %s %v", request, response.StatusCode, response.Header, text, err)
 		}
 	}
+	// A client that still sends its body gets the response, too.
+	for range 100 {
+		r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(make([]byte, 3<<20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.URL.Opaque = "/api/v1/%zz"
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.Body.Close(); response.StatusCode != http.StatusBadRequest {
+			t.Error(response.Status)
+		}
+	}
 }

@@ -62,6 +62,10 @@ type shapedConn struct {
 // refusal follows the status line in net/http's own refusals. A handler's responses have a Date.
 var refusal = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
+// linger bounds the time in which a client may send the rest of a refused request. A connection that closes before its
+// input is read is reset, and a client that still sends loses the response.
+const linger = 10 * time.Second
+
 // unexpected begins net/http's refusal of an Expect, which has a Date. No function receives such a request.
 var unexpected = []byte("HTTP/1.1 417 ")
 
@@ -83,8 +87,13 @@ func (c shapedConn) Write(b []byte) (int, error) {
 	out.headers.Set("X-Amzn-Requestid", state.id)
 	out.size = int64(len(out.body))
 	c.handler.log(state, out)
-	return len(b), (&http.Response{
+	err := (&http.Response{
 		StatusCode: out.status, ProtoMajor: 1, ProtoMinor: 1, Header: out.headers, Close: true,
 		Body: io.NopCloser(bytes.NewReader(out.body)), ContentLength: out.size,
 	}).Write(c.Conn)
+	if half, ok := c.Conn.(*net.TCPConn); ok && half.CloseWrite() == nil &&
+		half.SetReadDeadline(time.Now().Add(linger)) == nil {
+		_, _ = io.Copy(io.Discard, half)
+	}
+	return len(b), err
 }
