@@ -7,6 +7,7 @@ import (
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/shared/request"
+	"svcapi/test/fuzztest"
 )
 
 // maxEvent is the largest event in bytes that Lambda accepts.
@@ -14,29 +15,7 @@ const maxEvent = 6 << 20
 
 // A body that decodes without a problem makes an event that the renderer and Lambda accept.
 func FuzzBody(f *testing.F) {
-	for _, body := range []string{
-		`{"html":"<p>a</p>","page_size":"Letter","orientation":"landscape","margins":{"top":0,"right":1e2,` +
-			`"bottom":99.9999999999999999999999,"left":-0},"response_type":"base64"}`,
-		`{"html":"PHA+YTwvcD4","is_base64":true}`, `{"html":"PHA+\nYTwvcD4=","is_base64":true}`,
-		`{"html":"/w==","is_base64":true}`, `{"html":"=","is_base64":true}`,
-		`{"html":"a","files":{"a/./b.css":"YQ==","é.svg":"PHN2Zy8+","../c.png":"iVBORw0KGgo=","a\\u0000.png":""}}`,
-		`{"html":"a","margins":[1]}`, `{"html":"a","margins":{"top":100.0000000000000000000001}}`,
-		`{"html":null,"is_base64":"true"}`, `{"html":"\u0000","page_size":"a4"}`,
-	} {
-		f.Add([]byte(body))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		in, err := request.ReadInput(body, nil)
-		if err != nil {
-			return
-		}
-		d, err := decode(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(in.Problems()) > 0 {
-			return
-		}
+	fuzztest.Bodies(f, decode, func(t *testing.T, _ *request.Input, d document) {
 		d.event.MaxBytes = maxBuffered
 		text, err := d.event.Encode()
 		if err != nil {
@@ -45,7 +24,13 @@ func FuzzBody(f *testing.F) {
 		if e, err := event.Parse(text); err != nil || len(text) > maxEvent {
 			t.Errorf("%+v: %v, %d bytes", e, err, len(text))
 		}
-	})
+	}, `{"html":"<p>a</p>","page_size":"Letter","orientation":"landscape","margins":{"top":0,"right":1e2,`+
+		`"bottom":99.9999999999999999999999,"left":-0},"response_type":"base64"}`,
+		`{"html":"PHA+YTwvcD4","is_base64":true}`, `{"html":"PHA+\nYTwvcD4=","is_base64":true}`,
+		`{"html":"/w==","is_base64":true}`, `{"html":"=","is_base64":true}`,
+		`{"html":"a","files":{"a/./b.css":"YQ==","é.svg":"PHN2Zy8+","../c.png":"iVBORw0KGgo=","a\\u0000.png":""}}`,
+		`{"html":"a","margins":[1]}`, `{"html":"a","margins":{"top":100.0000000000000000000001}}`,
+		`{"html":null,"is_base64":"true"}`, `{"html":"\u0000","page_size":"a4"}`)
 }
 
 // Only standard Base64 is decoded, and white space has no effect.

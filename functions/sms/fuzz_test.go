@@ -13,6 +13,7 @@ import (
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
+	"svcapi/test/fuzztest"
 )
 
 // warningPattern matches the warnings of openapi.yaml#Warnings about a send.
@@ -21,31 +22,8 @@ var warningPattern = regexp.MustCompile(
 
 // A body that decodes without a problem is a send of openapi.yaml#sendSms.
 func FuzzSendBody(f *testing.F) {
-	for _, body := range []string{
-		`{"send_method":"single","to":"0771234567","message":"Hello"}`,
-		`{"send_method":"bulk_same","recipients":["0771234567","+94771234568"],"message":"ආයුබෝවන්","check_cost":true}`,
-		`{"send_method":"bulk_different","msg_list":[{"to":"0771234567","msg":"a"},{"to":"+94771234568","msg":"€"}]}`,
-		`{"send_method":"single","to":"0731234567","message":"It’s – “…”\u00a0e\u0301","smart_encoding":true,"sender_id":"A"}`,
-		`{"send_method":"single","to":"0771234567\n","message":"\u0000\u202e"}`, `{"send_method":"bulk_same",` +
-			`"recipients":[],"message":""}`,
-		`{"send_method":"bulk_different","msg_list":[1,{},null]}`, `{"send_method":["single"],"to":{"a":1},"message":null}`,
-		`{}`,
-	} {
-		f.Add([]byte(body))
-	}
 	normal := regexp.MustCompile(`\A\+947[0-9]{8}\z`)
-	f.Fuzz(func(t *testing.T, body []byte) {
-		in, err := request.ReadInput(body, nil)
-		if err != nil {
-			return
-		}
-		r, err := decodeSend(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(in.Problems()) > 0 {
-			return
-		}
+	fuzztest.Bodies(f, decodeSend, func(t *testing.T, in *request.Input, r sendRequest) {
 		most := map[string]int{single: 1, bulkSame: 10_000, bulkDifferent: 20}[r.method]
 		if n := len(r.recipients); n < 1 || n > most || r.checkCost && r.method != bulkSame {
 			t.Fatalf("%+v", r)
@@ -70,7 +48,14 @@ func FuzzSendBody(f *testing.F) {
 				t.Errorf("warning %q", warning)
 			}
 		}
-	})
+	}, `{"send_method":"single","to":"0771234567","message":"Hello"}`,
+		`{"send_method":"bulk_same","recipients":["0771234567","+94771234568"],"message":"ආයුබෝවන්","check_cost":true}`,
+		`{"send_method":"bulk_different","msg_list":[{"to":"0771234567","msg":"a"},{"to":"+94771234568","msg":"€"}]}`,
+		`{"send_method":"single","to":"0731234567","message":"It’s – “…”\u00a0e\u0301","smart_encoding":true,"sender_id":"A"}`,
+		`{"send_method":"single","to":"0771234567\n","message":"\u0000\u202e"}`,
+		`{"send_method":"bulk_same","recipients":[],"message":""}`,
+		`{"send_method":"bulk_different","msg_list":[1,{},null]}`,
+		`{"send_method":["single"],"to":{"a":1},"message":null}`, `{}`)
 }
 
 // A cost is the exact product for every price that is a plain decimal, and another price is an error.
