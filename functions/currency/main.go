@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -10,6 +11,7 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/shared/rates"
 	"svcapi/shared/request"
+	"svcapi/shared/settings"
 	"svcapi/shared/upstream"
 )
 
@@ -25,5 +27,22 @@ func main() {
 			)
 			return g.routes(), nil
 		},
+	)
+}
+
+// config is the configuration that the function reads from the environment.
+type config struct {
+	API               request.Config
+	Upstream          upstream.Config
+	Secrets           upstream.SecretConfig
+	RatesTable        string `env:"RATES_TABLE,required,notEmpty"`
+	RatesCacheSeconds int    `env:"RATES_CACHE_SECONDS" envDefault:"60"` // short: an operator can replace the set
+}
+
+// Validate returns the problems of the configuration.
+func (c config) Validate() error {
+	return errors.Join(
+		c.API.Validate(), c.Upstream.Validate(), c.Secrets.Validate(),
+		settings.InRange("RATES_CACHE_SECONDS", c.RatesCacheSeconds, 0, 3600),
 	)
 }

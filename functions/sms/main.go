@@ -2,6 +2,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"svcapi/functions/sms/vendors"
@@ -24,4 +26,16 @@ func main() {
 			return []request.Route{g.send(), g.balance(), g.status()}, nil
 		},
 	)
+}
+
+// config is the configuration that the function reads from the environment.
+type config struct {
+	API      request.Config
+	Upstream upstream.Config
+	Secrets  upstream.SecretConfig
+}
+
+// Validate returns the problems of the configuration.
+func (c config) Validate() error {
+	return errors.Join(c.API.Validate(), c.Upstream.Validate(), c.Secrets.Validate())
 }

@@ -2,7 +2,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
@@ -44,4 +47,34 @@ func main() {
 		Log:  log,
 	}
 	lambda.Start(resolver.Handle)
+}
+
+// Config is the configuration that the function reads from the environment.
+type Config struct {
+	Stage            string `env:"STAGE,required,notEmpty"`
+	ProjectsTable    string `env:"PROJECTS_TABLE,required,notEmpty"`
+	WalletsTable     string `env:"WALLETS_TABLE,required,notEmpty"`
+	LedgerTable      string `env:"LEDGER_TABLE,required,notEmpty"`
+	MovementsTable   string `env:"MOVEMENTS_TABLE,required,notEmpty"`
+	ResolutionsTable string `env:"RESOLUTIONS_TABLE,required,notEmpty"`
+	Ages             Ages
+	Upstream         upstream.Config
+	Log              telemetry.Config
+}
+
+// Ages are the ages of a send at which Run asks its vendor: First, Absent, and each hour of the first day. A question
+// is due in the run in which the send reaches such an age, so that no question is stored.
+type Ages struct {
+	Period time.Duration `env:"RESOLVE_PERIOD,required"` // between two runs, as the schedule in template.yaml has it
+	First  time.Duration `env:"RESOLVE_FIRST" envDefault:"2m"`
+	// Absent is the age from which a vendor that does not know the send will never send it.
+	Absent time.Duration `env:"RESOLVE_ABSENT" envDefault:"10m"`
+}
+
+// Validate returns the reasons why the configuration is not valid.
+func (c Config) Validate() (err error) {
+	if a := c.Ages; a.Period <= 0 || a.First <= 0 || a.Absent < a.First {
+		err = fmt.Errorf("RESOLVE_PERIOD, RESOLVE_FIRST and RESOLVE_ABSENT do not fit together: %v", a)
+	}
+	return errors.Join(err, c.Upstream.Validate())
 }
