@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -287,6 +288,35 @@ func TestRetryer(t *testing.T) {
 			if pause, err := retryer.RetryDelay(attempt, nil); err != nil || pause < longest/2 || pause > longest {
 				t.Fatalf("pause %s after attempt %d, %v", pause, attempt, err)
 			}
+		}
+	}
+}
+
+// TestSignedRequest checks the address of a service (AWS General Reference, endpoints; AWS_ENDPOINT_URL_<SERVICE>), the
+// headers, the scope of the signature, and that the call belongs to the trace of its event.
+func TestSignedRequest(t *testing.T) {
+	for _, c := range []struct{ region, base, own, want string }{
+		{"eu-west-1", "", "", "https://lambda.eu-west-1.amazonaws.com/2021-11-15/x%3Alive"},
+		{"cn-north-1", "", "", "https://lambda.cn-north-1.amazonaws.com.cn/2021-11-15/x%3Alive"},
+		{"eu-west-1", "http://127.0.0.1:1/", "", "http://127.0.0.1:1/2021-11-15/x%3Alive"},
+		{"eu-west-1", "http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:2/2021-11-15/x%3Alive"},
+	} {
+		t.Setenv("AWS_ENDPOINT_URL_LAMBDA", c.own)
+		t.Setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793")
+		cfg := aws.Config{Region: c.region, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "session")}
+		if c.base != "" {
+			cfg.BaseEndpoint = &c.base
+		}
+		r, err := dynamo.SignedRequest(t.Context(), cfg, "lambda", http.MethodPost, "/2021-11-15/x%3Alive",
+			http.Header{"X-Amz-Tenant-Id": {"acme"}}, []byte("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		signature := r.Header.Get("Authorization")
+		if r.URL.String() != c.want || r.ContentLength != 4 || r.Header.Get("X-Amz-Security-Token") != "session" ||
+			r.Header.Get("X-Amzn-Trace-Id") != "Root=1-5759e988-bd862e3fe1be46a994272793" ||
+			!strings.Contains(signature, "/"+c.region+"/lambda/aws4_request") || !strings.Contains(signature, "x-amz-tenant-id") {
+			t.Errorf("%+v: %s %v", c, r.URL, r.Header)
 		}
 	}
 }

@@ -62,6 +62,9 @@ func SignedRequest(ctx context.Context, cfg aws.Config, service, method, path st
 		return nil, err
 	}
 	maps.Copy(r.Header, header)
+	if trace := os.Getenv("_X_AMZN_TRACE_ID"); trace != "" { // of the event, by which X-Ray joins the call to it
+		r.Header.Set("X-Amzn-Trace-Id", trace)
+	}
 	keys, err := cfg.Credentials.Retrieve(ctx)
 	if err != nil {
 		return nil, err
