@@ -16,11 +16,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dynamodbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/smithy-go"
 	"github.com/spf13/cobra"
 
@@ -318,22 +316,27 @@ const (
 	askConcurrency   = `Ask for 1,000 under Service Quotas, AWS Lambda, "Concurrent executions" (L-B99A9384).`
 )
 
+// lambdaAccount is what Lambda says about the account ("GetAccountSettings", AWS Lambda API Reference).
+type lambdaAccount struct {
+	AccountLimit struct {
+		ConcurrentExecutions, UnreservedConcurrentExecutions int
+		TotalCodeSize                                        int64 // bytes
+	}
+	AccountUsage struct{ TotalCodeSize int64 }
+}
+
 // lambda checks the quotas of Lambda.
 func (f *flight) lambda(ctx context.Context, p parameters) {
-	settings, err := within(ctx, callTime, "Lambda", func(ctx context.Context) (*lambda.GetAccountSettingsOutput, error) {
-		return lambda.NewFromConfig(f.AWS).GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
-	})
+	settings, err := read[lambdaAccount](ctx, f, "Lambda", "lambda", "/2016-08-19/account-settings/")
 	if f.Failed("quota", "Lambda", err) {
 		return
 	}
-	if usage := settings.AccountUsage; usage != nil {
-		used, most := usage.TotalCodeSize>>20, settings.AccountLimit.TotalCodeSize>>20
+	if used, most := settings.AccountUsage.TotalCodeSize>>20, settings.AccountLimit.TotalCodeSize>>20; used > 0 {
 		f.AddIf(used > most*8/10, app.Warning, "quota", "Lambda code storage",
 			fmt.Sprintf("%d of %d MiB are used: each deployment adds versions, and nothing deletes them", used, most),
 			`Delete old versions: docs/upgrade.md, Old versions. Or ask for more, "Function and layer storage" (L-2ACBD22F).`)
 	}
-	limit, free := int(settings.AccountLimit.ConcurrentExecutions),
-		int(aws.ToInt32(settings.AccountLimit.UnreservedConcurrentExecutions))
+	limit, free := settings.AccountLimit.ConcurrentExecutions, settings.AccountLimit.UnreservedConcurrentExecutions
 	pdf, rate := int(p.number("PdfConcurrency")), int(p.number("ApiRequestsPerSecond"))
 	switch {
 	case limit < concurrencyLeast:
@@ -363,28 +366,30 @@ type gatewayAccount struct {
 	} `json:"throttleSettings"`
 }
 
-// readGateway reads the account's settings of API Gateway.
-func (f *flight) readGateway(ctx context.Context) (out gatewayAccount, err error) {
-	r, err := dynamo.SignedRequest(ctx, f.AWS, "apigateway", http.MethodGet, "/account",
-		http.Header{"Accept": {"application/json"}}, nil)
-	if err != nil {
-		return out, err
-	}
-	response, err := f.AWS.HTTPClient.Do(r)
-	if err != nil {
-		return out, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		code, _, _ := strings.Cut(response.Header.Get("X-Amzn-Errortype"), ":")
-		return out, &smithy.GenericAPIError{Code: cmp.Or(code, response.Status), Message: "GetAccount failed"}
-	}
-	return out, json.NewDecoder(response.Body).Decode(&out)
+// read reads what a service, by its title and its signing name, says about the account at a path.
+func read[T any](ctx context.Context, f *flight, title, service, path string) (T, error) {
+	return within(ctx, callTime, title, func(ctx context.Context) (out T, err error) {
+		r, err := dynamo.SignedRequest(ctx, f.AWS, service, http.MethodGet, path,
+			http.Header{"Accept": {"application/json"}}, nil)
+		if err != nil {
+			return out, err
+		}
+		response, err := f.AWS.HTTPClient.Do(r)
+		if err != nil {
+			return out, err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			code, _, _ := strings.Cut(response.Header.Get("X-Amzn-Errortype"), ":")
+			return out, &smithy.GenericAPIError{Code: cmp.Or(code, response.Status), Message: "GET " + path + " failed"}
+		}
+		return out, json.NewDecoder(response.Body).Decode(&out)
+	})
 }
 
 // gateway checks the settings and the quotas of API Gateway.
 func (f *flight) gateway(ctx context.Context, p parameters) {
-	account, err := within(ctx, callTime, "API Gateway", f.readGateway)
+	account, err := read[gatewayAccount](ctx, f, "API Gateway", "apigateway", "/account")
 	if f.Failed("quota", "API Gateway", err) {
 		return
 	}
