@@ -24,6 +24,7 @@ from fontTools.ttLib.scaleUpem import scale_upem
 from fontTools.ttLib.tables import otBase, otTables
 
 FOLDER = sys.argv[1]
+LAYER = pathlib.Path(__file__).parent
 STANDARD = "Tinos_700Bold"
 ONE_WEIGHT = ("NotoSans", "NotoSansSymbols", "NotoSansSymbols2", "NotoSansMath", "NotoEmoji")
 UNCHANGED = ("NotoSansSC", "NotoSansJP", "NotoSansKR")
@@ -110,10 +111,12 @@ def slanted(font):
 
 
 def scripts():
-    """Returns a font with the bold glyphs of all scripts, or None without any."""
+    """Returns a font with the bold glyphs of all scripts, in the order of fonts.txt, or None without any."""
     fonts, have = [], set()
-    for path in sorted(glob.glob(f"{FOLDER}/NotoSans*_700Bold.ttf")):
-        font = opened(path)
+    for line in (LAYER / "fonts.txt").read_text().splitlines():
+        if not line.startswith("noto-sans-") or "700Bold" not in line:
+            continue
+        font = opened(f"{FOLDER}/{line.split()[0].title().replace('-', '')}_700Bold.ttf")
         characters = set(font.getBestCmap()) - have
         have |= characters - OF_SCRIPTS
         scale_upem(keep(font, characters), UNITS)
@@ -170,11 +173,10 @@ if upright:
     complete(f"{FOLDER}/{STANDARD}_Italic.ttf", italic)
 results = contents(changed)
 parameters = zstandard.ZstdCompressionParameters.from_level(
-    19, window_log=(len(sources) + sum(map(len, results))).bit_length(), enable_ldm=True, write_checksum=True)
+    22, window_log=(len(sources) + sum(map(len, results))).bit_length(), enable_ldm=True, write_checksum=True)
 patch = zstandard.ZstdCompressor(
     dict_data=zstandard.ZstdCompressionDict(sources, dict_type=zstandard.DICT_TYPE_RAWCONTENT),
     compression_params=parameters).compress(b"".join(results))
-layer = pathlib.Path(__file__).parent
-(layer / "fonts.zst").write_bytes(patch)
-(layer / "fonts.sum").write_text("".join(
+(LAYER / "fonts.zst").write_bytes(patch)
+(LAYER / "fonts.sum").write_text("".join(
     f"{hashlib.sha256(result).hexdigest()} {len(result)} {name}\n" for result, name in zip(results, changed)))

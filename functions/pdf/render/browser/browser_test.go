@@ -50,7 +50,8 @@ func TestText(t *testing.T) {
 	want := []string{
 		"Invoice 2026-114, total Rs. 1,250.00", "ශ්\u200dරී ලංකාව, කොළඹ", "தமிழ் எழுத்துக்கள்", "Ελληνικά", "Русский",
 		"ගෙවිය යුතු මුදල", "மொத்தத் தொகை",
-		"Übergrößenträger", "naïve café", "हिन्दी", "ภาษาไทย", "中文", "ひらがな", "한국어", "✓ ☐ → ★ ₨",
+		"Übergrößenträger", "naïve café", "हिन्दी", "ภาษาไทย", "বাংলা", "తెలుగు", "മലയാളം", "ಕನ್ನಡ", "ગુજરાતી", "ਪੰਜਾਬੀ",
+		"中文", "ひらがな", "한국어", "✓ ☐ → ★ ₨",
 	}
 	for _, style := range []string{"", "font-weight:bold", "font-family:serif", "font-family:monospace",
 		"font-family:Arial,Helvetica", "font-family:'Times New Roman'"} {

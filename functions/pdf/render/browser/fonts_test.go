@@ -119,8 +119,20 @@ func TestFonts(t *testing.T) {
 		{"Arabic marks", marks("ب", 0x64b, 0x65f), "", ""},
 		{"Devanagari", letters(0x900, 0x97f), "", ""},
 		{"Devanagari marks", marks("क", 0x900, 0x97f), "", ""},
+		{"Bengali", letters(0x980, 0x9ff), "", ""},
+		{"Bengali marks", marks("ক", 0x980, 0x9ff), "", ""},
+		{"Gurmukhi", letters(0xa00, 0xa7f), "", ""},
+		{"Gurmukhi marks", marks("ਕ", 0xa00, 0xa7f), "", ""},
+		{"Gujarati", letters(0xa80, 0xaff), "", ""},
+		{"Gujarati marks", marks("ક", 0xa80, 0xaff), "", ""},
 		{"Tamil", letters(0xb80, 0xbff), "", "௧௭"},
 		{"Tamil marks", marks("க", 0xb80, 0xbff), "", ""},
+		{"Telugu", letters(0xc00, 0xc7f), "", ""},
+		{"Telugu marks", marks("క", 0xc00, 0xc7f), "", ""},
+		{"Kannada", letters(0xc80, 0xcff), "", ""},
+		{"Kannada marks", marks("ಕ", 0xc80, 0xcff), "", ""},
+		{"Malayalam", letters(0xd00, 0xd7f), "", ""},
+		{"Malayalam marks", marks("ക", 0xd00, 0xd7f), "", ""},
 		{"Sinhala", letters(0xd80, 0xdff), "", ""},
 		{"Sinhala marks", marks("ක", 0xd80, 0xdff), "", ""},
 		{"Thai", letters(0xe00, 0xe7f), "", ""},
@@ -273,6 +285,12 @@ var bolds = map[string][]string{
 	"'Noto Sans Devanagari'": {"क्षे", "द्ध", "र्\u200dय", "र्य", "कि", "श्री", "है।"},
 	"'Noto Sans Arabic'":     {"الله", "فَاتُ", "گچ", "١٢٣"},
 	"'Noto Sans Thai'":       {"น้ำ", "ปู่", "ญุ", "ที่"},
+	"'Noto Sans Bengali'":    {"ক্ষি", "স্ত্রী", "র্য", "জ্ঞান", "ড়ো।"},
+	"'Noto Sans Telugu'":     {"క్ష", "స్త్రీ", "జ్ఞా", "కృ"},
+	"'Noto Sans Malayalam'":  {"ക്ഷ", "സ്ത്രീ", "ന്ത", "ൽകൊ"},
+	"'Noto Sans Kannada'":    {"ಕ್ಷ", "ಸ್ತ್ರೀ", "ರ್ಕ", "ಜ್ಞಾ"},
+	"'Noto Sans Gujarati'":   {"ક્ષ", "શ્રી", "ર્કિ", "ત્ર"},
+	"'Noto Sans Gurmukhi'":   {"ਸ੍ਰੀ", "ਕਿੰ", "ਪ੍ਰ", "ੴ"},
 }
 
 // ink draws each text and returns how much ink it has.
@@ -308,7 +326,8 @@ func TestFamilies(t *testing.T) {
 		for name := range strings.SplitSeq(names, ",") {
 			const html = `<!DOCTYPE html><meta charset=utf-8><body style="font-family:%s">A <i>%s</i> <b>%[2]s Ω✓→★₹😀 <i>%[2]s ₹`
 			const header = `<div style="font-size:9pt;font-family:%s">A <i>%s</i> <b>%[2]s <i>%[2]s`
-			const footer = `<style>p{font:bold 9pt %s}</style><p>%s<p><font face="%[1]s">%[2]s</font></p><b style="font-size:9pt">%[2]s`
+			const footer = `<style>p{font:bold 9pt %s}</style><p>%s<p><font face="%[1]s">%[2]s</font></p><b ` +
+				`style="font-size:9pt">%[2]s`
 			d := a4(fmt.Sprintf(html, name, all))
 			d.Header, d.Footer = fmt.Appendf(nil, header, name, all), fmt.Appendf(nil, footer, name, all)
 			pdf, _, err := r.Render(t.Context(), d)
@@ -392,7 +411,7 @@ func TestMissingGlyphs(t *testing.T) {
 		"<p lang=am>አ":                       true,
 		"<p>\u0378":                          true, // not assigned
 		"<p>&#x12a0;":                        true,
-		"<p>A\u0995\u09be":                   true,
+		"<p>A\u1780\u17b6":                   true, // Khmer
 		"<svg><text y=20>አ":                  true,
 		"<input value=አ>":                    true,
 		"<ul style=\"list-style:'አ'\"><li>A": true,
@@ -401,7 +420,7 @@ func TestMissingGlyphs(t *testing.T) {
 		"<p style='font-family:monospace'>\u0378":               true,
 		// In one document: not one of them is a glyph that is missed.
 		`<title>አ</title><p lang=am>✓ A<p>Rs. 1,250 ✓ ☐ → ★ ₨ 😀 ශ්` + "\u200d" +
-			`රී தமிழ் العربية हिन्दी ภาษาไทย 中文 日本語 한국어` +
+			`රී தமிழ் العربية हिन्दी ภาษาไทย বাংলা తెలుగు മലയാളം ಕನ್ನಡ ગુજરાતી ਪੰਜਾਬੀ 中文 日本語 한국어` +
 			"<p>A\u00a0\u200bB\u00adC\u200c\u200dD\u2060E\u200e\u200f\u202a\u202c\u2066\u2069\ufe0f\ufeffF\u034f\u061c\u180e\u3000\u2003\U000e0041\U000e0100" +
 			"<p>A\u0001\u007f\u0085\u2028\u2029\ufdd0\ufffe" +
 			"<!-- አ --><p style='display:none'>አ</p><p style='visibility:hidden'>አ</p><p title=አ data-x=አ>A" +
