@@ -272,7 +272,7 @@ func TestMonospace(t *testing.T) {
 var families = map[string]string{
 	"Arimo": "sans-serif,system-ui,ui-sans-serif,ui-rounded,fantasy,BlinkMacSystemFont,Arial,Calibri,Helvetica," +
 		"Helvetica Neue,Inter,Roboto,Tahoma",
-	"OpenSans":     "Open Sans,Noto Sans,Segoe UI,Verdana,Iskoola Pota,Nirmala UI,Latha,Mangal",
+	"OpenSans":     "Open Sans,Noto Sans,Segoe UI,Verdana,Iskoola Pota,Nirmala UI,Latha,Mangal,Vrinda",
 	"Tinos":        "No such font,serif,ui-serif,cursive,Cambria,Garamond,Georgia,Times,Times New Roman",
 	"Cousine":      "monospace,ui-monospace,Consolas,Menlo,Courier New",
 	"NotoSansMath": "math,Cambria Math",
