@@ -3,8 +3,11 @@
 package workdir
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,4 +83,47 @@ func Run(cmd *exec.Cmd, step string) (output string, err error) {
 		err = fmt.Errorf("%s: %w\n%s", step, err, output)
 	}
 	return output, err
+}
+
+// LogsVariable names a folder that keeps every log of a test run, so that one search goes through all of them.
+const LogsVariable = "TEST_LOGS"
+
+// OpenLog opens a log for appending. Where LogsVariable names a folder, OpenLog makes path a link to a file in that
+// folder under a name of its own: removing path removes only the link.
+func OpenLog(path string) (*os.File, error) {
+	const flags = os.O_CREATE | os.O_APPEND | os.O_WRONLY
+	kept := os.Getenv(LogsVariable)
+	if kept == "" {
+		return os.OpenFile(path, flags, 0o644)
+	}
+	err := os.Symlink(filepath.Join(kept, rand.Text()+"-"+filepath.Base(path)), path)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // it may be there already
+		return nil, err
+	}
+	return os.OpenFile(path, flags, 0o600)
+}
+
+// NodeModules returns the folder node_modules with the packages of tools/npm, which the Makefile installs.
+func NodeModules(ctx context.Context) (string, error) {
+	return install(ctx, "npm", "node_modules")
+}
+
+// Schemathesis returns the path of the program, as tools/schemathesis.txt pins it.
+func Schemathesis(ctx context.Context) (string, error) {
+	return install(ctx, "schemathesis", filepath.Join("bin", "schemathesis"))
+}
+
+// install lets make update .local/<name>, one process at a time, and returns the path of a file within.
+func install(ctx context.Context, name, within string) (string, error) {
+	lock, err := Local(name + ".lock")
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Dir(filepath.Dir(lock))
+	return filepath.Join(root, ".local", name, within), Locked(lock, func() error {
+		_, err := Run(exec.CommandContext(ctx, "make", "--silent", "--directory", root,
+			filepath.Join(".local", name, ".ready")),
+			"installing "+name)
+		return err
+	})
 }
