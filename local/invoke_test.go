@@ -16,6 +16,7 @@ import (
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
 	"svcapi/test/logtest"
+	"svcapi/test/must"
 )
 
 // TestEvents runs every event of the folder events through its compiled function, against a stack that runs, and
@@ -23,9 +24,7 @@ import (
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	folder := filepath.Join(root, "events")
 	all, err := events.Read(folder)
 	if err != nil || len(all) == 0 {
@@ -33,18 +32,14 @@ func TestEvents(t *testing.T) {
 	}
 	demo := filepath.Join(t.TempDir(), "demo.json")
 	s, err := stack.Start(t.Context(), stack.Options{LogDir: t.TempDir(), DemoFile: demo})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	with, err := prepare(t.Context(), s.Template.Functions, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, c := range all {
 		event, want := name, c.Expected
 		for _, field := range want.Varies {
@@ -72,9 +67,7 @@ func TestEvents(t *testing.T) {
 				Body              string
 				IsBase64Encoded   bool
 			}
-			if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(out.Bytes(), &got))
 			body := []byte(got.Body)
 			if got.IsBase64Encoded {
 				if body, err = base64.StdEncoding.DecodeString(got.Body); err != nil {
@@ -132,13 +125,9 @@ func matches(want, got any) bool {
 func TestInvokeAlone(t *testing.T) {
 	t.Parallel()
 	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	demo := filepath.Join(t.TempDir(), "demo.json")
-	if err := os.WriteFile(demo, []byte(`{"dynamodb_url":"http://127.0.0.1:1"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(demo, []byte(`{"dynamodb_url":"http://127.0.0.1:1"}`), 0o600))
 	var out bytes.Buffer
 	var log logtest.Buffer // written by the stack and by its children, as standard error is
 	i := invocation{"sms", filepath.Join(root, "events", "sms-balance-managed.json"), demo, &out, &log, nil}
@@ -150,9 +139,7 @@ func TestInvokeAlone(t *testing.T) {
 // TestInvokeMistakes checks what is said where there is nothing to run.
 func TestInvokeMistakes(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken.json")
-	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(broken, []byte("{"), 0o600))
 	if err := invoke(nil); err == nil || !strings.Contains(err.Error(), "usage:") {
 		t.Error(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/local/workdir"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 	"svcapi/test/proxytest"
 )
 
@@ -97,9 +98,7 @@ func hosts(length int) string {
 // TestPreflight: preflight finds what would stop a deployment, and nothing on an account that is ready.
 func TestPreflight(t *testing.T) {
 	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	programs := t.TempDir()
 	for _, name := range []string{"sam", "go", "make", "bash", "node", "npm"} {
 		if err := os.WriteFile(filepath.Join(programs, name),
@@ -225,9 +224,7 @@ func TestPreflight(t *testing.T) {
 	call{args: own + " --stage qa" + template,
 		errs: []string{`: sam build && sam deploy --stack-name svc-qa ` + whole + `Stage=qa\n`}}.run(t)
 	for _, name := range []string{"go", "npm"} {
-		if err := os.Remove(filepath.Join(programs, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Remove(filepath.Join(programs, name)))
 	}
 	for _, c := range []call{
 		{args: "preflight --config-file " + filepath.Join(root, "samconfig.toml") + template, exit: 1, reports: true,

@@ -152,9 +152,7 @@ func TestLogsOfStage(t *testing.T) {
 	}
 	t.Setenv("SVC_STAGE", "blue")
 	s, err := (&app.App{}).Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	lines = 0
 	_, missing, err := (&logs.Filter{Last: time.Hour, Lines: 1, Time: 200 * time.Millisecond}).Search(t.Context(), s)
 	if err != nil || !strings.HasPrefix(missing, "The search ended after 200ms") {
@@ -278,9 +276,7 @@ func TestBrowserOfStage(t *testing.T) {
 		call{args: "version --stage blue", out: []string{`Browser +` + c.age}, errs: []string{c.warning}}.run(t)
 		out, _ := call{args: "doctor --all --stage blue --output json", exit: app.ExitFailed, reports: true}.run(t)
 		var found []app.Finding
-		if err := json.Unmarshal([]byte(out), &found); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(out), &found))
 		at := slices.IndexFunc(found, func(f app.Finding) bool { return f.Check == "browser" })
 		if at < 0 || found[at].Severity != c.severity || !strings.HasPrefix(found[at].Detail, c.age) ||
 			(found[at].Advice == "") != (c.severity == app.OK) {

@@ -26,6 +26,7 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 // usageReport is the JSON of "svc usage".
@@ -157,9 +158,7 @@ func TestUsage(t *testing.T) {
 func compiled(t *testing.T) func(args ...string) (out string, kilobytes int64) {
 	t.Helper()
 	binary, err := build.Program(t.Context(), "./cmd/svc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return func(args ...string) (text string, kilobytes int64) {
 		t.Helper()
@@ -167,9 +166,7 @@ func compiled(t *testing.T) func(args ...string) (out string, kilobytes int64) {
 		cmd := exec.CommandContext(t.Context(), binary, args...)
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		began := time.Now()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, cmd.Start())
 		peak := make(chan int64)
 		go func() { peak <- peakMemory(cmd.Process.Pid) }()
 		if err := cmd.Wait(); err != nil {

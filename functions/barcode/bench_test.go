@@ -16,6 +16,7 @@ import (
 	"svcapi/functions/barcode/draw"
 	"svcapi/functions/barcode/qrcode"
 	"svcapi/functions/barcode/symbology"
+	"svcapi/test/must"
 )
 
 // BenchmarkLibzint compares barcodes with libzint in the same run, turn by turn, by the least processor time that both
@@ -77,9 +78,7 @@ func runZint(b *testing.B, kind, data string, count int) (ns float64, modules in
 func processorTime(b *testing.B) int64 {
 	b.Helper()
 	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return usage.Utime.Nano() + usage.Stime.Nano()
 }
 

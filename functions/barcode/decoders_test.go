@@ -19,15 +19,14 @@ import (
 	"svcapi/functions/barcode/internal/samples"
 	"svcapi/functions/barcode/qrcode"
 	"svcapi/functions/barcode/symbology"
+	"svcapi/test/must"
 )
 
 // tool returns the path of a file that `make barcode-tools` installs.
 func tool(t testing.TB, elements ...string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".local", "barcode"}, elements...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("%v\nrun make barcode-tools first: it installs the decoders and encoders that the pictures are compared with", err)
 	}
@@ -116,9 +115,7 @@ func compareDecoded(t *testing.T, all []sample) {
 	cmd := exec.CommandContext(t.Context(), tool(t, "venv", "bin", "python"), filepath.Join("testdata", "decode.py"))
 	cmd.Stdin, cmd.Stderr = &in, os.Stderr
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, 1<<20)
 	for _, s := range all {
@@ -133,9 +130,7 @@ func compareDecoded(t *testing.T, all []sample) {
 				Level string
 			}
 		}
-		if err := json.Unmarshal(lines.Bytes(), &result); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(lines.Bytes(), &result))
 		if result.Size != [2]int{s.width, s.height} || result.Mode != "P" {
 			t.Errorf("%s: a picture of %v, mode %s, want %d by %d with a palette", s.about, result.Size,
 				result.Mode, s.width, s.height)
@@ -170,9 +165,7 @@ func TestBarcodesReadBack(t *testing.T) {
 		}
 		kind, _ := symbology.Variant(name, request.rectangle, request.gs1)
 		code, err := kind.Encode(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		want := asRead(code, name, data)
 		if request.gs1 {
 			want = elements(data)
@@ -222,9 +215,7 @@ func TestQRCodesReadBack(t *testing.T) {
 			color: "000000", background: "FFFFFF"}
 		request.size = min(request.size, 1024)
 		picture, err := request.picture()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all = append(all, sample{
 			about: fmt.Sprintf("QR %s, %d bytes, %.30q", level, len(data), data), format: "QRCode",
 			text: data, level: level, png: picture.PNG(), width: request.size, height: request.size,

@@ -11,6 +11,7 @@ import (
 
 	"svcapi/functions/barcode/draw"
 	"svcapi/shared/request"
+	"svcapi/test/must"
 )
 
 // update makes TestGalleryIsCurrent write docs/gallery: make gallery.
@@ -127,9 +128,7 @@ func drawGallery(t *testing.T) map[string][]byte {
 			table.title, table.first)
 		for i, e := range table.examples {
 			d, err := table.draw(e.body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			file := fmt.Sprintf("barcodes/%s-%02d.%s", table.prefix, i+1, d.format)
 			if files[file] = d.PNG(); d.format == "svg" {
 				files[file] = d.SVG()
@@ -152,9 +151,7 @@ func TestGalleryIsCurrent(t *testing.T) {
 	for name, want := range files {
 		path := filepath.Join(folder, name)
 		if *update {
-			if err := os.WriteFile(path, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(path, want, 0o644))
 		}
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("docs/gallery/%s differs from the code's picture: run make gallery (%v)", name, err)

@@ -34,6 +34,7 @@ import (
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
 	"svcapi/test/logtest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -74,9 +75,7 @@ func newFixture(t *testing.T) *fixture {
 		})
 	})
 	vault, err := secrets.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = vault.Close() })
 	if w.sandbox, err = sandbox.Start(); err != nil {
 		t.Fatal(err)
@@ -153,9 +152,7 @@ func (w *fixture) putInUse(set *rates.Set) {
 func dec(t *testing.T, text string) rates.Decimal {
 	t.Helper()
 	d, err := rates.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return d
 }
 
@@ -303,9 +300,7 @@ func TestOwnKey(t *testing.T) {
 		}
 	}
 	slow := sandbox.Rule{Operation: "rates", DelayMS: 300}
-	if err := w.sandbox.SetRules(slow); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.sandbox.SetRules(slow))
 	stampede(1)
 	stampede(0)
 	w.later(59 * time.Minute)
@@ -316,9 +311,7 @@ func TestOwnKey(t *testing.T) {
 	w.expect(own, "/pair/USD/LKR-SELL", "310.2500")
 
 	// After a later failed fetch the last good set is served, and the fetch is not repeated before the end of the hour.
-	if err := w.sandbox.SetRules(sandbox.Rule{Operation: "rates", Outcome: sandbox.ServerError}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.sandbox.SetRules(sandbox.Rule{Operation: "rates", Outcome: sandbox.ServerError}))
 	w.later(time.Hour)
 	stampede(1)
 	w.later(30 * time.Minute)
@@ -337,9 +330,7 @@ func TestOwnKeyFails(t *testing.T) {
 	w.putInUse(w.sample())
 	for _, outcome := range []sandbox.Outcome{sandbox.CredentialsRefused, sandbox.Unparseable,
 		sandbox.Rejected, sandbox.Closed} {
-		if err := w.sandbox.SetRules(sandbox.Rule{Operation: "rates", Outcome: outcome}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.sandbox.SetRules(sandbox.Rule{Operation: "rates", Outcome: outcome}))
 		w.sandbox.Forget()
 		var all sync.WaitGroup
 		for range 20 {
@@ -368,12 +359,8 @@ func TestOwnKeyFails(t *testing.T) {
 		i.Active = false
 		return []project.Integration{*i}, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.sandbox.SetRules(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, w.sandbox.SetRules())
 	w.handler = w.newOne()
 	w.later(fetchLease)
 	w.expect(own, "/pair/USD/LKR", "304.718462")
@@ -437,9 +424,7 @@ func TestDate(t *testing.T) {
 		set := w.sample()
 		set.Date, set.Rates["LKR"] = today.AddDate(0, 0, -n), dec(t, rate)
 		set.Bank["USD"] = rates.Record{Buy: rates.Quote{Rate: dec(t, "299"), Date: rates.DayOf(set.Date)}}
-		if err := w.store.PutEvent(t.Context(), rates.Event{At: set.Date.Add(time.Hour), Set: set}, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, w.store.PutEvent(t.Context(), rates.Event{At: set.Date.Add(time.Hour), Set: set}, 0))
 	}
 	stored := fmt.Sprintf(`"Rates are stored from %s to %s."`, day(9), day(0))
 	now := fmt.Sprintf(`"Rates are stored from %s to %[1]s."`, day(0))
@@ -534,9 +519,7 @@ func FuzzParameters(f *testing.F) {
 	number := regexp.MustCompile(`\A[0-9]{1,15}(\.[0-9]{1,8})?\z`)
 	f.Fuzz(func(t *testing.T, b, to, amount string) {
 		in, err := request.ReadInput(nil, map[string]string{"base": b, "target": to, "amount": amount})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r, err := decodeConversion(in)
 		var refused *request.Error
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
+	"svcapi/test/must"
 )
 
 // Every request gets a file of the site, 304 or an error, for all headers and paths.
@@ -21,9 +22,7 @@ func FuzzSite(f *testing.F) {
 		f.Add("POST", path, "gzip;q=NaN", "")
 	}
 	files, err := newFiles([]byte(small), nil, wallet.Prices{wallet.SMS: 1}, demo{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	var log bytes.Buffer
 	s := &site{files: func() map[string]*file { return files }, log: telemetry.New(&log, telemetry.Config{})}
 	f.Fuzz(func(t *testing.T, method, path, encoding, match string) {
@@ -44,9 +43,7 @@ func FuzzSite(f *testing.F) {
 		switch w.Code {
 		case http.StatusOK:
 			unzipped, err := gzip.NewReader(bytes.NewReader(file.gzipped()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			plain, err := io.ReadAll(unzipped)
 			if !known || method != http.MethodGet || err != nil ||
 				!bytes.Equal(body, plain) && (!bytes.Equal(body, file.gzipped()) || w.Header().Get("Content-Encoding") != "gzip") {

@@ -12,6 +12,7 @@ import (
 	"svcapi"
 	"svcapi/shared/telemetry"
 	"svcapi/shared/wallet"
+	"svcapi/test/must"
 )
 
 const small = `
@@ -53,9 +54,7 @@ components:
 func newSite(t *testing.T) *site {
 	t.Helper()
 	files, err := newFiles([]byte(small), nil, wallet.Prices{wallet.SMS: 1_234_567}, demo{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &site{files: func() map[string]*file { return files }, log: telemetry.New(io.Discard, telemetry.Config{})}
 }
 
@@ -186,13 +185,9 @@ func TestMarkdown(t *testing.T) {
 		prices[p.Name] = 1
 	}
 	files, err := newFiles(svcapi.OpenAPI, nil, prices, demo{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	doc, err := parse(svcapi.OpenAPI)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text := string(files["/docs/llms.txt"].plain)
 	for _, o := range doc.operations() {
 		id, summary := at(o.node, "operationId").Value, at(o.node, "summary").Value

@@ -8,6 +8,7 @@ import (
 	"svcapi/functions/pdf/render/event"
 	"svcapi/shared/request"
 	"svcapi/test/fuzztest"
+	"svcapi/test/must"
 )
 
 // maxEvent is the largest event in bytes that Lambda accepts.
@@ -18,9 +19,7 @@ func FuzzBody(f *testing.F) {
 	fuzztest.Bodies(f, decode, func(t *testing.T, _ *request.Input, d document) {
 		d.event.MaxBytes = maxBuffered
 		text, err := d.event.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if e, err := event.Parse(text); err != nil || len(text) > maxEvent {
 			t.Errorf("%+v: %v, %d bytes", e, err, len(text))
 		}

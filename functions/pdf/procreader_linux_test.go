@@ -26,6 +26,7 @@ import (
 	"svcapi/local/workdir"
 	"svcapi/shared/project"
 	"svcapi/shared/request"
+	"svcapi/test/must"
 )
 
 // needs skips a test where the kernel refuses a part of the jail. Root with CAP_SYS_ADMIN may build each part: for that
@@ -49,20 +50,14 @@ func needs(t *testing.T, confined *jail.Jail, parts ...string) {
 func takenOver(t *testing.T, parameters map[string]string) (confined *jail.Jail, host *lambda.Host, pdf,
 	render template.Function) {
 	confined, err := jail.New(t.Context(), func(line string) { t.Log(line) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	needs(t, confined, spec.Namespaces, spec.User)
 	product, err := template.Load(parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pdf, _ = product.Function("pdf")
 	render, _ = product.Function("pdfrender")
 	binaries, err := build.Functions(t.Context(), []template.Function{pdf, render})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	reader := filepath.Join(t.TempDir(), "procreader", "headless_shell")
 	compile := exec.CommandContext(t.Context(), "go", "build", "-o", reader, "./testdata/procreader")
 	compile.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -73,14 +68,10 @@ func takenOver(t *testing.T, parameters map[string]string) (confined *jail.Jail,
 		LogDir: t.TempDir(), Jail: confined, Concurrency: 1, Environment: map[string]string{"CHROMIUM": reader,
 			"SVC_LOCAL": "1"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(host.Close)
 	for _, f := range []template.Function{pdf, render} {
-		if err := host.Add(f, binaries[f.LogicalID]); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, host.Add(f, binaries[f.LogicalID]))
 	}
 	return confined, host, pdf, render
 }
@@ -92,26 +83,20 @@ var reported = regexp.MustCompile(`procreader: (\d+) processes;(.*?);end`)
 // no name of a table, while the function with the money runs on the same machine.
 func TestReplacedBrowser(t *testing.T) {
 	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	confined, host, pdf, render := takenOver(t, map[string]string{"DynamoDbEndpointUrl": "http://127.0.0.1:1"})
 	if result, err := host.Invoke(t.Context(), pdf.LogicalID, []byte(`{"httpMethod":"GET","path":"/"}`)); err != nil ||
 		result.FunctionError != "" {
 		t.Fatalf("%v %s", err, result.Payload)
 	}
 	event, err := os.ReadFile(filepath.Join(root, "events", "pdf-render.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	result, err := host.Invoke(t.Context(), render.LogicalID, event)
 	if err != nil || result.FunctionError == "" {
 		t.Fatalf("%v %s", err, result.Payload)
 	}
 	var failure struct{ ErrorMessage string }
-	if err := json.Unmarshal(result.Payload, &failure); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(result.Payload, &failure))
 	report := reported.FindStringSubmatch(failure.ErrorMessage)
 	if report == nil {
 		t.Fatalf("no report: %s", failure.ErrorMessage)
@@ -151,9 +136,7 @@ func TestReplacedBrowserOfProjects(t *testing.T) {
 				call := &request.Call{Project: &project.Project{ID: id}, Integrations: []project.Integration{{}}}
 				d := document{event: event.Event{HTML: []byte("<p>Document of " + id), PageSize: "A4"}}
 				job, err := operation.Prepare(t.Context(), call, d)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				_, err = job.Run(t.Context())
 				var failure *request.Error
 				if !errors.As(err, &failure) || failure.Cause == nil {

@@ -20,6 +20,7 @@ import (
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -36,9 +37,7 @@ func newFixture(t *testing.T, log io.Writer, now *time.Time) (*scheduled, *sandb
 	t.Helper()
 	db, tables := enginetest.Client(t)
 	server, err := sandbox.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return &scheduled{
 		refresher: &refresh.Refresher{
@@ -62,9 +61,7 @@ func TestHandle(t *testing.T) {
 	run := func() (l line) {
 		t.Helper()
 		log.Reset()
-		if err := s.handle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.handle(t.Context()))
 		if err := json.Unmarshal(log.Bytes(), &l); err != nil {
 			t.Fatalf("%s: %v", log.Bytes(), err)
 		}
@@ -78,9 +75,7 @@ func TestHandle(t *testing.T) {
 	}
 	fail := func(rules ...sandbox.Rule) {
 		t.Helper()
-		if err := server.SetRules(rules...); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, server.SetRules(rules...))
 	}
 
 	fail(sandbox.Rule{Outcome: sandbox.ServerError})
@@ -149,16 +144,12 @@ func TestBankRequests(t *testing.T) {
 		if c.fails > 0 {
 			rules = append(rules, sandbox.Rule{Vendor: "cbsl", Outcome: sandbox.Unparseable, Times: c.fails})
 		}
-		if err := server.SetRules(rules...); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, server.SetRules(rules...))
 		var hours []string
 		total := 0
 		for range 24 {
 			server.Forget()
-			if err := s.handle(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.handle(t.Context()))
 			requests := 0
 			for _, call := range server.Calls() {
 				if call.Vendor == "cbsl" {

@@ -9,6 +9,7 @@ import (
 	"svcapi/shared/cache"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -44,25 +45,19 @@ func TestGlobalList(t *testing.T) {
 	listed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": true, "yopmail.com": true,
 		"example.com": false, "new.example": false, "guerrillamail.com": true}
 	is(listed)
-	if err := step(0, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, step(0, true))
 	if err := store.Put(ctx, burner.Stage, burner.Allowed, "b.mailinator.com", "yopmail.com",
 		"fine.new.example"); err != nil {
 		t.Fatal(err)
 	}
 	difference := func(packed []byte) {
 		t.Helper()
-		if err := store.PutDifference(ctx, burner.Difference{Packed: packed}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, store.PutDifference(ctx, burner.Difference{Packed: packed}))
 	}
 	difference(disposable.Pack([]string{"new.example"}, []string{"guerrillamail.com"}))
 	_ = step(globalLife-time.Second, false)
 	is(listed)
-	if err := step(time.Second, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, step(time.Second, true))
 	allowed := map[string]bool{"mailinator.com": true, "a.b.mailinator.com": false, "yopmail.com": false,
 		"x.new.example": true, "x.fine.new.example": false, "guerrillamail.com": false}
 	is(allowed)
@@ -74,9 +69,7 @@ func TestGlobalList(t *testing.T) {
 	_ = step(globalPause-time.Second, false)
 	g.store = store
 	difference([]byte("damaged"))
-	if err := store.Remove(ctx, burner.Stage, "yopmail.com"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store.Remove(ctx, burner.Stage, "yopmail.com"))
 	allowed["yopmail.com"] = true // the rest is in force
 	for _, after := range []time.Duration{time.Second, globalPause} {
 		if step(after, true) == nil {
@@ -85,12 +78,8 @@ func TestGlobalList(t *testing.T) {
 		is(allowed)
 	}
 	difference(disposable.Pack(nil, nil))
-	if err := store.Remove(ctx, burner.Stage, "b.mailinator.com"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store.Remove(ctx, burner.Stage, "b.mailinator.com"))
 	clock.Move(globalPause - time.Second)
-	if err := step(time.Second, true); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, step(time.Second, true))
 	is(listed)
 }

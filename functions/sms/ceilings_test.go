@@ -14,6 +14,7 @@ import (
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
+	"svcapi/test/must"
 )
 
 // ceilingTime is the time for the sends of a request on which the documented ceilings rest: requestTime less a second
@@ -36,13 +37,9 @@ func ceiling(t *testing.T, v vendors.Vendor, response time.Duration) (accepted i
 // each vendor, and docs/sms.md what the vendor supports.
 func TestCeilings(t *testing.T) {
 	page, err := os.ReadFile("../../docs/sms.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	contract, err := os.ReadFile("../../openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	yes := map[bool]string{true: "yes", false: "no"}
 	var ceilings, short []string
 	for _, v := range vendors.NewTable(aws.Config{}) {

@@ -19,6 +19,7 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
+	"svcapi/test/must"
 )
 
 // TestDocumentedCodes checks what follows from each documented response of each vendor
@@ -47,9 +48,7 @@ func TestDocumentedCodes(t *testing.T) {
 			}
 			t.Run(vendor+" "+code, func(t *testing.T) {
 				s, err := sandbox.Start()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				defer s.Close()
 				if err := s.SetRules(sandbox.Rule{Vendor: vendor, Operation: "send", Outcome: sandbox.Outcome(code)}); err != nil {
 					t.Fatal(err)

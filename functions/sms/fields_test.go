@@ -12,14 +12,13 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
+	"svcapi/test/must"
 )
 
 // docs/decisions/sms.md#refused-fields: the send refuses the names of docs/sms.md, and no others.
 func TestRefusedFields(t *testing.T) {
 	document, err := os.ReadFile("../../docs/sms.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, table, _ := strings.Cut(string(document), "| Meaning | Names |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	documented := map[string]bool{}
@@ -62,9 +61,7 @@ func TestSendWarnings(t *testing.T) {
 			`unicode;n=1;chars="U+0D9A", smart-encoding;n=2;units=2;chars="U+2013 U+201C"`},
 	} {
 		in, err := request.ReadInput([]byte("{"+c.body+"}"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r, err := decodeSend(in)
 		if got := strings.Join(in.Warnings(), ", "); err != nil || got != c.warnings || r.recipients[0].text != c.text {
 			t.Errorf("%s: %v, %q with %s; want %q with %s", c.name, err, r.recipients[0].text, got, c.text, c.warnings)

@@ -18,6 +18,7 @@ import (
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
+	"svcapi/test/must"
 )
 
 // referencePattern matches the member of a reference, which is random.
@@ -495,9 +496,7 @@ func TestBalance(t *testing.T) {
 	}
 	b := newFixture(one(accepts))
 	job, err := b.prepareBalance(t.Context(), b.caller(project.BYOK, nil), struct{}{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := job.Run(t.Context()); !isError(err, errNoBalance) || b.vendors[0].calls != 0 {
 		t.Errorf("a vendor without balances: %v", err)
 	}
@@ -562,9 +561,7 @@ func TestCheckCost(t *testing.T) {
 					}
 					return
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				want := sendResult{Method: bulkSame, Units: requestedUnits(c.request.recipients),
 					Provider: costResponse{"success", c.want.(vendors.Campaign)}}
 				if !reflect.DeepEqual(result.Data, want) || result.Vendor != "a" {

@@ -12,6 +12,7 @@ import (
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
 	"svcapi/shared/upstream"
+	"svcapi/test/must"
 )
 
 // docs/decisions/extensions.md#sms-status: the meaning of each documented word, also after a lost response.
@@ -84,15 +85,11 @@ func TestWordsForClients(t *testing.T) {
 func statusAfter(t *testing.T, vendor, word string, lost int) string {
 	t.Helper()
 	s, err := sandbox.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer s.Close()
 	rules := []sandbox.Rule{{Operation: "status", Outcome: sandbox.Outcome(word)},
 		{Operation: "send", Outcome: sandbox.Closed}}
-	if err := s.SetRules(rules[:1+min(lost, 1)]...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.SetRules(rules[:1+min(lost, 1)]...))
 	g, accounts := sandboxChain(s, vendor)
 	r := bulk(single, 1)
 	r.key = r.references.Scope + "request"

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"svcapi/test/must"
 )
 
 // The sizes of the layer of Chromium 153 and of its function, in bytes. The largest fonts have their own.
@@ -42,12 +44,8 @@ func TestSize(t *testing.T) {
 			dir := t.TempDir()
 			write := func(path string, bytes int) string {
 				path = filepath.Join(dir, path)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, make([]byte, bytes), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				must.Succeed(t, os.WriteFile(path, make([]byte, bytes), 0o755))
 				return path
 			}
 			run := func(name string, args ...string) string {
@@ -59,13 +57,9 @@ func TestSize(t *testing.T) {
 				}
 				return string(out)
 			}
-			if err := os.CopyFS(filepath.Join(dir, "layers/chromium"), os.DirFS("../../layers/chromium")); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.CopyFS(filepath.Join(dir, "layers/chromium"), os.DirFS("../../layers/chromium")))
 			list, err := os.ReadFile("../../layers/chromium/fonts.txt")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			lines, rest := strings.SplitAfter(strings.TrimSuffix(string(list), "\n"), "\n"), layerBytes-browserBytes
 			for _, line := range lines {
 				words := strings.Fields(line)
@@ -80,9 +74,7 @@ func TestSize(t *testing.T) {
 				}
 			}
 			text := strings.TrimSuffix(strings.Join(lines[:len(lines)-c.fewer], ""), "\n") + "\n"
-			if err := os.WriteFile(filepath.Join(dir, "layers/chromium/fonts.txt"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, "layers/chromium/fonts.txt"), []byte(text), 0o600))
 			write("node_modules/@sparticuz/chromium/LICENSE", 0)
 			write("lib/libraries", rest)
 			for name, from := range map[string]string{"chromium": write("browser", browserBytes+c.browser*mebibyte),
@@ -95,9 +87,7 @@ func TestSize(t *testing.T) {
 				run("node", "-e", pack, from, to)
 			}
 			packed, err := os.ReadFile(filepath.Join(dir, "node_modules/@sparticuz/chromium/bin/chromium.br"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			write("function", functionBytes+c.function*mebibyte)
 			for path, text := range map[string]string{"bin/npm": "#!/bin/sh\ncp -r " + dir + "/node_modules .\n",
 				"bin/python3": "#!/bin/sh\nexit 1\n", // no machine needs one
@@ -105,9 +95,7 @@ func TestSize(t *testing.T) {
 					sha256.Sum256(packed)),
 				"Makefile": "patch-fonts:\nbuild-PdfRenderFunction:\n\tcp " + dir +
 					"/function $(ARTIFACTS_DIR)/bootstrap\n"} {
-				if err := os.WriteFile(write(path, 0), []byte(text), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(write(path, 0), []byte(text), 0o700))
 			}
 			_, after, tooLarge := strings.Cut(run("layers/chromium/build.sh", "out"), "layer: too large")
 			var got []string

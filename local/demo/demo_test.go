@@ -22,6 +22,7 @@ import (
 	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -75,9 +76,7 @@ func TestVendorsAreComplete(t *testing.T) {
 func TestCreate(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	endpoint, err := secrets.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = endpoint.Close() })
 	manager := secretsmanager.New(secretsmanager.Options{
 		Region: "eu-west-1", BaseEndpoint: &endpoint.URL,
@@ -92,9 +91,7 @@ func TestCreate(t *testing.T) {
 		Sandbox:  "http://sandbox",
 	}
 	created, err := Create(t.Context(), to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	const good = "http://sandbox/quicksend,http://sandbox/twilio"
 	wants := map[string]struct {
 		mode      project.Mode

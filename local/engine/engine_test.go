@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"svcapi/test/must"
 )
 
 // tools gives a PATH that holds only the named scripts, and links to those programs that have no script. The current
@@ -24,24 +26,16 @@ func tools(t *testing.T, scripts map[string]string) {
 		path := filepath.Join(dir, name)
 		if script == "" {
 			program, err := exec.LookPath(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(program, path); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
+			must.Succeed(t, os.Symlink(program, path))
 			continue
 		}
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755))
 	}
 	t.Setenv("PATH", dir)
 	t.Setenv(EndpointVariable, "")
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("template.yaml", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile("template.yaml", nil, 0o600))
 }
 
 // TestMissing checks that what is missing is said plainly.
@@ -75,9 +69,7 @@ const copies = `for a; do case $a in -DoutputDirectory=*) mkdir "${a#-DoutputDir
 // left is not taken for it.
 func TestFetchOnce(t *testing.T) {
 	tools(t, map[string]string{"mvn": copies, "mkdir": ""})
-	if err := os.MkdirAll(filepath.Join(".local", "dynamodb", version+".partial"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Join(".local", "dynamodb", version+".partial"), 0o755))
 	var steps []string
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -113,9 +105,7 @@ func TestRunning(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Setenv(EndpointVariable, "")
 	e, err := Start(context.Background(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := Client(e.URL).ListTables(context.Background(), nil); err != nil {
 		t.Error(err)
 	}

@@ -27,6 +27,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/local/workdir"
 	"svcapi/test/logtest"
+	"svcapi/test/must"
 )
 
 const stack = `
@@ -113,25 +114,17 @@ func start(t *testing.T) (string, *logtest.Buffer) {
 func serve(t *testing.T, text string, options lambda.Options) (string, *logtest.Buffer) {
 	t.Helper()
 	loaded, err := template.Parse([]byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	options.LogDir, options.Jail = t.TempDir(), confined
 	host, err := lambda.NewHost(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(host.Close)
 	for _, function := range loaded.Functions {
-		if err := host.Add(function, bootstrap); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, host.Add(function, bootstrap))
 	}
 	log := &logtest.Buffer{}
 	server, err := gateway.Start("127.0.0.1:0", loaded, host, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { server.Close() })
 	return server.URL, log
 }
@@ -140,22 +133,16 @@ func serve(t *testing.T, text string, options lambda.Options) (string, *logtest.
 func send(t *testing.T, url, method, target string, body io.Reader, headers ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	request.URL.Opaque = target
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Add(headers[i], headers[i+1])
 	}
 	response, err := http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return response, string(text)
 }
 
@@ -205,16 +192,12 @@ func TestEventShape(t *testing.T) {
 	got := map[string]string{}
 	flatten("", event(t, url, "POST", "/api/v1/pair/USD/LKR?a=1", strings.NewReader("{}")), got)
 	text, err := os.ReadFile("testdata/aws-proxy.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := map[string]string{
 		"requestContext.domainName": "string", "requestContext.domainPrefix": "string",
 		"requestContext.extendedRequestId": "string", "requestContext.identity.principalOrgId": "null",
 	}
-	if err := json.Unmarshal(text, &want); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &want))
 	for name, kind := range want {
 		if got[name] == "" || !slices.Contains(strings.Split(kind, " or "), got[name]) {
 			t.Errorf("%s is %q, want %s", name, got[name], kind)
@@ -442,9 +425,7 @@ func TestClientGoesAway(t *testing.T) {
 	ctx, hangUp := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer hangUp()
 	in, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/echo", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	in.Header.Set("X-Probe", `{"do":"sleep","n":800}`)
 	if response, err := http.DefaultTransport.RoundTrip(in); err == nil {
 		t.Error("a response before the client hangs up:", response.Status)
@@ -501,14 +482,10 @@ func TestStream(t *testing.T) {
 	for do, whole := range map[string]bool{"": true, "fail": false, "exit": false} {
 		probe := `{"do":"` + do + `","url":"` + half.URL + `"}`
 		in, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/stream", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		in.Header.Set("X-Probe", probe)
 		response, err := http.DefaultClient.Do(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		first := make([]byte, 1)
 		if _, err := io.ReadFull(response.Body, first); err != nil {
 			t.Errorf("%s: %v", probe, err)
@@ -541,9 +518,7 @@ func TestResponsesAreChecked(t *testing.T) {
 			"no route has, or ANY"},
 	} {
 		broken, err := template.Parse([]byte(strings.ReplaceAll(stack, c.old, c.mistake)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if _, err := gateway.New(broken, nil, io.Discard); err == nil || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -569,13 +544,9 @@ func TestOddRequests(t *testing.T) {
 			body = `{"code":"none"}`
 		}
 		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 		if _, err := io.WriteString(conn, request); err != nil {
 			t.Fatal(err)
 		}
@@ -594,14 +565,10 @@ func TestOddRequests(t *testing.T) {
 	// A client that still sends its body gets the response, too.
 	for range 100 {
 		r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(make([]byte, 3<<20)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.URL.Opaque = "/api/v1/%zz"
 		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if response.Body.Close(); response.StatusCode != http.StatusBadRequest {
 			t.Error(response.Status)
 		}

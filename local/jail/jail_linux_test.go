@@ -21,6 +21,7 @@ import (
 
 	"svcapi/local/jail"
 	"svcapi/local/jail/spec"
+	"svcapi/test/must"
 )
 
 // mode is the variable that makes this test binary a function of a test.
@@ -113,9 +114,7 @@ func jails(t *testing.T) map[string]*jail.Jail {
 	for _, value := range []string{"on", "off"} {
 		t.Setenv(jail.Variable, value)
 		j, err := jail.New(t.Context(), func(line string) { t.Log(line) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all[value] = j
 	}
 	return all
@@ -127,9 +126,7 @@ func start(t *testing.T, j *jail.Jail, output *os.File, readable []string, env .
 		Binary: jailed, Env: append([]string{"PATH=/usr/bin:/bin"}, env...), Output: output, Scratch: 8 << 20,
 		Readable: readable,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { p.Kill(); <-p.Done() })
 	return p
 }
@@ -137,9 +134,7 @@ func start(t *testing.T, j *jail.Jail, output *os.File, readable []string, env .
 func output(t *testing.T) *os.File {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "output"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
@@ -249,9 +244,7 @@ func inspect(t *testing.T, j *jail.Jail, readable []string, env ...string) (foun
 	p := start(t, j, file, readable, append(env, mode+"=inspect")...)
 	<-p.Done()
 	text, err := os.ReadFile(file.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := json.Unmarshal(text, &found); err != nil || p.Err() != nil {
 		t.Fatalf("%v, %v: %s", err, p.Err(), text)
 	}
@@ -263,14 +256,10 @@ func TestJail(t *testing.T) {
 	dir := filepath.Dir(jailed)
 	readable, hidden := filepath.Join(dir, "readable"), filepath.Join(dir, "hidden")
 	for _, path := range []string{readable, hidden} {
-		if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte("x"), 0o644))
 	}
 	open := t.TempDir() // folders of other programs that any user can write to
-	if err := os.Chmod(open, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(open, 0o777))
 	t.Setenv("SECRET_OF_THE_HOST", "x")
 	env := []string{"SEE=" + strings.Join([]string{readable, hidden, "/etc/passwd"}, ":"), "OUTSIDE=" + open, "FILL=1"}
 	j := jails(t)["on"]
@@ -363,9 +352,7 @@ func TestEnd(t *testing.T) {
 			{"/nonexistent", "", "open /nonexistent: no such file or directory"},
 		} {
 			p, err := j.Start(jail.Command{Binary: c.binary, Env: []string{mode + "=" + c.mode}, Scratch: 1 << 20})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if <-p.Done(); fmt.Sprint(p.Err()) != c.want {
 				t.Errorf("jail %s, %s %s: %v, want %s", name, c.binary, c.mode, p.Err(), c.want)
 			}
@@ -376,9 +363,7 @@ func TestEnd(t *testing.T) {
 		for p.ID() == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		if err := syscall.Kill(p.ID(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, syscall.Kill(p.ID(), syscall.SIGKILL))
 		if <-p.Done(); p.Err() == nil || p.Err().Error() != "signal: killed" {
 			t.Errorf("jail %s, killed: %v", name, p.Err())
 		}
@@ -392,9 +377,7 @@ var members = []string{"father", "orphan", "stranger"}
 func lines(t *testing.T, file string) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	counts := map[string]int{}
 	for line := range strings.FieldsSeq(string(text)) {
 		counts[line]++
@@ -421,9 +404,7 @@ func grow(t *testing.T, file string) {
 func tree(t *testing.T, variable string) (pids []int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, path := range all {
 		if env, err := os.ReadFile(path); err == nil && slices.Contains(strings.Split(string(env), "\x00"), variable) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -506,12 +487,8 @@ func TestHostDies(t *testing.T) {
 				host.Env = append(os.Environ(), hold+"="+jailed, jail.Variable+"="+name, "HOST_OF="+family)
 				host.Stdout, host.Stderr = file, file
 				orders, err := host.StdinPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := host.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
+				must.Succeed(t, host.Start())
 				t.Cleanup(func() { _ = host.Process.Kill() }) // where the test has failed before
 				grow(t, file.Name())
 				if frozen {
@@ -520,9 +497,7 @@ func TestHostDies(t *testing.T) {
 					}
 					stopped(t, mark)
 				}
-				if err := host.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, host.Process.Kill())
 				if err := host.Wait(); err == nil {
 					t.Error("the host ended by itself")
 				}

@@ -19,6 +19,7 @@ import (
 
 	"svcapi/local/lambda"
 	"svcapi/local/template"
+	"svcapi/test/must"
 )
 
 // wholeBody sends the body of a request from memory. The SDK closes the body when the head of the response has come,
@@ -186,9 +187,7 @@ func TestStreamAPI(t *testing.T) {
 	} {
 		out, err := calls.InvokeWithResponseStream(t.Context(),
 			&api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe:live"), Payload: []byte(c.event)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		stream, first := out.GetStream(), []byte(nil)
 		if strings.Contains(c.event, "url") { // the first byte comes before the function sends the rest
 			for !bytes.HasSuffix(first, []byte("\x00x")) {
@@ -207,9 +206,7 @@ func TestStreamAPI(t *testing.T) {
 	for event, want := range map[string]string{`{"do":"respond","response":{"a":1}}`: "", `{"do":"error"}`: "Unhandled"} {
 		out, err := client(t, buffered).InvokeWithResponseStream(t.Context(),
 			&api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe"), Payload: []byte(event)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if payload, code, err := collect(out.GetStream()); err != nil || code != want ||
 			want == "" && string(payload) != `{"a":1}` {
 			t.Errorf("%s: %s, %s, %v", event, payload, code, err)
@@ -225,8 +222,6 @@ func TestStreamWithoutReader(t *testing.T) {
 		if err != nil || !result.Streamed || result.Stream == nil || len(result.Payload) > 0 {
 			t.Fatalf("%+v, %v", result, err)
 		}
-		if err := host.AwaitIdle(t.Context(), "Probe"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, host.AwaitIdle(t.Context(), "Probe"))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"svcapi/local/lambda"
 	"svcapi/local/template"
+	"svcapi/test/must"
 )
 
 func extended(f *template.Function) { f.Environment["PROBE_EXTENSION"] = "1" }
@@ -51,14 +52,10 @@ func TestExtensionCalls(t *testing.T) {
 	if first.Status != http.StatusOK {
 		t.Errorf("the extension got %d %v", first.Status, first.Body)
 	}
-	if err := host.AwaitIdle(t.Context(), "Probe"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, host.AwaitIdle(t.Context(), "Probe"))
 	// The event before the last has reached the extension before the last one begins.
 	before := invoke(t, host, `{"do":"state"}`)
-	if err := host.AwaitIdle(t.Context(), "Probe"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, host.AwaitIdle(t.Context(), "Probe"))
 	var event struct {
 		EventType, RequestID, InvokedFunctionArn string
 		DeadlineMs                               int64
@@ -67,9 +64,7 @@ func TestExtensionCalls(t *testing.T) {
 	at := time.Now()
 	last := invoke(t, host, `{"do":"last"}`)
 	got := decode[struct{ Body json.RawMessage }](t, last)
-	if err := json.Unmarshal(got.Body, &event); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(got.Body, &event))
 	left := time.UnixMilli(event.DeadlineMs).Sub(at)
 	if event.EventType != "INVOKE" || event.RequestID != before.RequestID && event.RequestID != last.RequestID ||
 		event.InvokedFunctionArn != "arn:aws:lambda:eu-west-1:123456789012:function:local-Probe" || left > 16*time.Minute ||
@@ -110,9 +105,7 @@ func TestWorkAfterResponse(t *testing.T) {
 		t.Errorf("an event while the extension works: %v", err)
 	}
 	release <- struct{}{}
-	if err := host.AwaitIdle(t.Context(), "Probe"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, host.AwaitIdle(t.Context(), "Probe"))
 	if after := decode[state](t, invoke(t, host, `{"do":"state"}`)); after.ID != before.ID {
 		t.Error("another process runs the next event")
 	}

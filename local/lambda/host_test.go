@@ -23,6 +23,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/local/workdir"
 	"svcapi/test/insights"
+	"svcapi/test/must"
 )
 
 var (
@@ -61,15 +62,11 @@ func start(t testing.TB, concurrency int, change func(*template.Function)) (*lam
 		LogDir: logs, Jail: confined, Concurrency: concurrency,
 		Environment: map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1"},
 	}, function, bootstrap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(host.Close)
 	return host, func() string {
 		text, err := os.ReadFile(filepath.Join(logs, "probe.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return string(text)
 	}
 }
@@ -77,9 +74,7 @@ func start(t testing.TB, concurrency int, change func(*template.Function)) (*lam
 func invoke(t testing.TB, host *lambda.Host, event string) lambda.Result {
 	t.Helper()
 	result, err := host.Invoke(context.Background(), "Probe", []byte(event))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return result
 }
 
@@ -227,14 +222,10 @@ func TestConcurrency(t *testing.T) {
 func TestAccount(t *testing.T) {
 	add := func(host *lambda.Host, id string, limit time.Duration, reserved int) {
 		f := template.Function{LogicalID: id, Folder: id, Handler: "bootstrap", Timeout: limit, Reserved: reserved}
-		if err := host.Add(f, bootstrap); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, host.Add(f, bootstrap))
 	}
 	host, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(host.Close)
 	for id, reserved := range map[string]int{"A": 0, "B": 0, "Reserves": 1} {
 		add(host, id, 15*time.Minute, reserved)
@@ -270,9 +261,7 @@ func TestAccount(t *testing.T) {
 	}
 	// Nor does an event keep one that waited in vain: there are more places than processes.
 	small, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(small.Close)
 	add(small, "A", 15*time.Minute, 0)
 	event, begun, release := held(t)
@@ -297,9 +286,7 @@ func TestAccount(t *testing.T) {
 // TestFailures checks how an event ends when its function fails, dies or takes too long, and that the next one works.
 func TestFailures(t *testing.T) {
 	runbook, err := os.ReadFile("../../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	queries := insights.Queries(string(runbook))
 	query := queries[slices.IndexFunc(queries, func(q string) bool { return strings.Contains(q, `level = "ERROR"`) })]
 	host, log := start(t, 1, nil)
@@ -320,9 +307,7 @@ func TestFailures(t *testing.T) {
 			}
 			result := invoke(t, host, c.event)
 			var got struct{ ErrorType, ErrorMessage string }
-			if err := json.Unmarshal(result.Payload, &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(result.Payload, &got))
 			if result.FunctionError != "Unhandled" || got.ErrorType != c.kind || !strings.Contains(got.ErrorMessage, c.message) {
 				t.Errorf("%s: %s", result.FunctionError, result.Payload)
 			}
@@ -413,9 +398,7 @@ func TestEnqueue(t *testing.T) {
 	report := func(result lambda.Result, err error) { outcomes <- outcome{result, err} }
 	enqueue := func(event string) {
 		t.Helper()
-		if err := host.Enqueue("Probe", []byte(event), report); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, host.Enqueue("Probe", []byte(event), report))
 	}
 	enqueue(`{"do":"state"}`)
 	if got := <-outcomes; got.err != nil || decode[state](t, got.result).ID == "" {
@@ -449,9 +432,7 @@ func TestDeadWhileFrozen(t *testing.T) {
 	first := decode[state](t, invoke(t, host, `{"do":"state"}`))
 	time.Sleep(20 * time.Millisecond)
 	pid := process(t, host)
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Kill(pid, syscall.SIGKILL))
 	for syscall.Kill(pid, 0) == nil {
 		time.Sleep(time.Millisecond)
 	}

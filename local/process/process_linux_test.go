@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"svcapi/local/process"
+	"svcapi/test/must"
 )
 
 // TestMain lets the test binary play a parent that starts a child and is then killed.
@@ -48,26 +49,16 @@ func TestParentDeath(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), "PROCESS_TEST_PARENT=1")
 	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, parent.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	child, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !alive(child) {
 		t.Fatal("the child did not start")
 	}
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, parent.Process.Kill())
 	if err := parent.Wait(); err == nil {
 		t.Error("the parent ended by itself")
 	}
@@ -80,24 +71,16 @@ func TestParentDeath(t *testing.T) {
 func TestKill(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 600 & echo $!; wait")
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer read.Close()
 	cmd.Stdout = write
 	child, err := process.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	write.Close()
 	line, err := bufio.NewReader(read).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	grandchild, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	child.Signal(syscall.SIGSTOP)
 	child.Kill()
 	child.Kill() // once more does nothing

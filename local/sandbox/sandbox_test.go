@@ -25,14 +25,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"svcapi/test/clocktest"
+	"svcapi/test/must"
 )
 
 func start(t *testing.T) *Server {
 	t.Helper()
 	s, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -369,14 +368,10 @@ func TestDocuments(t *testing.T) {
 	documents := map[string]*document{}
 	for _, file := range []string{"sms.yaml", "lookups.yaml", "rates.yaml"} {
 		text, err := files.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		decoder := yaml.NewDecoder(text)
 		decoder.KnownFields(true)
-		if err := decoder.Decode(&documents); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, decoder.Decode(&documents))
 	}
 	paced, sources := map[string]int{}, map[string]string{}
 	for name, d := range documents {
@@ -526,9 +521,7 @@ func TestCloseEndsHangingRequests(t *testing.T) {
 	for len(s.Calls()) < 2 { // the login and the one that hangs
 		time.Sleep(time.Millisecond)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Close())
 	if err := <-ended; err == nil {
 		t.Error("the request that hangs got a response")
 	}

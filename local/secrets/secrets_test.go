@@ -12,14 +12,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+
+	"svcapi/test/must"
 )
 
 // start returns a server, and its clients by access key.
 func start(t *testing.T) (server *Server, as func(accessKeyID string) *secretsmanager.Client) {
 	server, err := Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return server, func(accessKeyID string) *secretsmanager.Client {
 		return secretsmanager.New(secretsmanager.Options{
@@ -36,17 +36,13 @@ func TestLife(t *testing.T) {
 	name := aws.String("svc/local/sms/managed/development")
 	created, err := client.CreateSecret(ctx,
 		&secretsmanager.CreateSecretInput{Name: name, SecretString: aws.String("one")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if !strings.HasPrefix(*created.ARN, "arn:aws:secretsmanager:eu-west-1:000000000000:secret:"+*name+"-") {
 		t.Errorf("ARN = %s", *created.ARN)
 	}
 	put, err := client.PutSecretValue(ctx,
 		&secretsmanager.PutSecretValueInput{SecretId: name, SecretString: aws.String("two")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, c := range []struct {
 		in   secretsmanager.GetSecretValueInput
 		want string
@@ -92,15 +88,11 @@ func TestErrors(t *testing.T) {
 	server, _ := start(t)
 	call := func(operation, body, authorization string) string {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Header.Set("X-Amz-Target", "secretsmanager."+operation)
 		r.Header.Set("Authorization", authorization)
 		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer response.Body.Close()
 		kind := response.Header.Get("X-Amzn-Errortype")
 		if (response.StatusCode == http.StatusBadRequest) != (kind != "") {

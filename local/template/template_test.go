@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/local/template"
+	"svcapi/test/must"
 )
 
 const sample = `
@@ -103,9 +104,7 @@ Resources:
 // TestParse checks every intrinsic and every property that the local stack reads.
 func TestParse(t *testing.T) {
 	got, err := template.Parse([]byte(sample), map[string]string{"Price": "7"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	arn := "arn:aws:dynamodb:eu-west-1:123456789012:table/svc-dev-wallets"
 	want := &template.Template{
 		Parameters: map[string]string{"Stage": "dev", "Price": "7", "Endpoint": ""},
@@ -160,9 +159,7 @@ func TestParse(t *testing.T) {
 		t.Error("no function by its folder")
 	}
 	prod, err := template.Parse([]byte(sample), map[string]string{"Stage": "prod"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if f, ok := prod.Function("ProdFunction"); !ok || f.Timeout != 28*time.Second || f.LogGroup != "/logs/sms" {
 		t.Errorf("function under a condition that holds: %+v", f)
 	}
@@ -233,9 +230,7 @@ func TestMistakes(t *testing.T) {
 // TestProduct checks that the product's template can be played.
 func TestProduct(t *testing.T) {
 	got, err := template.Load(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(got.Functions) == 0 || len(got.Tables) == 0 || got.API.Stage == "" {
 		t.Errorf("%d functions, %d tables, stage %q", len(got.Functions), len(got.Tables), got.API.Stage)
 	}

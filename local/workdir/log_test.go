@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/workdir"
+	"svcapi/test/must"
 )
 
 // TestOpenLog checks that a log which several processes open at the same time has the lines of all, and that the log
@@ -30,9 +31,7 @@ func TestOpenLog(t *testing.T) {
 				return errors.Join(err, file.Close())
 			})
 		}
-		if err := group.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, group.Wait())
 		if text, err := os.ReadFile(path); err != nil || string(text) != want {
 			t.Errorf("%q, %v", text, err)
 		}

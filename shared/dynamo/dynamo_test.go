@@ -309,9 +309,7 @@ func TestSignedRequest(t *testing.T) {
 		}
 		r, err := dynamo.SignedRequest(t.Context(), cfg, "lambda", http.MethodPost, "/2021-11-15/x%3Alive",
 			http.Header{"X-Amz-Tenant-Id": {"acme"}}, []byte("body"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		signature := r.Header.Get("Authorization")
 		if r.URL.String() != c.want || r.ContentLength != 4 || r.Header.Get("X-Amz-Security-Token") != "session" ||
 			r.Header.Get("X-Amzn-Trace-Id") != "Root=1-5759e988-bd862e3fe1be46a994272793" ||

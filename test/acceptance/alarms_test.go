@@ -15,6 +15,7 @@ import (
 	"svcapi/local/lambda"
 	"svcapi/local/template"
 	"svcapi/local/workdir"
+	"svcapi/test/must"
 )
 
 // metrics holds the values of CloudWatch metrics within one period, by namespace, name and dimensions.
@@ -80,21 +81,15 @@ func canaryAlarm(t *testing.T, f template.Function, version string) (a alarm) {
 			Properties map[string]any `yaml:"Properties"`
 		} `yaml:"Resources"`
 	}
-	if err := yaml.Unmarshal([]byte(readFile(t, inRoot(t, "template.yaml"))), &declared); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(readFile(t, inRoot(t, "template.yaml"))), &declared))
 	properties, err := json.Marshal(declared.Resources[strings.TrimSuffix(f.LogicalID, "Function")+
 		"CanaryAlarm"].Properties)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	// A reference of its own is the name alone, because YAML drops its tag.
 	resolved := strings.NewReplacer("${Stage}", fixture.stack.Parameters["Stage"], "${"+f.LogicalID+"}", f.Name,
 		"${"+f.LogicalID+".Version.Version}", version, `"`+f.LogicalID+`.Version.Version"`, `"`+version+`"`, `"`+f.LogicalID+
 			`"`, `"`+f.Name+`"`)
-	if err := json.Unmarshal([]byte(resolved.Replace(string(properties))), &a); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(resolved.Replace(string(properties))), &a))
 	return a
 }
 
@@ -131,9 +126,7 @@ func deployed(t *testing.T, f template.Function, binary, version string, m metri
 	host, err := lambda.HostOf(lambda.Options{
 		LogDir: dir, Jail: fixture.stack.Jail, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"},
 	}, withVariable(f, "AWS_LAMBDA_FUNCTION_VERSION", version), binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer host.Close()
 	key := metricKey("AWS/Lambda", "Errors",
 		map[string]string{"FunctionName": f.Name, "Resource": f.Name + ":live", "ExecutedVersion": version})
@@ -142,9 +135,7 @@ func deployed(t *testing.T, f template.Function, binary, version string, m metri
 		if err == nil {
 			err = host.AwaitIdle(t.Context(), f.LogicalID)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		m[key] = append(m[key], map[bool]float64{true: 1}[result.FunctionError != ""])
 	}
 	log := readFile(t, filepath.Join(dir, f.Folder+".log"))
@@ -160,9 +151,7 @@ func compiled(t *testing.T) (all map[string]events.Case, event func(string) (str
 	if err == nil {
 		binaries, err = build.Functions(t.Context(), fixture.stack.Template.Functions)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return all, func(name string) (string, []byte) {
 		function, payload, err := all[name].Event(fixture.stack.Template)
 		if err != nil {
@@ -176,9 +165,7 @@ func compiled(t *testing.T) (all map[string]events.Case, event func(string) (str
 func inRoot(t *testing.T, name string) string {
 	t.Helper()
 	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return filepath.Join(root, name)
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"svcapi/test/must"
 )
 
 // benchmarked is a request on a demo project.
@@ -19,15 +21,11 @@ func (c benchmarked) measure(b *testing.B) {
 	b.Run(c.name, func(b *testing.B) {
 		for b.Loop() {
 			r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, fixture.baseURL+c.path, strings.NewReader(c.body))
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			r.Header.Set("X-API-KEY", as.ID)
 			r.Header.Set("X-API-SECRET", as.Secret)
 			a, err := client.Do(r)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Succeed(b, err)
 			_, err = io.Copy(io.Discard, a.Body)
 			a.Body.Close()
 			if err != nil || a.StatusCode != http.StatusOK {

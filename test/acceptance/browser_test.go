@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"svcapi/local/chromium"
+	"svcapi/test/must"
 )
 
 // tab is a page of the browser that records its requests and its errors.
@@ -42,18 +43,14 @@ type browser struct {
 func newBrowser(t *testing.T) *rod.Browser {
 	t.Helper()
 	b := &fixture.browser
-	if err := b.held.Acquire(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, b.held.Acquire(t.Context(), 1))
 	t.Cleanup(func() { b.held.Release(1) })
 	b.once.Do(func() { b.rod, b.end, b.err = startBrowser(filepath.Join(fixture.dir, "browser")) })
 	if b.err != nil {
 		t.Fatal(b.err)
 	}
 	own, err := b.rod.Incognito()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := own.Close(); err != nil { // of its context alone
 			t.Error(err)
@@ -103,9 +100,7 @@ func exists(path string) bool {
 func newTab(t *testing.T, browser *rod.Browser, width, height int) *tab {
 	t.Helper()
 	page, err := browser.Page(proto.TargetCreateTarget{URL: "about:blank"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	page = page.Timeout(4 * time.Minute)
 	v := &tab{Page: page}
 	for _, enable := range []proto.Request{proto.NetworkEnable{}, proto.LogEnable{}, proto.RuntimeEnable{}} {
@@ -155,9 +150,7 @@ func (v *tab) look(t *testing.T, scheme string) {
 	media := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{
 		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 	}}
-	if err := media.Call(v); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, media.Call(v))
 }
 
 func describe(arguments []*proto.RuntimeRemoteObject) string {

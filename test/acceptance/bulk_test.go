@@ -8,6 +8,7 @@ import (
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
+	"svcapi/test/must"
 )
 
 func bulkDifferent(to, messages []string) string {
@@ -42,9 +43,7 @@ func TestLongBulk(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
 	const delay = 100 * time.Millisecond // more are sent than would fit in turn
-	if err := s.SetRules(sandbox.Rule{DelayMS: int(delay.Milliseconds())}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.SetRules(sandbox.Rule{DelayMS: int(delay.Milliseconds())}))
 	p := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK, endpoint: s.URL + "/twilio"}}}.make(t)
 	to := numberBlock(10_000)
 	began := time.Now()

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"svcapi"
+	"svcapi/test/must"
 )
 
 // docsURL is the address of the documentation page.
@@ -57,9 +58,7 @@ func TestDocs(t *testing.T) {
 			continue
 		}
 		unpacked, err := gzip.NewReader(bytes.NewReader(packed.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if content, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(content, plain.body) {
 			t.Errorf("%s: compressed and plain responses differ: %v", path, err)
 		}
@@ -99,8 +98,6 @@ func TestDocs(t *testing.T) {
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }

@@ -12,6 +12,7 @@ import (
 	"svcapi/local/demo"
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
+	"svcapi/test/must"
 )
 
 // operation is a request of an operation that a Managed project with credits may send.
@@ -120,9 +121,7 @@ func TestErrors(t *testing.T) {
 		return plan{integrations: []integration{settings}}.make(t)
 	}
 	refusing := newSandbox(t)
-	if err := refusing.SetRules(sandbox.Rule{Outcome: sandbox.CredentialsRefused}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, refusing.SetRules(sandbox.Rule{Outcome: sandbox.CredentialsRefused}))
 	twilio, dialog, hutch := byok("twilio", integration{}), byok("dialog", integration{}), byok("hutch", integration{})
 	unreachable := byok("textlk", integration{endpoint: demo.ClosedURL})
 	keyless := byok("notifylk", integration{endpoint: refusing.URL + "/notifylk"})
@@ -305,9 +304,7 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	input, err := json.Marshal(mistakes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for program, script := range map[string]string{"python3": "testdata/mistakes.py", "node": "testdata/mistakes.mjs"} {
 		cmd := exec.CommandContext(t.Context(), program, script)
 		cmd.Stdin = bytes.NewReader(input)

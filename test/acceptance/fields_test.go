@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"svcapi/test/must"
 )
 
 // bounds returns values that a schema forbids, and values at its bounds that the schema permits.
@@ -65,9 +67,7 @@ func bounds(s *openapi3.Schema, required bool) (wrong, right []any) {
 func changed(t *testing.T, body string, path []string, value any) string {
 	t.Helper()
 	var root any
-	if err := json.Unmarshal([]byte(body), &root); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(body), &root))
 	node := root
 	for i, name := range path {
 		last := i == len(path)-1
@@ -88,9 +88,7 @@ func changed(t *testing.T, body string, path []string, value any) string {
 		}
 	}
 	text, err := json.Marshal(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }
 

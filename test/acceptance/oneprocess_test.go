@@ -31,6 +31,7 @@ import (
 	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
 	"svcapi/shared/wallet"
+	"svcapi/test/must"
 	"svcapi/test/proxytest"
 )
 
@@ -164,9 +165,7 @@ func (n *oneProcess) record(t *testing.T, do func()) (before, after []call) {
 func (n *oneProcess) awaitIdle(t *testing.T) {
 	t.Helper()
 	for _, function := range []string{"SmsFunction", "BarcodeFunction"} {
-		if err := n.stack.AwaitIdle(t.Context(), function); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, n.stack.AwaitIdle(t.Context(), function))
 	}
 }
 
@@ -296,9 +295,7 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 	t.Helper()
 	store, name := admin.NewStore(n.db, n.table("projects")), "limited-"+string(mode)
 	model, err := store.Load(t.Context(), demo.ID(string(mode)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, err = store.CreateProject(t.Context(), project.Project{
 		ID: name, Name: name, Limit: model.Limit,
 		Limits: project.Limits{
@@ -306,9 +303,7 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 			DailyCredits: 1_000_000_000, DailyUnits: 1_000_000_000,
 		},
 	}, model.Integrations...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	vault := secret.NewWriter(secretsmanager.New(secretsmanager.Options{
 		Region: template.Region, BaseEndpoint: &n.stack.SecretsURL,
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
@@ -324,13 +319,9 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 			books.Movement{Project: name, ID: wallet.NewKey(time.Now(), name), Credits: 1_000_000,
 				Reason: "test", Actor: "test"})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	clientID, clientSecret, err := store.IssueCredential(t.Context(), name, project.Development)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return &tenant{id: name, dev: remember(credential{clientID, clientSecret})}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-rod/rod/lib/input"
 	"github.com/go-rod/rod/lib/proto"
+
+	"svcapi/test/must"
 )
 
 // window is the size of a window, in pixels.
@@ -33,9 +35,7 @@ func TestPageCredentials(t *testing.T) {
 	v.click(t, "#open-credentials")
 	v.fill(t, "#client-id", demoProject("byok").dev.ID)
 	v.fill(t, "#client-secret", demoProject("byok").dev.Secret)
-	if err := v.Keyboard.Type(input.Enter); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, v.Keyboard.Type(input.Enter))
 	v.until(t, "the dialog to close", `() => !document.getElementById("credentials").open`)
 	if got := state(); got != demoProject("byok").dev.ID {
 		t.Errorf("after Enter: %q", got)
@@ -71,18 +71,14 @@ func TestPageLinks(t *testing.T) {
 				v := newTab(t, browser, size.width, size.height)
 				media := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{{Name: "prefers-reduced-motion",
 					Value: motion}}}
-				if err := media.Call(v); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, media.Call(v))
 				at := func(id, how string) {
 					t.Helper()
 					v.until(t, id+" "+how, `(id) => { const y = (`+below+`)(id); return y >= 0 && y <= 40 }`, id)
 				}
 				for _, id := range []string{"/SMS/sendSms", "errors", "/QR%20Code/generateQrCode", "sendSms.bulk_same.recipients",
 					"/Currency/getPairRate"} {
-					if err := v.Navigate("about:blank"); err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, v.Navigate("about:blank"))
 					openDocs(t, v, "#"+id)
 					at(id, "after loading the page")
 				}
@@ -151,21 +147,15 @@ func TestPageSearch(t *testing.T) {
 	v.fill(t, "#search", "prove delivery") // of a description
 	v.until(t, "the sentence", `() => document.querySelector("#results .where")?.textContent === "Send SMS"`)
 	v.eval(t, `() => { document.getElementById("search").blur(); return "" }`)
-	if err := v.Keyboard.Type('/'); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, v.Keyboard.Type('/'))
 	for _, key := range []input.Key{input.ArrowDown, input.ArrowDown, input.ArrowUp, input.Enter} {
 		v.until(t, "the focus in the search", `() => document.activeElement.closest(".search") !== null`)
-		if err := v.Keyboard.Type(key); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, v.Keyboard.Type(key))
 	}
 	v.until(t, "the hit", `() => {
 		const hit = document.querySelector(":target"), y = hit?.getBoundingClientRect().top
 		return hit?.textContent.includes("does not prove delivery") && y > 0 && y < innerHeight }`)
-	if err := v.KeyActions().Press(input.ControlLeft).Type('k').Do(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, v.KeyActions().Press(input.ControlLeft).Type('k').Do())
 	v.until(t, "the focus after Ctrl-K", `() => document.activeElement.id === "search"`)
 	v.fill(t, "#search", "xyzzy")
 	if got := v.eval(t, `() => document.getElementById("found").textContent + document.querySelectorAll("#results `+
@@ -173,9 +163,7 @@ func TestPageSearch(t *testing.T) {
 		t.Error(got)
 	}
 	v.fill(t, "#search", "margins.top")
-	if err := v.Keyboard.Type(input.Enter); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, v.Keyboard.Type(input.Enter))
 	v.until(t, "the field", `() => { const y = (`+below+`)("generatePdf.margins.top"); return y >= 0 && y <= 40 }`)
 	v.check(t)
 }

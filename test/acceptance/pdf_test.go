@@ -32,6 +32,7 @@ import (
 	"svcapi/local/demo"
 	"svcapi/shared/project"
 	"svcapi/shared/wallet"
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -150,15 +151,11 @@ func TestPDFStreamLarge(t *testing.T) {
 	}
 	ctx, hangUp := context.WithCancel(t.Context())
 	in, err := http.NewRequestWithContext(ctx, http.MethodPost, fixture.baseURL+streamed, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	in.Header.Set("X-API-KEY", p.dev.ID)
 	in.Header.Set("X-API-SECRET", p.dev.Secret)
 	out, err := client.Do(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := io.ReadFull(out.Body, make([]byte, 1<<20)); err != nil || out.StatusCode != 200 {
 		t.Errorf("%d, %v", out.StatusCode, err)
 	}
@@ -309,13 +306,9 @@ func TestPDFRendererDies(t *testing.T) {
 			n.settle(t)
 			before, err = n.ledger.Wallet(t.Context(), demo.ID("managed"))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, id := range n.stack.Processes("PdfRenderFunction") { // the event has to start a process
-			if err := syscall.Kill(id, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, syscall.Kill(id, syscall.SIGKILL))
 		}
 		for len(n.stack.Processes("PdfRenderFunction")) > 0 {
 			time.Sleep(time.Millisecond)
@@ -341,9 +334,7 @@ func TestPDFRendererDies(t *testing.T) {
 		close(ended)
 		killing.Wait()
 		after, err := n.ledger.Wallet(t.Context(), demo.ID("managed"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		charged := map[int]int64{200: price}[status]
 		if a.status != status || status == 500 && !strings.Contains(string(a.body), `"code":"internal_error"`) ||
 			before.Balance-after.Balance != charged || status == 500 && after.Reserved != 0 {

@@ -13,14 +13,13 @@ import (
 	"svcapi/functions/sms/units"
 	"svcapi/local/workdir"
 	"svcapi/shared/project"
+	"svcapi/test/must"
 )
 
 // openDocs loads the documentation page.
 func openDocs(t *testing.T, v *tab, fragment string) {
 	t.Helper()
-	if err := v.Navigate(docsURL() + fragment); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, v.Navigate(docsURL()+fragment))
 	v.until(t, "the reference", `() => document.body?.dataset.ready === "true"`)
 }
 
@@ -234,9 +233,7 @@ func TestPlaygroundCountsUnits(t *testing.T) {
 		"units.js"
 	result, err := v.Eval(`async (url, texts) => { const { units } = await import(url); return texts.map(units) }`, script,
 		texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for i, got := range result.Value.Arr() {
 		if want, _ := units.Count(texts[i]); got.Int() != want {
 			t.Errorf("%q: the page counts %d units, the API %d", texts[i], got.Int(), want)
@@ -250,9 +247,7 @@ func TestPageIsAccessible(t *testing.T) {
 	local(t)
 	t.Parallel()
 	modules, err := workdir.NodeModules(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	axe := readFile(t, filepath.Join(modules, "axe-core", "axe.min.js"))
 	browser := newBrowser(t)
 	for _, c := range []struct {
@@ -295,9 +290,7 @@ func (v *tab) axe(t *testing.T, source, selector string) {
 		ID, Help string
 		Nodes    []string
 	}
-	if err := json.Unmarshal([]byte(found), &violations); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(found), &violations))
 	for _, a := range violations {
 		t.Errorf("%s: %s: %s\n  %s", selector, a.ID, a.Help, strings.Join(a.Nodes, "\n  "))
 	}
@@ -312,9 +305,7 @@ func TestPageByKeyboard(t *testing.T) {
 	press := func(keys ...input.Key) {
 		t.Helper()
 		for _, key := range keys {
-			if err := v.Keyboard.Type(key); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, v.Keyboard.Type(key))
 		}
 	}
 	focused := func() string {

@@ -16,6 +16,7 @@ import (
 	"svcapi/local/workdir"
 	"svcapi/shared/project"
 	"svcapi/test/leaks"
+	"svcapi/test/must"
 )
 
 // logLines are the lines of a stack's logs that hold a text, by file.
@@ -73,9 +74,7 @@ func TestPrivacy(t *testing.T) {
 		if a == nil {
 			continue
 		}
-		if err := fixture.stack.AwaitIdle(t.Context(), "PdfFunction"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, fixture.stack.AwaitIdle(t.Context(), "PdfFunction"))
 		if lines := logLines(t, fixture.stack.LogDir, marker); a.status != c.status || len(lines) > 0 {
 			t.Errorf("%s %s: %d, want %d, logged: %v", c.path, c.body, a.status, c.status, lines)
 		}

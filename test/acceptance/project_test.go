@@ -15,6 +15,7 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 	"svcapi/test/clocktest"
+	"svcapi/test/must"
 )
 
 // credential is what a client authenticates with.
@@ -85,9 +86,7 @@ func svc[T any](t *testing.T, input string, args ...string) (printed T) {
 	if err == nil {
 		err = json.Unmarshal(output, &printed)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return printed
 }
 
@@ -244,7 +243,5 @@ func addRules(t *testing.T, rules ...sandbox.Rule) {
 	t.Helper()
 	ruling.Lock()
 	defer ruling.Unlock()
-	if err := fixture.stack.Sandbox.SetRules(append(fixture.stack.Sandbox.Rules(), rules...)...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, fixture.stack.Sandbox.SetRules(append(fixture.stack.Sandbox.Rules(), rules...)...))
 }

@@ -8,6 +8,7 @@ import (
 
 	"svcapi/local/template"
 	"svcapi/test/insights"
+	"svcapi/test/must"
 )
 
 // TestQueries: each query of docs/runbook.md, of docs/operate.md and of the dashboard finds what it is for in the lines
@@ -35,9 +36,7 @@ func TestQueries(t *testing.T) {
 	var first struct {
 		RequestID string `json:"request_id"`
 	}
-	if err := json.Unmarshal([]byte(healthy[0]), &first); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(healthy[0]), &first))
 	type wanted struct {
 		query string // a part that no other query has
 		fails bool

@@ -34,6 +34,7 @@ import (
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 // witness is a proxy between the functions and AWS's services that records the calls of each function. Each function
@@ -238,9 +239,7 @@ func TestScheduledFunctions(t *testing.T) {
 		Project: p.id, Began: time.Now().Add(-time.Minute), Credits: 30, Price: wallet.Barcode,
 		Environment: "development", RequestID: p.id,
 	}
-	if err := store.Reserve(t.Context(), dead); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, store.Reserve(t.Context(), dead))
 	if got := p.balance(t); got != 70 {
 		t.Errorf("reserved: balance %d, want 70", got)
 	}
@@ -248,12 +247,8 @@ func TestScheduledFunctions(t *testing.T) {
 	limiter, day := ratelimit.New(engine.Client(fixture.stack.DynamoDBURL), "svc-local-transient"),
 		ratelimit.Daily{Project: p.id, Unit: ratelimit.Units, Most: 9}
 	count, _, err := limiter.CountDaily(t.Context(), day, 7, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := limiter.Queue(t.Context(), []ratelimit.Count{count}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
+	must.Succeed(t, limiter.Queue(t.Context(), []ratelimit.Count{count}))
 	if n, err := limiter.Counted(t.Context(), day, time.Now()); err != nil || n != 7 {
 		t.Errorf("%d counted before the settler, %v", n, err)
 	}
@@ -320,9 +315,7 @@ func TestResolver(t *testing.T) {
 			Key:                       enginetest.LedgerKey(p.id, e.Key),
 			ExpressionAttributeValues: dynamo.Item{":t": dynamo.Text(e.At.Add(-10 * time.Minute).Format(time.RFC3339Nano))},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	if result, err := fixture.stack.Invoke(t.Context(), "SmsResolveFunction", []byte("{}")); err != nil ||
 		result.FunctionError != "" {

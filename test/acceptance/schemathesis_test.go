@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"svcapi/local/workdir"
+	"svcapi/test/must"
 )
 
 // unfit are checks of Schemathesis that do not fit this API: rules of numbers, barcodes and codes go beyond what a
@@ -21,9 +22,7 @@ func TestSchemathesis(t *testing.T) {
 	local(t)
 	t.Parallel()
 	program, err := workdir.Schemathesis(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	projects, phases := []string{"managed"}, "examples,fuzzing"
 	if os.Getenv("API_EXAMPLES") != "" {
 		projects, phases = []string{"managed", "byok"}, "examples,coverage,fuzzing,stateful"

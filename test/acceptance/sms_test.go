@@ -9,6 +9,7 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
 	"svcapi/shared/wallet"
+	"svcapi/test/must"
 )
 
 // perUnit is the price of an SMS unit on the local stack.
@@ -18,9 +19,7 @@ func perUnit() int64 { return fixture.stack.Prices[wallet.SMS] }
 func newSandbox(t *testing.T) *sandbox.Server {
 	t.Helper()
 	s, err := sandbox.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }

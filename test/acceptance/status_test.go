@@ -10,6 +10,7 @@ import (
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
+	"svcapi/test/must"
 )
 
 // docs/decisions/extensions.md#references, docs/decisions/extensions.md#sms-status: the reference of a send leads
@@ -25,9 +26,7 @@ func TestStatus(t *testing.T) {
 	p := plan{credits: credits, prod: true, integrations: []integration{twilio, production}}
 	own, other := p.make(t), p.make(t)
 	to := numberBlock(2)
-	if err := s.SetRules(sandbox.Rule{To: to[1], Outcome: sandbox.Closed}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.SetRules(sandbox.Rule{To: to[1], Outcome: sandbox.Closed}))
 	first, lost := request{path: send, body: single(to[0], "m"), as: own.dev}.do(t), keyed(own, "lost", single(to[1], "m"))
 	uncertain, again := lost.do(t), lost.do(t)
 	if first == nil || uncertain == nil || again == nil || !first.is(200, "") || uncertain.status != 503 ||

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"svcapi/shared/project"
+	"svcapi/test/must"
 )
 
 // TestFirstRequest: the request that "svc credential issue" prints works in a shell, and "svc logs" finds the lines of
@@ -22,9 +23,7 @@ func TestFirstRequest(t *testing.T) {
 		slices.Concat([]string{"credential", "issue", p.id}, fixture.flags)...)
 	cmd.Dir = fixture.dir
 	output, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	secret := regexp.MustCompile(`Client secret +(\S+)`).FindSubmatch(output)
 	line := regexp.MustCompile(`(?m)^Request +(curl .*)$`).FindSubmatch(output)
 	if secret == nil || line == nil || !strings.Contains(string(line[1]), "X-ENV: development") {
@@ -34,9 +33,7 @@ func TestFirstRequest(t *testing.T) {
 
 	shell := exec.CommandContext(t.Context(), "sh", "-c", string(line[1])+" -D headers")
 	shell.Dir = t.TempDir()
-	if err := shell.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, shell.Run())
 	picture := readFile(t, filepath.Join(shell.Dir, "barcode.png"))
 	if _, err := png.Decode(strings.NewReader(picture)); err != nil {
 		t.Fatalf("%v: %.200s", err, picture)

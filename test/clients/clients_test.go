@@ -24,6 +24,7 @@ import (
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
 	"svcapi/shared/project"
+	"svcapi/test/must"
 )
 
 // command runs a program and returns what it prints.
@@ -90,13 +91,9 @@ var clients = []client{
 // rules: an SMS without an Idempotency-Key is sent once, and other requests again after the seconds of Retry-After.
 func TestClients(t *testing.T) {
 	root, err := workdir.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s, err := stack.Start(t.Context(), stack.Options{LogDir: t.TempDir(), Progress: func(step string) { t.Log(step) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -104,9 +101,7 @@ func TestClients(t *testing.T) {
 	})
 	operations := strings.Count(command(t, root, nil, "grep", "-E", `^      operationId: `, "openapi.yaml"), "\n")
 	stackURL, err := url.Parse(s.BaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, c := range clients {
 		t.Run(c.language, func(t *testing.T) {
 			b := &busy{next: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: stackURL.Host}),
@@ -120,9 +115,7 @@ func TestClients(t *testing.T) {
 			readme := c.install(t, root, dir, environment)
 			program := strings.NewReplacer("https://…/api/v1", s.BaseURL, "svc_…", credential.ClientID,
 				"svcs_…", credential.ClientSecret, "order-1042", "invoice-"+c.language).Replace(readme)
-			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(program), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, c.file), []byte(program), 0o600))
 			if printed := command(t, dir, environment, "sh", "-ec", c.run); !strings.HasSuffix(printed, "10000\n") {
 				t.Errorf("the program of the README prints %q", printed)
 			}
@@ -156,9 +149,7 @@ func TestClients(t *testing.T) {
 func (c client) install(t *testing.T, root, dir string, environment []string) (program string) {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join(root, "tools", "clients", c.language, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	command(t, dir, environment, "sh", "-ec", c.prepare)
 	for _, block := range blocks.FindAllStringSubmatch(strings.ReplaceAll(string(readme), "VERSION", "1.2.3"), -1) {
 		switch {
@@ -172,9 +163,7 @@ func (c client) install(t *testing.T, root, dir string, environment []string) (p
 	}
 	if c.language == "typescript" {
 		modules, err := workdir.NodeModules(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		command(t, dir, environment, "sh", "-ec", "cp $HERE/call.mts . && "+filepath.Join(modules, ".bin", "tsc")+
 			" --strict --target es2022 --module nodenext --lib es2022,dom call.mts")
 	}

@@ -22,6 +22,7 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/shared/wallet"
 	"svcapi/test/faultproxy"
+	"svcapi/test/must"
 )
 
 // Variable names an engine that several test processes share. The tests' own programs and stacks do not use that
@@ -82,18 +83,14 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 	t.Helper()
 	client := engine.Client(URL(t))
 	from, err := load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	names := reuse()
 	if names == nil {
 		names = map[string]string{}
 		for _, table := range from.Tables {
 			names[table.LogicalID] = "test-" + rand.Text()[:10] + "-" + table.LogicalID
 		}
-		if err := engine.CreateTables(context.Background(), client, from, names); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, engine.CreateTables(context.Background(), client, from, names))
 	}
 	t.Cleanup(func() {
 		for _, table := range from.Tables {
@@ -117,9 +114,7 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 func Faulty(t testing.TB, decide func(*faultproxy.Request) faultproxy.Fault) *faultproxy.Proxy {
 	t.Helper()
 	proxy, err := faultproxy.Start(URL(t), decide)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(proxy.Close)
 	return proxy
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -16,17 +17,13 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 func TestTables(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	ledger, err := client.DescribeTable(context.Background(), &dynamodb.DescribeTableInput{TableName: &tables.Ledger})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(ledger.Table.KeySchema) != 2 || len(ledger.Table.GlobalSecondaryIndexes) != 1 {
 		t.Errorf("ledger: keys %v, indexes %v", ledger.Table.KeySchema, ledger.Table.GlobalSecondaryIndexes)
 	}
 	ttl, err := client.DescribeTimeToLive(context.Background(),
 		&dynamodb.DescribeTimeToLiveInput{TableName: &tables.Transient})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got := ttl.TimeToLiveDescription; got.TimeToLiveStatus != types.TimeToLiveStatusEnabled ||
 		*got.AttributeName != "expires" {
 		t.Errorf("transient: time to live %s on %v", got.TimeToLiveStatus, got.AttributeName)

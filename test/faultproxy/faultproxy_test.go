@@ -18,6 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"svcapi/test/faultproxy"
+	"svcapi/test/must"
 )
 
 // start starts a proxy in front of a service. The proxy has one fault for all requests, which come out of the channel.
@@ -31,9 +32,7 @@ func start(t *testing.T, fault faultproxy.Fault,
 		requests <- r
 		return fault
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(proxy.Close)
 	return proxy, requests
 }
@@ -81,9 +80,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v, reasons %q, arrived: %t", test.fault, err, reasons, arrived)
 		}
 		response, err := http.Get(proxy.URL("a worker") + "/page")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := response.Body.Close(); err != nil || response.StatusCode < 400 {
 			t.Errorf("%s: a service that is not AWS's responds with %d, %v", test.fault, response.StatusCode, err)
 		}
@@ -121,9 +118,7 @@ func TestFaults(t *testing.T) {
 			})
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL("a worker")+"/x%2Fy?z=1",
 				strings.NewReader("body"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			request.Header.Set("X-Amz-Target", "DynamoDB_20120810.UpdateItem")
 			var content []byte
 			response, err := http.DefaultClient.Do(request)
@@ -170,9 +165,7 @@ func TestGivenUp(t *testing.T) {
 			})
 			address, _ := strings.CutPrefix(proxy.URL(""), "http://")
 			conn, err := net.Dial("tcp", strings.TrimSuffix(address, "/"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			defer conn.Close()
 			if _, err := io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 				t.Fatal(err)

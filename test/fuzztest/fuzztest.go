@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"svcapi/shared/request"
+	"svcapi/test/must"
 )
 
 // Bodies fuzzes a decoder of bodies, beginning with these ones. A decoder returns no error here; check gets what decoded
@@ -21,9 +22,7 @@ func Bodies[R any](
 			return
 		}
 		r, err := decode(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if len(in.Problems()) == 0 {
 			check(t, in, r)
 		}

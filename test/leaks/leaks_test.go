@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"svcapi/test/must"
 )
 
 // TestProve plants every form of invented secrets, and finds each of them.
@@ -47,16 +49,10 @@ func TestSearch(t *testing.T) {
 		"sub/hit.gz": "X" + secret,
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Succeed(t, os.WriteFile(path, []byte(line), 0o600))
 	}
-	if err := os.WriteFile(filepath.Join(dir, KnownFile), []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, KnownFile), []byte(secret+"\n"), 0o600))
 	r, err := Search(dir, nil)
 	if err != nil || r.Files != 4 || r.Lines != 4 || r.Secrets != 1 || len(r.Found) != 3 {
 		t.Errorf("%+v, %v", r, err)

@@ -11,6 +11,8 @@ import (
 	"github.com/maxmind/mmdbwriter"
 	"github.com/maxmind/mmdbwriter/mmdbtype"
 	"go4.org/netipx"
+
+	"svcapi/test/must"
 )
 
 // Record is a database's record of a network.
@@ -87,9 +89,7 @@ var files = map[string]map[string]Record{
 func Some(t testing.TB, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := Write(dir, names...); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, Write(dir, names...))
 	return dir
 }
 

@@ -26,6 +26,7 @@ import (
 	"svcapi/local/jail"
 	"svcapi/local/jail/spec"
 	"svcapi/local/workdir"
+	"svcapi/test/must"
 )
 
 // millimetresPerInch converts between the units of paper and of PDF: an inch has 72 points.
@@ -162,9 +163,7 @@ func Browser() string { return os.Getenv(chromium.Variable) }
 func Tool(t testing.TB, pdf []byte, name string, args ...string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "document.pdf")
-	if err := os.WriteFile(path, pdf, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, pdf, 0o600))
 	args = append(args, path)
 	if name == "pdftotext" {
 		args = append(args, "-") // the others print by themselves

@@ -16,6 +16,7 @@ import (
 	"svcapi/local/events"
 	"svcapi/local/template"
 	"svcapi/shared/project"
+	"svcapi/test/must"
 )
 
 // proxyEvent holds the fields of a REST proxy event that identify the request.
@@ -38,13 +39,9 @@ const maxEventFiles = 24
 // openapi.yaml, and that each operation and each schedule has a file.
 func TestEvents(t *testing.T) {
 	all, err := events.Read(root("events"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	product, err := template.Load(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	files, err := os.ReadDir(root("events"))
 	if err != nil || len(files) > maxEventFiles {
 		t.Errorf("%d files, want at most %d: %v", len(files), maxEventFiles, err)
@@ -74,9 +71,7 @@ func TestEvents(t *testing.T) {
 			if err == nil {
 				err = json.Unmarshal(text, &event)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if c.Expected.Status == 0 {
 				return // no request
 			}
@@ -85,9 +80,7 @@ func TestEvents(t *testing.T) {
 			}
 			if event.Body != nil && event.IsBase64Encoded {
 				decoded, err := base64.StdEncoding.DecodeString(*event.Body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				body := string(decoded)
 				event.Body = &body
 			}
@@ -157,9 +150,7 @@ func checkBodies(t *testing.T, event proxyEvent, want events.Expected, doc *open
 		response = operation.Responses.Value(strconv.Itoa(want.Status))
 		if operation.RequestBody != nil && event.Body != nil {
 			var body any
-			if err := json.Unmarshal([]byte(*event.Body), &body); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(*event.Body), &body))
 			schema := operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 			if err := schema.VisitJSON(body, openapi3.MultiErrors()); (err != nil) != (want.Status == 422 && invalid(want)) {
 				t.Errorf("the request's body: %v", err)

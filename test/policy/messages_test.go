@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"svcapi/test/must"
 )
 
 // texts returns the texts of the product's files as patterns: constants and joined constants, in which a verb of a
@@ -86,9 +88,7 @@ func TestDocumentedMessages(t *testing.T) {
 		}
 	}
 	var all map[string]any
-	if err := yaml.Unmarshal([]byte(read("openapi.yaml")), &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(read("openapi.yaml")), &all))
 	walk(all)
 	if seen < 40 {
 		t.Errorf("%d examples of errors", seen)

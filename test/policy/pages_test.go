@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"svcapi/test/must"
 )
 
 // update makes TestCosts and TestDecisions write the computed sections of their pages: make pages.
@@ -245,9 +247,7 @@ func computed(t *testing.T, name string, sections map[string]string) {
 	if page != before && !*update {
 		t.Errorf("%s is older than what its sections are computed from: make pages", name)
 	} else if page != before {
-		if err := os.WriteFile(root(name), []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(root(name), []byte(page), 0o644))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"svcapi/shared/request"
+	"svcapi/test/must"
 )
 
 // gatewayReason matches the reason in a response of the gateway's own.
@@ -81,9 +82,7 @@ func reasons(t *testing.T) map[string]request.Reason {
 		if isReason(node) {
 			spec := node.(*ast.ValueSpec)
 			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			found[spec.Names[0].Name] = request.Reason(value)
 		}
 		return true

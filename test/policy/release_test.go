@@ -12,6 +12,7 @@ import (
 
 	"svcapi/local/template"
 	"svcapi/shared/testvalue"
+	"svcapi/test/must"
 )
 
 // Each function is built for its architecture, the same wherever it is built (docs/decisions/operating.md#builds).
@@ -60,9 +61,7 @@ func TestVersion(t *testing.T) {
 func TestThrottleGuide(t *testing.T) {
 	s := current()
 	each, err := strconv.Atoi(s.doc.text("Parameters", "ApiRequestsPerSecond", "Default"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	sum, text := each*len(s.routes()), strings.Join(strings.Fields(read("docs", "deploy.md")), " ")
 	for _, want := range []string{fmt.Sprintf("has %d routes", len(s.routes())),
 		fmt.Sprintf("%d,%03d requests a second into", sum/1000, sum%1000)} {

@@ -9,6 +9,7 @@ import (
 
 	"svcapi/local/stack"
 	"svcapi/local/template"
+	"svcapi/test/must"
 )
 
 // samEnvironment is what sam local invoke would give each function with these parameter overrides, by SAM's own
@@ -19,9 +20,7 @@ func samEnvironment(t *testing.T, overrides map[string]string) (environments map
 	for name, value := range overrides {
 		args = append(args, name+"="+value)
 	}
-	if err := json.Unmarshal([]byte(tool(t, root(), ".local/venv/bin/python", args...)), &environments); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(tool(t, root(), ".local/venv/bin/python", args...)), &environments))
 	return environments
 }
 
@@ -39,9 +38,7 @@ func TestSAMLocalReachesTheLocalStack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			local, err := template.Load(overrides)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			environments := samEnvironment(t, overrides)
 			if len(environments) != len(local.Functions) {
 				t.Errorf("SAM finds %d functions, the local stack %d", len(environments), len(local.Functions))

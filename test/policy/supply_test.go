@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"svcapi/local/workdir"
+	"svcapi/test/must"
 )
 
 // manifests are the files that pin dependencies, by the ecosystem that Dependabot calls them.
@@ -33,9 +34,7 @@ func TestDependabot(t *testing.T) {
 			Schedule    struct{ Interval string }
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(".github", "dependabot.yml")), &config); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(read(".github", "dependabot.yml")), &config))
 	watched := map[string]string{} // the interval, by ecosystem and folder
 	for _, u := range config.Updates {
 		for _, folder := range append(u.Directories, u.Directory) {
@@ -151,9 +150,7 @@ func TestOneIssue(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(".github", "workflows", "nightly.yml")), &workflow); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(read(".github", "workflows", "nightly.yml")), &workflow))
 	steps := workflow.Jobs["outside"].Steps
 	step := steps[len(steps)-1]
 	// This gh behaves as its manual says (cli.github.com/manual): "issue list" prints the number of the open issue.
@@ -172,9 +169,7 @@ func TestOneIssue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.red != "absent" {
-			if err := os.WriteFile(filepath.Join(dir, ".local", "outside.md"), []byte(c.red), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, ".local", "outside.md"), []byte(c.red), 0o600))
 		}
 		script := fmt.Sprintf("export PATH=.:$PATH OPEN=%s TITLE='%s'\n%s", c.open, step.Env["TITLE"], step.Run)
 		if output, err := run(dir, "bash", "-e", "-c", script); err != nil {
@@ -252,9 +247,7 @@ func TestBrowserAge(t *testing.T) {
 		"debian156": "156.0.8078.108-1~deb12u1", "ubuntu": "2:1snap1-0ubuntu2"} {
 		program := "#!/bin/sh\n[ \"$*\" = 'policy chromium' ] && printf 'chromium:\\n  Installed: (none)\\n  Candidate: " +
 			candidate + "\\n  Version table:\\n     999.0.1.1-1 500\\n'\n"
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(program), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(program), 0o700))
 	}
 	for lists, days := range map[string]int{"lists": 1, "old lists": 3} {
 		file, written := filepath.Join(dir, lists, "InRelease"), time.Now().AddDate(0, 0, -days)
@@ -264,9 +257,7 @@ func TestBrowserAge(t *testing.T) {
 		}
 	}
 	browser := filepath.Join(dir, "headless_shell")
-	if err := os.WriteFile(browser, []byte("\x7fELF\x00153.0.8010.0\x00127.0.0.1\x00"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(browser, []byte("\x7fELF\x00153.0.8010.0\x00127.0.0.1\x00"), 0o600))
 	for _, c := range []struct{ history, program, want string }{
 		{"same", "debian153", "the browser is 153.0.8010.0, Chrome's stable is 153.0.8010.0"},
 		{"new", "none", "the browser is 153.0.8010.0, Chrome's stable is 154.0.8040.7"},
@@ -326,15 +317,11 @@ export const wrong: Body<"sendSms"> = { send_method: "none", to: "0771234567", m
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	modules, err := workdir.NodeModules(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dir := t.TempDir()
 	tool(t, dir, filepath.Join(modules, ".bin", "openapi-typescript"), root("openapi.yaml"), "-o",
 		filepath.Join(dir, "api.ts"))
-	if err := os.WriteFile(filepath.Join(dir, "use.ts"), []byte(use), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "use.ts"), []byte(use), 0o600))
 	tool(t, dir, filepath.Join(modules, ".bin", "tsc"), "--noEmit", "--strict", "--skipLibCheck",
 		"--lib", "es2022", "use.ts")
 }

@@ -22,6 +22,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"svcapi/test/must"
 )
 
 // root is a path inside the repository.
@@ -125,9 +127,7 @@ func run(folder, name string, arguments ...string) ([]byte, error) {
 func tool(t *testing.T, folder, name string, arguments ...string) string {
 	t.Helper()
 	output, err := run(folder, name, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(output)
 }
 

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"svcapi/test/must"
 )
 
 // TestAddVendor follows docs/add-an-sms-vendor.md as printed, in a copy of the tree: the page's files and changes
@@ -16,12 +18,8 @@ func TestAddVendor(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		name = filepath.Join(tree, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must.Succeed(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	for name := range strings.SplitSeq(tool(t, root(), "git", "ls-files", "--cached", "--others", "--exclude-standard"),
 		"\n") {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
+
+	"svcapi/test/must"
 )
 
 // cloud responds to the calls of the AWS CLI and the SAM CLI as an account with one stack and its tables would. What a
@@ -33,19 +35,13 @@ type cloud struct {
 
 func newCloud(t *testing.T) (*cloud, *terminal) {
 	template, err := os.ReadFile("../../template.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	docs, err := filepath.Abs("../../docs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := &cloud{template: template, tables: map[string]bool{}, price: "10000",
 		imports: func(all []string) []string { return all }}
 	t.Chdir(t.TempDir())
-	if err := errors.Join(os.MkdirAll(filepath.Dir(packaged), 0o755), os.Symlink(docs, "docs")); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(os.MkdirAll(filepath.Dir(packaged), 0o755), os.Symlink(docs, "docs")))
 	return c, &terminal{run: c.run, region: "eu-west-1"}
 }
 
@@ -123,9 +119,7 @@ func TestSmoke(t *testing.T) {
 		t.Errorf("left: %v, %s", c.tables, c.status)
 	}
 	report, err := os.ReadFile("smoke-20260331-1200.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, step := range steps {
 		if !strings.Contains(string(report), ". "+step.title+": done\n") {
 			t.Errorf("the report has no %q done", step.title)
@@ -187,9 +181,7 @@ func TestSmokeFails(t *testing.T) {
 func TestRedeploy(t *testing.T) {
 	commands, noCommands := os.ReadFile("testdata/redeploy.txt")
 	p, err := readStage("../../samconfig.toml", "prod")
-	if err := errors.Join(err, noCommands); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(err, noCommands))
 	p.parameters = append(p.parameters, "KmsKeyArn=''")
 	if _, err := readStage("../../samconfig.toml", "nowhere"); err == nil {
 		t.Error("a stage that samconfig.toml does not have")
@@ -207,16 +199,12 @@ func TestRedeploy(t *testing.T) {
 	for _, name := range kept {
 		c.tables["svc-prod-"+name] = true
 	}
-	if err := terminal.redeploy(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, terminal.redeploy(t.Context(), p))
 	if got := strings.Join(c.commands, "\n") + "\n"; got != string(commands) {
 		t.Errorf("testdata/redeploy.txt differs from what was called:\n%s", got)
 	}
 	text, err := os.ReadFile(literal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	type table struct {
 		DeletionPolicy string `yaml:"DeletionPolicy"`
 		Properties     struct {
@@ -227,9 +215,7 @@ func TestRedeploy(t *testing.T) {
 		Parameters map[string]any   `yaml:"Parameters"`
 		Resources  map[string]table `yaml:"Resources"`
 	}
-	if err := errors.Join(yaml.Unmarshal(text, &got), yaml.Unmarshal(c.template, &was)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(yaml.Unmarshal(text, &got), yaml.Unmarshal(c.template, &was)))
 	for id, name := range map[string]string{
 		"Projects": "svc-prod-projects", "Wallets": "svc-prod-wallets", "Ledger": "svc-prod-ledger",
 		"Movements": "svc-prod-movements", "Resolutions": "svc-prod-resolutions",
@@ -275,9 +261,7 @@ func TestScript(t *testing.T) {
 		"D": "",
 	} {
 		file := filepath.Join(t.TempDir(), "page.md")
-		if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, []byte(page), 0o600))
 		if got, err := script(file, heading); got != want || (err != nil) != (want == "") {
 			t.Errorf("%q: %q, %v, want %q", heading, got, err, want)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"svcapi/test/must"
 )
 
 // TestZips: the same files give the same bytes, whenever and wherever they were written.
@@ -21,27 +23,15 @@ func TestZips(t *testing.T) {
 		for name, mode := range map[string]os.FileMode{"bootstrap": umask | 0o111, "lib/b": umask,
 			"lib/a": umask, "names.txt": umask} {
 			path := filepath.Join(folder, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(name), mode); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(path, time.Now(), time.Now().Add(-time.Duration(i)*time.Hour)); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			must.Succeed(t, os.WriteFile(path, []byte(name), mode))
+			must.Succeed(t, os.Chtimes(path, time.Now(), time.Now().Add(-time.Duration(i)*time.Hour)))
 		}
-		if err := os.Symlink("a", filepath.Join(folder, "lib", "link")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Symlink("a", filepath.Join(folder, "lib", "link")))
 		file := filepath.Join(t.TempDir(), "out.zip")
-		if err := zipFolder(folder, file); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, zipFolder(folder, file))
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		packed = append(packed, data)
 	}
 	if !bytes.Equal(packed[0], packed[1]) {
@@ -53,9 +43,7 @@ func TestZips(t *testing.T) {
 // the files of the metadata.
 func TestTemplate(t *testing.T) {
 	text, err := os.ReadFile("../../template.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	template, err := pointAtZips(string(text), func(string, string, string) error { return nil })
 	var doc struct {
 		Metadata  map[string]map[string]yaml.Node `yaml:"Metadata"`
@@ -66,9 +54,7 @@ func TestTemplate(t *testing.T) {
 			Properties map[string]yaml.Node `yaml:"Properties"`
 		} `yaml:"Resources"`
 	}
-	if err := errors.Join(err, yaml.Unmarshal([]byte(template), &doc)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(err, yaml.Unmarshal([]byte(template), &doc)))
 	zips := 0
 	for id, r := range doc.Resources {
 		property := map[string]string{"AWS::Serverless::Function": "CodeUri",
@@ -102,9 +88,7 @@ func TestSameGo(t *testing.T) {
 		{"module m\n\ngo 1.26.0\n\ntoolchain go1.26.11\n", "go1.27.0", "this is go1.27.0, and"},
 		{"module m\n\ngo 1.26.0\n", "go1.26.11", "go.mod has no toolchain line"},
 	} {
-		if err := os.WriteFile(filepath.Join(folder, "go.mod"), []byte(c.mod), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(c.mod), 0o600))
 		err := sameGo(folder, c.running)
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s with %q: %v, want %q", c.running, c.mod, err, c.want)
@@ -115,13 +99,9 @@ func TestSameGo(t *testing.T) {
 // TestMaterials: a binary's modules are listed with their checksums, the same each time.
 func TestMaterials(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	first, err := materials("1.2.3", []string{self})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	second, err := materials("1.2.3", []string{self, self})
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("differs: %v", err)

@@ -17,6 +17,7 @@ import (
 	"svcapi/functions/barcode/internal/samples"
 	"svcapi/functions/barcode/qrcode"
 	"svcapi/functions/barcode/symbology"
+	"svcapi/test/must"
 )
 
 // decodePNG reads a picture with the standard library and checks the properties that pixels do not show: a palette of
@@ -123,9 +124,7 @@ func TestLinear(t *testing.T) {
 			height := heights[factor-1]
 			data := samples.Random(r, name)
 			code, err := kind.Encode(data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			modules := code.Bounds().Dx()
 			short := height - (2*height+2)/5
 			for _, quiet := range []bool{false, true} {
@@ -178,13 +177,9 @@ func TestSquare(t *testing.T) {
 		{100, 100, 1, 2, 9},
 	} {
 		code, err := qrcode.Encode(strings.Repeat("a", c.bytes), qrcode.M)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		p, err := Square("QR code", code, c.size, c.margin)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		side := code.Bounds().Dx()
 		if p.Width != c.size || p.Height != c.size || p.module != c.module || p.left != c.left {
 			t.Errorf("%d modules, margin %d on %d: modules of %d from %d, want %d from %d", side, c.margin, c.size, p.module,
@@ -206,9 +201,7 @@ func TestSquare(t *testing.T) {
 // docs/decisions/pictures.md#qr-codes: a symbol that does not fit the size is an error that says what would.
 func TestSquareTooSmall(t *testing.T) {
 	code, err := qrcode.Encode(strings.Repeat("a", 2953), qrcode.L)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, err = Square("QR code", code, 184, 4)
 	if want := "177 modules and margins of 4 do not fit 184 pixels; size must be at least 185"; err == nil ||
 		err.Error() != want {
@@ -223,9 +216,7 @@ func TestSquareTooSmall(t *testing.T) {
 // none.
 func TestDPI(t *testing.T) {
 	code, err := qrcode.Encode("x", qrcode.M)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for dpi, want := range map[int][2]string{
 		0: {"", `width="300" height="300" viewBox="0 0 300 300"`},
 		72: {"\x00\x00\x00\x09pHYs\x00\x00\x0b\x13\x00\x00\x0b\x13\x01",
@@ -234,9 +225,7 @@ func TestDPI(t *testing.T) {
 			`width="25.400mm" height="25.400mm" viewBox="0 0 300 300"`},
 	} {
 		p, err := Square("QR code", code, 300, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		p.DPI = dpi
 		decodePNG(t, p)
 		if data := string(p.PNG()); !strings.Contains(data, want[0]) || strings.Contains(data, "pHYs") != (dpi > 0) ||
@@ -270,13 +259,9 @@ func TestSVGText(t *testing.T) {
 		"Zoë 日本 \u0085\ufffe\uffff😀": "Zoë 日本 😀",
 	} {
 		code, err := qrcode.Encode(data, qrcode.M)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		p, err := Square("QR <code>", code, 256, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		p.Foreground, p.Background = Color{0xab, 0xcd, 0xef}, Color{1, 2, 3}
 		doc, _ := decodeSVG(t, p)
 		if doc.Desc != want || doc.Title != "QR <code>" || doc.Path[0].Fill != "#abcdef" || doc.Rect[0].Fill != "#010203" {
@@ -290,20 +275,14 @@ func TestSVGText(t *testing.T) {
 func TestTurned(t *testing.T) {
 	kind, _ := symbology.Lookup("EAN13")
 	code, err := kind.Encode("590123412345")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, text := range []bool{false, true} {
 		p := Linear(kind.Name, code, 1, 20, 11, 7)
 		if text {
-			if err := p.Print(kind.Labels(code, true), kind.Guards(), kind.Bearer()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.Print(kind.Labels(code, true), kind.Guards(), kind.Bearer()))
 		}
 		upright, err := png.Decode(bytes.NewReader(p.PNG()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		w, h := p.Width, p.Height
 		for quarters, move := range map[int]func(x, y int) (int, int){
 			1: func(x, y int) (int, int) { return h - 1 - y, x },
@@ -312,9 +291,7 @@ func TestTurned(t *testing.T) {
 		} {
 			p.Quarters = quarters
 			turned, err := png.Decode(bytes.NewReader(p.PNG()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			width, height := p.Size()
 			if turned.Bounds().Size() != image.Pt(width, height) {
 				t.Fatalf("%d quarters: %v", quarters, turned.Bounds())
@@ -347,21 +324,15 @@ func TestTurned(t *testing.T) {
 func TestTransparent(t *testing.T) {
 	kind, _ := symbology.Lookup("C128")
 	code, err := kind.Encode("A")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, text := range []bool{false, true} {
 		p := Linear(kind.Name, code, 2, 20, 1, 1)
 		if text {
-			if err := p.Print(kind.Labels(code, true), nil, 0); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.Print(kind.Labels(code, true), nil, 0))
 		}
 		p.Transparent, p.Foreground = true, Color{10, 20, 30}
 		decoded, err := png.Decode(bytes.NewReader(p.PNG()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		palette := decoded.(*image.Paletted).Palette
 		for i, c := range palette {
 			want := color.NRGBA{10, 20, 30, byte(255 * i / (len(palette) - 1))}

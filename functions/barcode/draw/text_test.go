@@ -21,6 +21,7 @@ import (
 
 	"svcapi/functions/barcode/internal/samples"
 	"svcapi/functions/barcode/symbology"
+	"svcapi/test/must"
 )
 
 // printed is a picture with text, and the same picture without.
@@ -43,9 +44,7 @@ func everyType(t *testing.T, check func(t *testing.T, p printed)) {
 				break
 			}
 			code, err := kind.Encode(samples.Random(r, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			quiet, factor, height := i < 4, 1+i%4, 20+r.IntN(100)
 			left, right := 0, 0
 			if quiet {
@@ -53,9 +52,7 @@ func everyType(t *testing.T, check func(t *testing.T, p printed)) {
 			}
 			p := printed{labels: kind.Labels(code, quiet), bearer: kind.Bearer() * factor, left: left * factor, factor: factor}
 			p.with, p.without = Linear(name, code, factor, height, left, right), Linear(name, code, factor, height, left, right)
-			if err := p.with.Print(p.labels, kind.Guards(), kind.Bearer()); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.with.Print(p.labels, kind.Guards(), kind.Bearer()))
 			p.with.Foreground, p.with.Background = Color{0x12, 0x34, 0x56}, Color{0xfe, 0xdc, 0xba}
 			check(t, p)
 		}
@@ -122,15 +119,11 @@ func TestTextLeavesTheBars(t *testing.T) {
 // The text is the one that another typesetter, golang.org/x/image/font, draws of the same labels at the same place.
 func TestTextIsReadable(t *testing.T) {
 	parsed, err := opentype.Parse(goregular.TTF)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	everyType(t, func(t *testing.T, p printed) {
 		t.Helper()
 		decoded, err := png.Decode(bytes.NewReader(p.with.PNG()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		// The size is the largest one in which every label fits, up to 10 modules.
 		size := 10 * float64(p.factor)
 		for _, l := range p.labels {
@@ -166,9 +159,7 @@ func TestTextIsReadable(t *testing.T) {
 func newFace(t *testing.T, parsed *opentype.Font, size float64) font.Face {
 	t.Helper()
 	face, err := opentype.NewFace(parsed, &opentype.FaceOptions{Size: size, DPI: 72, Hinting: font.HintingNone})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return face
 }
 
@@ -183,9 +174,7 @@ func TestTextOfSVG(t *testing.T) {
 				D         string `xml:"d,attr"`
 			} `xml:"path"`
 		}
-		if err := xml.Unmarshal(p.with.SVG(), &doc); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, xml.Unmarshal(p.with.SVG(), &doc))
 		if strings.TrimSpace(p.labels[0].Text) == "" {
 			return
 		}

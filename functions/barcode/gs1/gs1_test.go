@@ -3,6 +3,8 @@ package gs1
 import (
 	"strings"
 	"testing"
+
+	"svcapi/test/must"
 )
 
 // docs/decisions/pictures.md#gs1: values are checked by GS1's table. The samples are of GS1 General Specifications and
@@ -64,9 +66,7 @@ func TestPairs(t *testing.T) {
 		"(01)09506000134352(02)09506000134352(37)1(00)395060001343000008": "/01+37 02+01",
 	} {
 		message, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := strings.Join(message.Lacking, " ") + "/" + strings.Join(message.Invalid, " "); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}

@@ -12,15 +12,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"svcapi/test/must"
 )
 
 // The modules of all versions and levels, in every mode and under every mask, are those that two independent
 // encoders draw.
 func TestVectors(t *testing.T) {
 	file, err := os.Open("../testdata/vectors.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer file.Close()
 	seen := map[string]bool{}
 	lines := bufio.NewScanner(file)
@@ -30,9 +30,7 @@ func TestVectors(t *testing.T) {
 			Length, Version, Mask       int
 			Sources                     []string
 		}
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(lines.Bytes(), &v))
 		if v.Type != "QR" {
 			continue
 		}

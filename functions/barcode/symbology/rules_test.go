@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"svcapi/functions/barcode/internal/samples"
+	"svcapi/test/must"
 )
 
 // docs/decisions/pictures.md#drawn-first: 400 where the renderer rejects the data for the type. The message names the
@@ -196,9 +197,7 @@ func TestLabels(t *testing.T) {
 	} {
 		kind, _ := Lookup(c.kind)
 		code, err := kind.Encode(c.data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for quiet, margins := range map[bool][2]int{false: {}, true: {kind.QuietLeft, kind.QuietRight}} {
 			var texts []string
 			end := -margins[0]

@@ -16,6 +16,7 @@ import (
 	"github.com/boombuler/barcode"
 
 	"svcapi/functions/barcode/internal/samples"
+	"svcapi/test/must"
 )
 
 // vector is one line of testdata/vectors.jsonl: what encoders that are not this project's draw.
@@ -27,9 +28,7 @@ type vector struct {
 func vectors(t testing.TB) []vector {
 	t.Helper()
 	file, err := os.Open("../testdata/vectors.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer file.Close()
 	var all []vector
 	for lines := json.NewDecoder(file); ; {
@@ -121,13 +120,9 @@ func TestBarsAgree(t *testing.T) {
 			[2]string{"I25", samples.Digits(r, 1+r.IntN(5))})
 	}
 	in, err := json.Marshal(requests)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	script, err := filepath.Abs("../testdata/bars.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd := exec.CommandContext(t.Context(), "node", script)
 	cmd.Dir, cmd.Stdin, cmd.Stderr = "../../../.local/barcode", bytes.NewReader(in), os.Stderr
 	out, err := cmd.Output()

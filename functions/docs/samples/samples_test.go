@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"svcapi/local/workdir"
+	"svcapi/test/must"
 )
 
 // awkward holds values that a language may read with another meaning.
@@ -73,9 +74,7 @@ func TestSamples(t *testing.T) {
 			var want any
 			if c.body != "" {
 				request.Body = document(t, c.body)
-				if err := json.Unmarshal([]byte(Pretty(request.Body)), &want); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, json.Unmarshal([]byte(Pretty(request.Body)), &want))
 			}
 			for _, sample := range all(t, request) {
 				dir := t.TempDir()
@@ -134,18 +133,14 @@ func TestSamplesReportErrors(t *testing.T) {
 func all(t *testing.T, r Request) []Sample {
 	t.Helper()
 	list, err := All(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return list
 }
 
 func document(t *testing.T, text string) *yaml.Node {
 	t.Helper()
 	var node yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &node); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal([]byte(text), &node))
 	return node.Content[0]
 }
 
@@ -176,16 +171,12 @@ func run(t *testing.T, dir string, s Sample) string {
 		}
 	}
 	file := filepath.Join(dir, l.file)
-	if err := os.WriteFile(file, []byte(s.Source+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(s.Source+"\n"), 0o600))
 	cmd := exec.CommandContext(t.Context(), l.command[0], append(l.command[1:], file)...)
 	cmd.Dir = dir
 	if s.Lang == "PHP" {
 		modules, err := workdir.NodeModules(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	}
 	var out bytes.Buffer

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"svcapi/test/must"
 )
 
 // all iterates over the compiled domains.
@@ -82,9 +84,7 @@ func TestFindAll(t *testing.T) {
 // No ordinary mail provider is on the list or below a listed domain.
 func TestOrdinaryProviders(t *testing.T) {
 	text, err := os.ReadFile("lists/allow.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
@@ -183,9 +183,7 @@ func TestDifference(t *testing.T) {
 	added, removed := changes(7)
 	packed := Pack(added, removed)
 	d, err := Read(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := maps.Clone(naive())
 	for _, domain := range removed {
 		want[domain] = false
@@ -239,9 +237,7 @@ func FuzzFind(f *testing.F) {
 func BenchmarkFind(b *testing.B) {
 	domains := randomDomains(11, 1<<16)
 	difference, err := Read(Pack(changes(10)))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	walks := map[string]func(string) (string, bool){"table": Find, "difference": difference.Find, "map": mapFind}
 	for _, name := range []string{"table", "difference", "map"} {
 		b.Run(name, func(b *testing.B) {

@@ -18,6 +18,7 @@ import (
 	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -26,9 +27,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 func TestSync(t *testing.T) {
 	db, tables := enginetest.Client(t)
 	server, err := sandbox.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	now, log := time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC), bytes.Buffer{}
 	s := &syncer{
@@ -39,9 +38,7 @@ func TestSync(t *testing.T) {
 	compiled := slices.Collect(disposable.Compiled().All)
 	publish := func(text, array []string) {
 		sources, err := lists.Sources()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var all []string
 		for _, source := range sources {
 			all = append(all, source.Newest...)
@@ -64,17 +61,13 @@ func TestSync(t *testing.T) {
 		t.Helper()
 		now = now.Add(after)
 		log.Reset()
-		if err := s.handle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, s.handle(t.Context()))
 		var line struct {
 			Level, Failure string
 			ListsAge       float64
 		}
 		judged, err := s.store.List(t.Context(), burner.Stage)
-		if err := json.Unmarshal(log.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(log.Bytes(), &line))
 		d := judged.Difference
 		if err != nil || !strings.Contains(d.Failure, failure) || line.Failure != d.Failure ||
 			(failure == "") != (line.Level == "INFO") ||
@@ -120,9 +113,7 @@ func TestSync(t *testing.T) {
 
 	for _, outcome := range []sandbox.Outcome{sandbox.ServerError, sandbox.Unparseable,
 		sandbox.Truncated, sandbox.Closed} {
-		if err := server.SetRules(sandbox.Rule{Vendor: "lists", Outcome: outcome, Times: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, server.SetRules(sandbox.Rule{Vendor: "lists", Outcome: outcome, Times: 1}))
 		run(time.Hour, "disposable_email_blocklist.conf: ")
 	}
 	if last.Age(now) != 4*time.Hour {
@@ -149,9 +140,7 @@ func TestSync(t *testing.T) {
 	run(0, "over 20 %")
 
 	damaged := burner.Difference{Outcome: last.Outcome, Packed: []byte("damaged")}
-	if err := s.store.PutDifference(t.Context(), damaged); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.store.PutDifference(t.Context(), damaged))
 	run(time.Hour, "") // the fetch replaces what cannot be read
 	if _, err := disposable.Read(last.Packed); err != nil {
 		t.Error(err)

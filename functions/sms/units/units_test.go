@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"svcapi/test/must"
 )
 
 func repeat(s string, n int) string { return strings.Repeat(s, n) }
@@ -89,9 +91,7 @@ func TestUnits(t *testing.T) {
 // alphabet, and each replacement is in the alphabet.
 func TestPlain(t *testing.T) {
 	document, err := os.ReadFile("../../../docs/sms.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, table, _ := strings.Cut(string(document), "| Replaced | By |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	documented := map[string]string{}
@@ -144,9 +144,7 @@ func TestPlain(t *testing.T) {
 
 func character(t *testing.T, code string) rune {
 	n, err := strconv.ParseUint(code, 16, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return rune(n)
 }
 

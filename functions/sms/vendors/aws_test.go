@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
+
+	"svcapi/test/must"
 )
 
 func TestEndUserMessaging(t *testing.T) {
@@ -16,9 +18,7 @@ func TestEndUserMessaging(t *testing.T) {
 // API reference, SendTextMessage, OriginationIdentity; Service Authorization Reference, the ARNs of resource types.
 func TestOriginationIdentity(t *testing.T) {
 	role, err := arn.Parse("arn:aws-cn:iam::123456789012:role/svc-prod-SmsRole")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for id, want := range map[string]string{
 		"Acme":             "arn:aws-cn:sms-voice:eu-west-1:123456789012:sender-id/Acme/LK",
 		"phone-0a1b":       "arn:aws-cn:sms-voice:eu-west-1:123456789012:phone-number/phone-0a1b",

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"svcapi/shared/upstream"
+	"svcapi/test/must"
 )
 
 // A send that ends without a usable response has the same class with a vendor's library as with the adapter's own
@@ -118,9 +119,7 @@ func checkEnded(ctx context.Context, t *testing.T, name, url string, want upstre
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -37,6 +37,7 @@ import (
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
+	"svcapi/test/must"
 )
 
 // fixture is the fixture of all batches: engine, secrets, vendors, the proxies in front of them, and the binaries.
@@ -63,9 +64,7 @@ func newFixture(t *testing.T) *fixture {
 	r := &fixture{dir: t.TempDir(), engine: enginetest.URL(t),
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 	t.Cleanup(r.http.CloseIdleConnections)
-	if err := r.start(t); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.start(t))
 	return r
 }
 

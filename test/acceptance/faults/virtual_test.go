@@ -18,6 +18,7 @@ import (
 	"svcapi/shared/dynamo"
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
 )
 
 // A schedule in virtual time runs the wallet's protocol in this process, and on a clock of its own: its requests take
@@ -339,8 +340,6 @@ func findsPlanted(t *testing.T, r *fixture) {
 func runBatch(t *testing.T, r *fixture, seeds []uint64, kind planner) []*schedule {
 	t.Helper()
 	b, err := r.runBatch(seeds, kind, &sync.Mutex{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return b.schedules
 }
