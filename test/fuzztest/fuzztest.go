@@ -8,8 +8,8 @@ import (
 	"svcapi/test/must"
 )
 
-// Bodies fuzzes a decoder of bodies, beginning with these ones. A decoder returns no error here; check gets what decoded
-// without a problem.
+// Bodies fuzzes decode, beginning with bodies. No body makes decode return an error; check gets what decode returns
+// without a problem of a field.
 func Bodies[R any](
 	f *testing.F, decode func(*request.Input) (R, error), check func(*testing.T, *request.Input, R), bodies ...string,
 ) {
