@@ -49,9 +49,6 @@ func TestLongBulk(t *testing.T) {
 	began := time.Now()
 	a := request{path: send, body: bulkSame(to, "m"), as: p.dev}.do(t)
 	took := time.Since(began)
-	if a == nil {
-		return
-	}
 	provider := a.provider(t)
 	// Status 200 shows that the send ended in time: past 29 s, or the function's own 28 s, the status is 500.
 	if !a.is(200, "") || len(provider.Results) != len(to) {
@@ -105,9 +102,6 @@ func TestOtherGateways(t *testing.T) {
 	}
 	r := post(`,"sender_id":"AcmeInfo","smart_encoding":true,"ref":1`)
 	a := r.do(t)
-	if a == nil {
-		return
-	}
 	calls := s.Calls()
 	if a.status != 200 || len(calls) != 1 || !strings.Contains(calls[0].Body, `"senderID":"AcmeInfo"`) ||
 		!strings.Contains(calls[0].Body, `It's \"here\"`) {
@@ -117,7 +111,7 @@ func TestOtherGateways(t *testing.T) {
 		`unknown-fields;n=1;names="ref"`; got != want {
 		t.Errorf("the warnings are %s, want %s", got, want)
 	}
-	if a := r.do(t); a != nil && !a.is(429, "rate_limit_exceeded") {
+	if a := r.do(t); !a.is(429, "rate_limit_exceeded") {
 		t.Errorf("the limit of one message is not reached: %d %s", a.status, a.body)
 	}
 }
@@ -134,9 +128,6 @@ func TestCheckCost(t *testing.T) {
 	a := request{path: send, as: p.dev, body: object(map[string]any{
 		"send_method": "bulk_same", "recipients": numberBlock(3), "message": strings.Repeat("අ", 68), "check_cost": true,
 	})}.do(t)
-	if a == nil {
-		return
-	}
 	a.has(t, "cost check", `"credits_charged":0`, `"campaign_total_numbers":"3"`, `"campaign_total_cost":"3.84"`)
 	if got := s.Calls(); a.Data.MessageCount != 6 || len(got) != 1 || got[0].Operation != "check_cost" {
 		t.Errorf("%d units, calls %+v", a.Data.MessageCount, got)

@@ -24,7 +24,7 @@ func TestOwnRates(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).exchange(t, project.BYOK)
 	a := request{method: "GET", path: currencies + "/pair/USD/LKR", as: p.dev}.do(t)
-	if a != nil && (!a.is(200, "") || !strings.Contains(string(a.body), `"rate":304.718462,`)) {
+	if !a.is(200, "") || !strings.Contains(string(a.body), `"rate":304.718462,`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if shown := svc[struct{ Source string }](t, "", "rates", "show", "--project",
@@ -45,7 +45,7 @@ func TestRatesOfAWeekAgo(t *testing.T) {
 		"/history/USD?symbols=LKR&from=" + day + "&to=" + day + "&base=x": `"rates":{"LKR":302.5854328}}]}`,
 	} {
 		a := request{method: "GET", path: currencies + path, as: p.dev}.do(t)
-		if a != nil && (!a.is(200, "") || !strings.Contains(string(a.body), want)) {
+		if !a.is(200, "") || !strings.Contains(string(a.body), want) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}

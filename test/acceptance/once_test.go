@@ -27,11 +27,11 @@ func TestOnceBulk(t *testing.T) {
 	to := numberBlock(10_000)
 	r := keyed(p, "bulk", bulkSame(to, "m"))
 	first := r.do(t)
-	if first == nil || !first.is(200, "") || first.Data.MessageCount != len(to) {
+	if !first.is(200, "") || first.Data.MessageCount != len(to) {
 		t.Fatalf("%.500s", first.body)
 	}
 	again := r.do(t)
-	if again == nil || !again.replayed(first) {
+	if !again.replayed(first) {
 		t.Errorf("the repeat differs: %d, %d bytes, the first %d bytes", again.status, len(again.body), len(first.body))
 	}
 	got, calls := received(s)
