@@ -1,5 +1,7 @@
 package vendors
 
+import "strings"
+
 // Mark is what a vendor's flag sets in openapi.yaml#VpnResult.
 type Mark string
 
@@ -15,35 +17,37 @@ const (
 	UnnamedOrHosting Mark = "is_proxy, if no other kind and no hosting"
 )
 
-// Flag is a documented flag of a vendor's response about anonymity, not about abuse: its path, and the text that sets
-// the mark where the flag is no boolean.
-type Flag struct {
-	Path string
-	Sets Mark
-	Text string
-}
+// marks are all marks.
+var marks = []Mark{VPN, Proxy, Tor, Relay, Hosting, Unnamed, UnnamedOrHosting}
+
+// Flags are the documented flags of a vendor's response about anonymity, not about abuse, by what they set: paths, each
+// with "=" and the text that sets the mark where the flag is no boolean.
+type Flags map[Mark][]string
 
 // flagged returns the risk that the flags of an object set. An absent object has no flags. A flag that is absent or
 // null is not set, and a flag that is an object is set where the object has members.
-func (c Caller) flagged(table []Flag, object document) (Risk, error) {
-	marks := map[Mark]bool{}
-	for _, f := range table {
-		switch v := object.at(f.Path).(type) {
-		case nil:
-		case bool:
-			marks[f.Sets] = marks[f.Sets] || v
-		case map[string]any:
-			marks[f.Sets] = marks[f.Sets] || len(v) > 0
-		case string:
-			if f.Text == "" {
-				return Risk{}, c.fail(unusable, "the flag "+f.Path+" is "+v)
+func (c Caller) flagged(flags Flags, object document) (Risk, error) {
+	set := map[Mark]bool{}
+	for _, mark := range marks {
+		for _, flag := range flags[mark] {
+			path, text, _ := strings.Cut(flag, "=")
+			switch v := object.at(path).(type) {
+			case nil:
+			case bool:
+				set[mark] = set[mark] || v
+			case map[string]any:
+				set[mark] = set[mark] || len(v) > 0
+			case string:
+				if text == "" {
+					return Risk{}, c.fail(unusable, "the flag "+path+" is "+v)
+				}
+				set[mark] = set[mark] || v == text
+			default:
+				return Risk{}, c.fail(unusable, "the flag "+path+" is no boolean")
 			}
-			marks[f.Sets] = marks[f.Sets] || v == f.Text
-		default:
-			return Risk{}, c.fail(unusable, "the flag "+f.Path+" is no boolean")
 		}
 	}
-	named := marks[VPN] || marks[Proxy] || marks[Tor] || marks[Relay]
-	proxy := marks[Proxy] || !named && (marks[Unnamed] || marks[UnnamedOrHosting] && !marks[Hosting])
-	return Risk{VPN: marks[VPN], Proxy: proxy, Tor: marks[Tor], Relay: marks[Relay], Hosting: marks[Hosting]}, nil
+	named := set[VPN] || set[Proxy] || set[Tor] || set[Relay]
+	proxy := set[Proxy] || !named && (set[Unnamed] || set[UnnamedOrHosting] && !set[Hosting])
+	return Risk{VPN: set[VPN], Proxy: proxy, Tor: set[Tor], Relay: set[Relay], Hosting: set[Hosting]}, nil
 }

@@ -78,20 +78,24 @@ func TestFlags(t *testing.T) {
 				if got := risk(known[0], false); got != (Risk{}) {
 					t.Errorf("%s: a false %s gives %+v", name, m[1], got)
 				}
-				for _, other := range vendor.Flags {
-					beside := with(t, known[0], known[1]+other.Path, true)
-					beside = strings.Replace(beside, address+`":{"d`, `member":{"d`, 1)
-					silent := len(m[3]) > 0 && slices.Contains([]Mark{VPN, Tor, Relay}, other.Sets) ||
-						len(m[3]) > 1 && other.Sets == Hosting
-					if got := risk(beside, value); len(m[3]) > 0 && other.Text == "" && got.Proxy == silent {
-						t.Errorf("%s: %s beside %s gives %+v", name, m[1], other.Path, got)
+				for mark, paths := range vendor.Flags {
+					silent := len(m[3]) > 0 && slices.Contains([]Mark{VPN, Tor, Relay}, mark) ||
+						len(m[3]) > 1 && mark == Hosting
+					for _, other := range paths {
+						path, text, _ := strings.Cut(other, "=")
+						beside := with(t, known[0], known[1]+path, true)
+						beside = strings.Replace(beside, address+`":{"d`, `member":{"d`, 1)
+						if got := risk(beside, value); len(m[3]) > 0 && text == "" && got.Proxy == silent {
+							t.Errorf("%s: %s beside %s gives %+v", name, m[1], path, got)
+						}
 					}
 				}
 			}
 		}
 		read := map[string]bool{}
-		for _, f := range vendor.Flags {
-			read[f.Path] = true
+		for _, flag := range slices.Concat(slices.Collect(maps.Values(vendor.Flags))...) {
+			path, _, _ := strings.Cut(flag, "=")
+			read[path] = true
 		}
 		if seen[name] = true; !maps.Equal(read, documented) {
 			t.Errorf("%s: the code has the flags %v, the page %v", name, read, documented)

@@ -21,16 +21,10 @@ var ip2LocationFields = fields{countryCode: "country_code", city: "city_name", a
 
 // ip2LocationFlags are the flags of ip2location-io-go, where is_proxy is true for each kind but a data center and a
 // crawler. A consumer privacy network is a relay.
-var ip2LocationFlags = []Flag{
-	{Path: "is_proxy", Sets: Unnamed},
-	{Path: "proxy.is_vpn", Sets: VPN},
-	{Path: "proxy.is_tor", Sets: Tor},
-	{Path: "proxy.is_public_proxy", Sets: Proxy},
-	{Path: "proxy.is_web_proxy", Sets: Proxy},
-	{Path: "proxy.is_residential_proxy", Sets: Proxy},
-	{Path: "proxy.is_enterprise_private_network", Sets: Unnamed},
-	{Path: "proxy.is_consumer_privacy_network", Sets: Relay},
-	{Path: "proxy.is_data_center", Sets: Hosting},
+var ip2LocationFlags = Flags{
+	Unnamed: {"is_proxy", "proxy.is_enterprise_private_network"}, VPN: {"proxy.is_vpn"}, Tor: {"proxy.is_tor"},
+	Proxy: {"proxy.is_public_proxy", "proxy.is_web_proxy", "proxy.is_residential_proxy"},
+	Relay: {"proxy.is_consumer_privacy_network"}, Hosting: {"proxy.is_data_center"},
 }
 
 func ip2Location(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {

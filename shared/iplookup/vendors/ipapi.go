@@ -26,9 +26,8 @@ var ipAPIFields = fields{
 const asNumber, asName = "as number", "as name"
 
 // ipAPIFlags are the flags of ip-api.com/docs/api:json, where "proxy" is a proxy, a VPN or a Tor exit.
-var ipAPIFlags = []Flag{
-	{Path: "proxy", Sets: Proxy},
-	{Path: "hosting", Sets: Hosting},
+var ipAPIFlags = Flags{
+	Proxy: {"proxy"}, Hosting: {"hosting"},
 }
 
 // ipAPI makes a look-up of some fields at ip-api.com. The status in the body decides, because failures have HTTP status

@@ -24,14 +24,9 @@ var ipGeolocationFields = fields{
 }
 
 // ipGeolocationFlags are the flags of the module security (IPGeolocation/openapi of 2026-04-30).
-var ipGeolocationFlags = []Flag{
-	{Path: "is_vpn", Sets: VPN},
-	{Path: "is_proxy", Sets: Proxy},
-	{Path: "is_residential_proxy", Sets: Proxy},
-	{Path: "is_tor", Sets: Tor},
-	{Path: "is_relay", Sets: Relay},
-	{Path: "is_anonymous", Sets: Unnamed},
-	{Path: "is_cloud_provider", Sets: Hosting},
+var ipGeolocationFlags = Flags{
+	VPN: {"is_vpn"}, Proxy: {"is_proxy", "is_residential_proxy"}, Tor: {"is_tor"}, Relay: {"is_relay"},
+	Unnamed: {"is_anonymous"}, Hosting: {"is_cloud_provider"},
 }
 
 var ipGeolocationStatuses = map[int]meaning{

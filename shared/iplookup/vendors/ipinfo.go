@@ -26,14 +26,9 @@ var ipInfoFields = fields{
 
 // ipInfoFlags are the flags of the Plus API (the vendor's OpenAPI document, and the example of its page, where
 // is_res_proxy is true beside a false is_proxy).
-var ipInfoFlags = []Flag{
-	{Path: "anonymous.is_vpn", Sets: VPN},
-	{Path: "anonymous.is_proxy", Sets: Proxy},
-	{Path: "anonymous.is_res_proxy", Sets: Proxy},
-	{Path: "anonymous.is_tor", Sets: Tor},
-	{Path: "anonymous.is_relay", Sets: Relay},
-	{Path: "is_anonymous", Sets: Unnamed},
-	{Path: "is_hosting", Sets: Hosting},
+var ipInfoFlags = Flags{
+	VPN: {"anonymous.is_vpn"}, Proxy: {"anonymous.is_proxy", "anonymous.is_res_proxy"}, Tor: {"anonymous.is_tor"},
+	Relay: {"anonymous.is_relay"}, Unnamed: {"is_anonymous"}, Hosting: {"is_hosting"},
 }
 
 var ipInfoStatuses = map[int]meaning{http.StatusNotFound: unknown}

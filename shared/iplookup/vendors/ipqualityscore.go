@@ -20,13 +20,9 @@ var ipQualityScoreFields = fields{countryCode: "country_code", city: "city", asn
 
 // ipQualityScoreFlags are the flags of the recorded responses of geocoder, where "proxy" is also true for a VPN and a
 // Tor exit. The vendor has no flag for relays. A field of a higher plan may hold a text about the plan.
-var ipQualityScoreFlags = []Flag{
-	{Path: "vpn", Sets: VPN},
-	{Path: "proxy", Sets: Proxy},
-	{Path: "tor", Sets: Tor},
-	{Path: "active_vpn", Sets: VPN, Text: "true"},
-	{Path: "active_tor", Sets: Tor, Text: "true"},
-	{Path: "connection_type", Sets: Hosting, Text: "Data Center"},
+var ipQualityScoreFlags = Flags{
+	VPN: {"vpn", "active_vpn=true"}, Proxy: {"proxy"}, Tor: {"tor", "active_tor=true"},
+	Hosting: {"connection_type=Data Center"},
 }
 
 // ipQualityScorePhrases are those of a failure, in the order in which they are looked for.

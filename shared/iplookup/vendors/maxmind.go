@@ -30,14 +30,10 @@ var maxMindFields = fields{
 // maxMindFlags are the flags of Insights' anonymizer, which the databases Anonymous Plus and Anonymous IP share
 // (dev.maxmind.com). MaxMind has no flag for relays, and is_anonymous includes hosting. The object residential has the
 // fields of the feed of residential proxies, also where every flag is false (GeoIP2-dotnet 6.1.0, geoip2-node 7.1.0).
-var maxMindFlags = []Flag{
-	{Path: "is_anonymous", Sets: UnnamedOrHosting},
-	{Path: "is_anonymous_vpn", Sets: VPN},
-	{Path: "is_public_proxy", Sets: Proxy},
-	{Path: "is_residential_proxy", Sets: Proxy},
-	{Path: "residential", Sets: Proxy},
-	{Path: "is_tor_exit_node", Sets: Tor},
-	{Path: "is_hosting_provider", Sets: Hosting},
+var maxMindFlags = Flags{
+	UnnamedOrHosting: {"is_anonymous"}, VPN: {"is_anonymous_vpn"},
+	Proxy: {"is_public_proxy", "is_residential_proxy", "residential"}, Tor: {"is_tor_exit_node"},
+	Hosting: {"is_hosting_provider"},
 }
 
 var maxMindCodes = map[text]meaning{

@@ -28,12 +28,8 @@ var proxyCheckFields = fields{
 
 // proxyCheckFlags are the detections (proxycheck.io/api, version 3). The vendor has no flag for relays. An address that
 // is anonymous without another detection has no named kind.
-var proxyCheckFlags = []Flag{
-	{Path: "vpn", Sets: VPN},
-	{Path: "proxy", Sets: Proxy},
-	{Path: "tor", Sets: Tor},
-	{Path: "anonymous", Sets: Unnamed},
-	{Path: "hosting", Sets: Hosting},
+var proxyCheckFlags = Flags{
+	VPN: {"vpn"}, Proxy: {"proxy"}, Tor: {"tor"}, Unnamed: {"anonymous"}, Hosting: {"hosting"},
 }
 
 // proxyCheck makes a look-up at proxycheck.io. A member of the response is named by the address in any of its

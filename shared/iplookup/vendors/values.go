@@ -48,8 +48,8 @@ type fields struct {
 }
 
 // risk returns the risk that the flags of an object set, with the fields of the document.
-func (c Caller) risk(d document, f fields, table []Flag, object document) (Risk, error) {
-	risk, err := c.flagged(table, object)
+func (c Caller) risk(d document, f fields, flags Flags, object document) (Risk, error) {
+	risk, err := c.flagged(flags, object)
 	risk.CountryCode, risk.City = d.text(f.countryCode).country(), d.text(f.city).pointer()
 	risk.ASN, risk.Network = d.text(f.asn).asn(), d.first(f.network)
 	return risk, err

@@ -18,13 +18,13 @@ type Vendor[T any] struct {
 	// Uncached means that results are not cached: the vendor's terms do not clearly permit a cache, or a look-up is free.
 	Uncached bool
 	// Flags are the vendor's documented flags of an address (docs/look-ups.md#flags).
-	Flags []Flag
+	Flags Flags
 }
 
 // lookup makes one look-up. It returns the vendor's response, and the object in it that has the flags.
 type lookup func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error)
 
-func risk(spec upstream.Spec, f fields, flags []Flag, ask lookup) Vendor[Risk] {
+func risk(spec upstream.Spec, f fields, flags Flags, ask lookup) Vendor[Risk] {
 	return Vendor[Risk]{Spec: spec, Flags: flags, Ask: func(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 		d, object, err := ask(ctx, c, addr)
 		if err != nil {

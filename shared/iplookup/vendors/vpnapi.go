@@ -22,11 +22,8 @@ var vpnAPIFields = fields{
 }
 
 // vpnAPIFlags are the flags of the object security (vpnapi.io/api-documentation). The vendor has no flag for hosting.
-var vpnAPIFlags = []Flag{
-	{Path: "vpn", Sets: VPN},
-	{Path: "proxy", Sets: Proxy},
-	{Path: "tor", Sets: Tor},
-	{Path: "relay", Sets: Relay},
+var vpnAPIFlags = Flags{
+	VPN: {"vpn"}, Proxy: {"proxy"}, Tor: {"tor"}, Relay: {"relay"},
 }
 
 // vpnAPIPhrases are those of messages, also with HTTP 200, in the order in which they are looked for.
