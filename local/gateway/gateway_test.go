@@ -20,14 +20,12 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/build"
 	"svcapi/local/gateway"
-	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 	"svcapi/test/logtest"
 	"svcapi/test/must"
+	"svcapi/test/probetest"
 )
 
 const stack = `
@@ -85,25 +83,7 @@ Resources:
         Dead: {Type: Api, Properties: {Path: /dead, Method: any}}
 `
 
-var (
-	bootstrap string
-	confined  *jail.Jail
-)
-
-func TestMain(m *testing.M) {
-	var err error
-	if bootstrap, err = workdir.Local("bin", "probe"); err == nil {
-		err = build.Packages(context.Background(), bootstrap, "./local/lambda/testdata/probe")
-	}
-	if err == nil {
-		confined, err = jail.New(context.Background(), func(line string) { fmt.Println(line) })
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { probetest.Main(m) }
 
 // start gives the root URL of the stack above, and its access log.
 func start(t *testing.T) (string, *logtest.Buffer) {
@@ -115,12 +95,12 @@ func serve(t *testing.T, text string, options lambda.Options) (string, *logtest.
 	t.Helper()
 	loaded, err := template.Parse([]byte(text), nil)
 	must.Succeed(t, err)
-	options.LogDir, options.Jail = t.TempDir(), confined
+	options.LogDir, options.Jail = t.TempDir(), probetest.Jail
 	host, err := lambda.NewHost(options)
 	must.Succeed(t, err)
 	t.Cleanup(host.Close)
 	for _, function := range loaded.Functions {
-		must.Succeed(t, host.Add(function, bootstrap))
+		must.Succeed(t, host.Add(function, probetest.Bootstrap))
 	}
 	log := &logtest.Buffer{}
 	server, err := gateway.Start("127.0.0.1:0", loaded, host, log)

@@ -17,34 +17,14 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/local/build"
-	"svcapi/local/jail"
 	"svcapi/local/lambda"
 	"svcapi/local/template"
-	"svcapi/local/workdir"
 	"svcapi/test/insights"
 	"svcapi/test/must"
+	"svcapi/test/probetest"
 )
 
-var (
-	bootstrap string
-	confined  *jail.Jail
-)
-
-func TestMain(m *testing.M) {
-	var err error
-	if bootstrap, err = workdir.Local("bin", "probe"); err == nil {
-		err = build.Packages(context.Background(), bootstrap, "./local/lambda/testdata/probe")
-	}
-	if err == nil {
-		confined, err = jail.New(context.Background(), func(line string) { fmt.Println(line) })
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { probetest.Main(m) }
 
 // start gives a host with the function Probe, and its log.
 func start(t testing.TB, concurrency int, change func(*template.Function)) (*lambda.Host, func() string) {
@@ -59,9 +39,9 @@ func start(t testing.TB, concurrency int, change func(*template.Function)) (*lam
 		change(&function)
 	}
 	host, err := lambda.HostOf(lambda.Options{
-		LogDir: logs, Jail: confined, Concurrency: concurrency,
+		LogDir: logs, Jail: probetest.Jail, Concurrency: concurrency,
 		Environment: map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1"},
-	}, function, bootstrap)
+	}, function, probetest.Bootstrap)
 	must.Succeed(t, err)
 	t.Cleanup(host.Close)
 	return host, func() string {
@@ -111,7 +91,8 @@ func TestEnvironment(t *testing.T) {
 		"AWS_LAMBDA_FUNCTION_VERSION":     "$LATEST", "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/probe",
 		"AWS_LAMBDA_LOG_FORMAT": "JSON",
 		"AWS_LAMBDA_LOG_LEVEL":  "INFO", "AWS_REGION": "eu-west-1", "TZ": ":UTC", "_HANDLER": "bootstrap", "STAGE": "test",
-		"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1", "LAMBDA_TASK_ROOT": confined.TaskRoot(bootstrap),
+		"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1",
+		"LAMBDA_TASK_ROOT": probetest.Jail.TaskRoot(probetest.Bootstrap),
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
@@ -125,7 +106,7 @@ func TestEnvironment(t *testing.T) {
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, rest) {
 		t.Errorf("other variables: %v, want %v", names, rest)
 	}
-	if _, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined,
+	if _, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: probetest.Jail,
 		Environment: map[string]string{"STAGE": "x"}}); err == nil {
 		t.Error("the listed set took a variable that is not listed")
 	}
@@ -222,9 +203,9 @@ func TestConcurrency(t *testing.T) {
 func TestAccount(t *testing.T) {
 	add := func(host *lambda.Host, id string, limit time.Duration, reserved int) {
 		f := template.Function{LogicalID: id, Folder: id, Handler: "bootstrap", Timeout: limit, Reserved: reserved}
-		must.Succeed(t, host.Add(f, bootstrap))
+		must.Succeed(t, host.Add(f, probetest.Bootstrap))
 	}
-	host, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 3})
+	host, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: probetest.Jail, Account: 3})
 	must.Succeed(t, err)
 	t.Cleanup(host.Close)
 	for id, reserved := range map[string]int{"A": 0, "B": 0, "Reserves": 1} {
@@ -260,7 +241,7 @@ func TestAccount(t *testing.T) {
 		running.Wait()
 	}
 	// Nor does an event keep one that waited in vain: there are more places than processes.
-	small, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: confined, Account: 2, Concurrency: 1})
+	small, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: probetest.Jail, Account: 2, Concurrency: 1})
 	must.Succeed(t, err)
 	t.Cleanup(small.Close)
 	add(small, "A", 15*time.Minute, 0)

@@ -1,13 +1,18 @@
 package acceptance
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
+	"svcapi/shared/testvalue"
 	"svcapi/shared/wallet"
 	"svcapi/test/must"
 )
@@ -117,5 +122,159 @@ func TestRace(t *testing.T) {
 	}
 	if captured != 100 {
 		t.Errorf("%d captured entries, want 100", captured)
+	}
+}
+
+// keyed is a send with an Idempotency-Key.
+func keyed(p *tenant, key, body string) request {
+	return request{path: send, body: body, as: p.dev, header: map[string]string{"Idempotency-Key": key}}
+}
+
+// replayed reports whether a response repeats another: same status and data, a request ID of its own, marked.
+func (a *response) replayed(first *response) bool {
+	return a.status == first.status && a.without() == first.without() && a.RequestID != first.RequestID &&
+		a.header.Get("Idempotency-Replayed") == "true"
+}
+
+// The complete response of a bulk to 10,000 is stored.
+func TestOnceBulk(t *testing.T) {
+	local(t)
+	t.Parallel()
+	s := newSandbox(t)
+	p := plan{integrations: []integration{{vendor: "textlk", mode: project.BYOK, endpoint: s.URL + "/textlk"}}}.make(t)
+	to := numberBlock(10_000)
+	r := keyed(p, "bulk", bulkSame(to, "m"))
+	first := r.do(t)
+	if !first.is(200, "") || first.Data.MessageCount != len(to) {
+		t.Fatalf("%.500s", first.body)
+	}
+	again := r.do(t)
+	if !again.replayed(first) {
+		t.Errorf("the repeat differs: %d, %d bytes, the first %d bytes", again.status, len(again.body), len(first.body))
+	}
+	got, calls := received(s)
+	if slices.Sort(to); calls != 100 || len(got) != len(to) {
+		t.Errorf("%d messages in %d calls, want %d in 100", len(got), calls, len(to))
+	}
+}
+
+// docs/decisions/extensions.md#references, docs/decisions/extensions.md#sms-status: the reference of a send leads
+// to the message, free of charge. No vendor is asked about a reference of another project or environment.
+func TestStatus(t *testing.T) {
+	local(t)
+	t.Parallel()
+	const credits = 1_000_000
+	s := newSandbox(t)
+	twilio := integration{vendor: "twilio", mode: project.Managed, endpoint: s.URL + "/twilio"}
+	production := twilio
+	production.env = project.Production
+	p := plan{credits: credits, prod: true, integrations: []integration{twilio, production}}
+	own, other := p.make(t), p.make(t)
+	to := numberBlock(2)
+	must.Succeed(t, s.SetRules(sandbox.Rule{To: to[1], Outcome: sandbox.Closed}))
+	first, lost := request{path: send, body: single(to[0], "m"), as: own.dev}.do(t), keyed(own, "lost", single(to[1], "m"))
+	uncertain, again := lost.do(t), lost.do(t)
+	if !first.is(200, "") || uncertain.status != 503 || !again.replayed(uncertain) {
+		t.Fatalf("%+v, then %+v and %+v", first, uncertain, again)
+	}
+	references := []string{first.provider(t).Reference, uncertain.Error.Details.Reference}
+	left := own.balance(t)
+	s.Forget()
+	ask := func(reference string, as credential, env string) *response {
+		return request{method: "GET", path: status + reference, as: as, header: map[string]string{"X-ENV": env}}.do(t)
+	}
+	for i, reference := range references {
+		forged := strings.Map(func(r rune) rune { return map[bool]rune{true: 'B', false: 'A'}[r == 'A'] }, reference)
+		for _, a := range []*response{
+			ask(reference, other.dev, "dev"), ask(reference, own.prod, "production"), ask(forged, own.dev,
+				"dev"), ask(reference+"A", own.dev, "dev"),
+		} {
+			if !a.is(404, "http_error") || a.Error.Details.Reason != "reference_not_found" {
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		}
+		if calls := s.Calls(); len(calls) != i {
+			t.Errorf("a vendor was asked about a foreign reference: %+v", calls)
+		}
+		a := ask(reference, own.dev, "dev")
+		var got struct{ Data map[string]any }
+		err := json.Unmarshal(a.body, &got)
+		checked, _ := time.Parse(time.RFC3339, fmt.Sprint(got.Data["checked_at"]))
+		delete(got.Data, "checked_at")
+		want := map[string]any{"reference": reference, "status": "delivered", "vendor": "twilio",
+			"vendor_status": "delivered"}
+		if err != nil || !a.is(200, "") || !maps.Equal(got.Data, want) || time.Since(checked).Abs() > time.Minute {
+			t.Errorf("%d %s, %v", a.status, a.body, err)
+		}
+	}
+	s.Close()
+	a := ask(references[0], own.dev, "dev")
+	if !a.is(503, "http_error") || a.Error.Details.Reason != "vendor_unreachable" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if got := own.balance(t); got != left {
+		t.Errorf("balance %d after the questions, %d before", got, left)
+	}
+}
+
+// docs/decisions/extensions.md#test-vendor: the vendor "test" responds to each value with its status, charges nothing
+// and takes the place of an active vendor, which nobody calls.
+func TestTestVendor(t *testing.T) {
+	local(t)
+	t.Parallel()
+	const credits = 1_000_000
+	s := newSandbox(t)
+	for _, mode := range []project.Mode{project.Managed, project.BYOK} {
+		var all []integration
+		for kind, beside := range map[project.Kind]string{project.SMS: "twilio", project.Security: "ipinfo",
+			project.Location: "ipinfo"} {
+			all = append(all, integration{kind: kind, vendor: beside, mode: mode, endpoint: s.URL + "/" + beside},
+				integration{kind: kind, vendor: project.TestVendor, mode: mode, priority: 9})
+		}
+		p := plan{credits: credits, integrations: all}.make(t)
+		to := number()
+		for _, v := range append(testvalue.All(), testvalue.Value{Number: to, Status: 200},
+			testvalue.Value{Address: "112.134.0.1", Status: 200, Located: 200}) {
+			for path, status := range map[string]int{send: v.Status, vpn: v.Status, location: v.Located} {
+				body := single(v.Number, "Hello")
+				if path != send {
+					body = ip(v.Address)
+				}
+				if (path == send) != (v.Number != "") {
+					continue
+				}
+				a := request{path: path, body: body, as: p.dev}.do(t)
+				named := a.status != 200 || path == location || strings.Contains(string(a.body), `:"test"`)
+				if a.status != status || !named || a.Data.CreditsCharged != 0 {
+					t.Errorf("%s %+v: %d %s, want %d", path, v, a.status, a.body, status)
+				}
+			}
+		}
+		shield := request{path: burner, body: email("a@mailinator.com"), as: p.dev}.do(t)
+		if shield.status != 200 || shield.Data.CreditsCharged != 0 {
+			t.Errorf("%s: %+v", burner, shield)
+		}
+		a := request{path: send, body: bulkSame([]string{to, "0770000001"}, "Hello"), as: p.dev}.do(t)
+		if permitted := mode == project.BYOK; a.is(200, "") != permitted ||
+			permitted && !strings.Contains(string(a.body), `"counts":{"accepted":1,"rejected":1,`) {
+			t.Errorf("%s, bulk: %d %s", mode, a.status, a.body)
+		}
+		var accepted struct {
+			Data struct {
+				Provider struct{ Reference string } `json:"provider_response"`
+			}
+		}
+		a = request{path: send, body: single(to, "Hello"), as: p.dev}.do(t)
+		if json.Unmarshal(a.body, &accepted) != nil {
+			t.Fatal("no acceptance")
+		}
+		state := request{method: "GET", path: status + accepted.Data.Provider.Reference, as: p.dev}.do(t)
+		state.has(t, "status", `"status":"delivered","vendor":"test"`)
+		if entries := p.ledger(t); len(entries) != 1 || p.balance(t) != credits { // the grant
+			t.Errorf("%s: balance %d, ledger %+v", mode, p.balance(t), entries)
+		}
+	}
+	if calls := s.Calls(); len(calls) > 0 {
+		t.Errorf("the vendor beside the test values was called: %+v", calls)
 	}
 }
