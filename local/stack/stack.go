@@ -59,7 +59,7 @@ func OnLaptop(f template.Function) template.Function {
 	f.Environment = maps.Clone(f.Environment)
 	switch f.Folder {
 	case "settle":
-		f.Environment["SETTLE_AFTER_SECONDS"] = "30" // 90 seconds are too long to watch a lease settle
+		f.Environment["SETTLE_AFTER_SECONDS"] = "50" // 110 seconds are too long to watch a lease settle
 	case "docs": // the playground starts with the credentials of a demo project
 		credential := demo.CredentialOf("managed", project.Development)
 		f.Environment["DEMO_CLIENT_ID"], f.Environment["DEMO_CLIENT_SECRET"] = credential.ClientID, credential.ClientSecret

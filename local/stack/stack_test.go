@@ -126,10 +126,10 @@ func TestOnLaptop(t *testing.T) {
 	for _, f := range product.Functions {
 		want := maps.Clone(f.Environment)
 		if f.Folder == "settle" {
-			if want["SETTLE_AFTER_SECONDS"] != "90" {
+			if want["SETTLE_AFTER_SECONDS"] != "110" {
 				t.Errorf("the template says %s", want["SETTLE_AFTER_SECONDS"])
 			}
-			want["SETTLE_AFTER_SECONDS"] = "30"
+			want["SETTLE_AFTER_SECONDS"] = "50"
 		}
 		if f.Folder == "docs" {
 			want["DEMO_CLIENT_ID"], want["DEMO_CLIENT_SECRET"] = "svc_demo-managed_localdev", "svcs_local-managed-development"

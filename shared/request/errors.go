@@ -204,7 +204,7 @@ func (state *requestState) refusal(err error) error {
 // The settling function closes a lease this long after its begin: SettleAfterSeconds of template.yaml and one of its
 // runs. A lease that is older waits for a function that is late.
 const (
-	leaseClosed = 150 * time.Second
+	leaseClosed = 170 * time.Second
 	longestWait = 180 * time.Second
 )
 

@@ -483,8 +483,8 @@ func TestReservedCredits(t *testing.T) {
 		retry, body string
 	}{
 		{0, "", `"details":{"balance":7,"price":9}}`},
-		{time.Second, "149", `"details":{"balance":7,"price":9,"reason":"credits_reserved"}}`},
-		{149500 * time.Millisecond, "1", `"reason":"credits_reserved"`},
+		{time.Second, "169", `"details":{"balance":7,"price":9,"reason":"credits_reserved"}}`},
+		{169500 * time.Millisecond, "1", `"reason":"credits_reserved"`},
 		{time.Hour, "180", `"reason":"credits_reserved"`},
 		{-time.Hour, "180", `"reason":"credits_reserved"`}, // of a clock that is ahead
 	} {

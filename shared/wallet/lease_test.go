@@ -48,7 +48,7 @@ func leased(t *testing.T, store *books.Store) wallet.Key {
 	return wallet.Key(lease)
 }
 
-// TestLeaseSizes checks how many writes of the wallet a busy instance makes, and that requests without others in 20
+// TestLeaseSizes checks how many writes of the wallet a busy instance makes, and that requests without others in 40
 // seconds reserve and remove, each by a write of its own.
 func TestLeaseSizes(t *testing.T) {
 	t.Parallel()
@@ -59,8 +59,8 @@ func TestLeaseSizes(t *testing.T) {
 		lent     int64 // in the wallet beforehand
 		want     int64 // writes
 	}{
-		{"thin traffic", 4, 7 * time.Second, 0, 8},
-		{"the fourth request in 20 s takes 2 slots, the next ones 4 and 8", 11, 100 * time.Millisecond, 0, 9},
+		{"thin traffic", 4, 14 * time.Second, 0, 8},
+		{"the fourth request in 40 s takes 2 slots, the next ones 4 and 8", 11, 100 * time.Millisecond, 0, 9},
 		{"then 16, 32, 64 and 128", 130, 100 * time.Millisecond, 0, 13},
 		{"the second request of a busy project takes 3 slots, then 21, 64 and 128", 90, 100 * time.Millisecond, 16 * 256, 6},
 		{"the second request of a hot project takes 128", 129, 100 * time.Millisecond, 16 * 2048, 3},
@@ -137,10 +137,10 @@ func TestLeaseEnds(t *testing.T) {
 		next bool // the request after it uses the lease
 	}{
 		{"at once", request(time.Second, nil), true, true},
-		{"before the end", request(20*time.Second, nil), true, false},
-		{"at the end", request(20*time.Second+9*time.Millisecond, nil), false, false},
+		{"before the end", request(40*time.Second, nil), true, false},
+		{"at the end", request(40*time.Second+9*time.Millisecond, nil), false, false},
 		{"after the end by the gateway's clock",
-			request(time.Second, func(r *wallet.Reservation) { r.Received = base.Add(21 * time.Second) }), false, false},
+			request(time.Second, func(r *wallet.Reservation) { r.Received = base.Add(41 * time.Second) }), false, false},
 		{"before the lease by this clock", request(-5*time.Second, nil), true, true},
 		{"of more credits than the lease has",
 			request(time.Second, func(r *wallet.Reservation) { r.Credits = 7 }), false, false},
@@ -152,9 +152,9 @@ func TestLeaseEnds(t *testing.T) {
 		for _, step := range []struct {
 			r    *wallet.Reservation
 			uses bool
-		}{{test.r, test.uses}, {request(20*time.Second+2*time.Millisecond, nil), test.next}} {
+		}{{test.r, test.uses}, {request(40*time.Second+2*time.Millisecond, nil), test.next}} {
 			if test.name == "before the end" && step.r != test.r {
-				step.r = request(21*time.Second, nil)
+				step.r = request(41*time.Second, nil)
 			}
 			if err := store.Reserve(t.Context(), step.r); err != nil && step.r == test.r {
 				t.Fatalf("%s: %v", test.name, err)

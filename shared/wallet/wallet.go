@@ -53,7 +53,7 @@ type Limits struct {
 // DefaultLimits bound a request's writes. The last writes fit into the 5 seconds that the request keeps back for them.
 var DefaultLimits = Limits{
 	Write: dynamo.WriteTimeout, Remove: time.Second,
-	Leasing: Leasing{Life: 20 * time.Second, Slots: mostSlots, From: 4, Floor: 64, Share: 16, AtOnce: 16},
+	Leasing: Leasing{Life: 40 * time.Second, Slots: mostSlots, From: 4, Floor: 64, Share: 16, AtOnce: 16},
 }
 
 // Tables names the tables of the wallets and of the ledger.

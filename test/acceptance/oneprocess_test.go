@@ -325,7 +325,7 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 // settle runs the settling function once the reservations of dead requests are old enough.
 func (n *oneProcess) settle(t *testing.T) {
 	t.Helper()
-	time.Sleep(31 * time.Second) // SETTLE_AFTER_SECONDS of a local stack, and a bit
+	time.Sleep(51 * time.Second) // SETTLE_AFTER_SECONDS of a local stack, and a bit
 	result, err := n.stack.Invoke(t.Context(), "SettleFunction", []byte("{}"))
 	if err != nil || result.FunctionError != "" {
 		t.Fatalf("settle: %v %s", err, result.Payload)
