@@ -14,37 +14,14 @@ import (
 	"time"
 
 	"svcapi/shared/project"
+	"svcapi/test/conntest"
 	"svcapi/test/must"
 )
 
 const key = "k3y/with+signs"
 
 // raw is a server that treats each connection as the case says.
-func raw(t *testing.T, serve func(net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				serve(c)
-			}()
-		}
-	}()
-	return "http://" + l.Addr().String()
-}
-
-func readRequest(c net.Conn) {
-	if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-		_, _ = io.Copy(io.Discard, r.Body)
-	}
-}
+func raw(t *testing.T, serve func(net.Conn)) string { return "http://" + conntest.Listen(t, serve) }
 
 func closedPort(t *testing.T) string {
 	t.Helper()
@@ -59,13 +36,8 @@ func closedPort(t *testing.T) string {
 func TestDoClassifies(t *testing.T) {
 	tls := httptest.NewTLSServer(http.NotFoundHandler()) // an untrusted certificate
 	defer tls.Close()
-	respond := func(text string) func(net.Conn) {
-		return func(c net.Conn) {
-			readRequest(c)
-			_, _ = io.WriteString(c, text)
-		}
-	}
-	cases := []struct {
+	respond := func(text string) string { return raw(t, conntest.Respond(text)) }
+	for _, c := range []struct {
 		name string
 		url  string
 		want Class // empty for a response
@@ -73,20 +45,18 @@ func TestDoClassifies(t *testing.T) {
 		{"refused connection", closedPort(t), NotSent},
 		{"no such name", "http://no-such-name.invalid", NotSent},
 		{"TLS failure", tls.URL, NotSent},
-		{"TLS to a plain port", strings.Replace(raw(t, respond("HTTP/1.1 400 Bad Request\r\n\r\n")), "http:", "https:", 1),
+		{"TLS to a plain port", strings.Replace(respond("HTTP/1.1 400 Bad Request\r\n\r\n"), "http:", "https:", 1),
 			NotSent},
-		{"closed after the request", raw(t, readRequest), NoResponse},
-		{"no response", raw(t, func(c net.Conn) { readRequest(c); _, _ = io.Copy(io.Discard, c) }), NoResponse},
-		{"truncated response", raw(t, respond("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")), Unusable},
-		{"no HTTP", raw(t, respond("hello\r\n\r\n")), NoResponse},
-		{"response too large", raw(t, respond("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n"+
-			strings.Repeat("x", 2_000_000))), Unusable},
-		{"response", raw(t, respond("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")), ""},
-		{"a redirect is a response", raw(t,
-			respond("HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")), ""},
-		{"HTTP 500 is a response", raw(t, respond("HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\nok")), ""},
-	}
-	for _, c := range cases {
+		{"closed after the request", raw(t, conntest.Read), NoResponse},
+		{"no response", raw(t, func(c net.Conn) { conntest.Read(c); _, _ = io.Copy(io.Discard, c) }), NoResponse},
+		{"truncated response", respond("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"), Unusable},
+		{"no HTTP", respond("hello\r\n\r\n"), NoResponse},
+		{"response too large", respond("HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n" +
+			strings.Repeat("x", 2_000_000)), Unusable},
+		{"response", respond("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), ""},
+		{"a redirect is a response", respond("HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"), ""},
+		{"HTTP 500 is a response", respond("HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\nok"), ""},
+	} {
 		for _, send := range []bool{true, false} {
 			t.Run(c.name, func(t *testing.T) {
 				client := New(Config{TimeoutSeconds: 1, Local: true})
@@ -111,7 +81,7 @@ func TestDoClassifies(t *testing.T) {
 // The failure of a send whose time ends before the first byte is certain.
 func TestDoWithoutTimeIsCertain(t *testing.T) {
 	var arrived atomic.Int32
-	url := raw(t, func(c net.Conn) { readRequest(c); arrived.Add(1) })
+	url := raw(t, func(c net.Conn) { conntest.Read(c); arrived.Add(1) })
 	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
 	_, err := New(Config{TimeoutSeconds: 1, Local: true}).Do(ctx, "vendor", &Request{Method: "POST", URL: url, Send: true})

@@ -1,7 +1,6 @@
 package vendors
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -13,25 +12,14 @@ import (
 	"testing"
 
 	"svcapi/shared/upstream"
-	"svcapi/test/must"
+	"svcapi/test/conntest"
 )
 
 // A send that ends without a usable response has the same class with a vendor's library as with the adapter's own
 // request, whether the connection, the vendor's time or the context of the request ends first.
 func TestEndedSends(t *testing.T) {
-	request := func(c net.Conn) { // reads one whole request
-		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-			_, _ = io.Copy(io.Discard, r.Body)
-		}
-	}
 	firstBytes := func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }
-	write := func(text string) func(net.Conn) {
-		return func(c net.Conn) {
-			request(c)
-			_, _ = io.WriteString(c, text)
-		}
-	}
-	const begun = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"mess"
+	half := conntest.Respond("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"mess")
 	untrusted := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(untrusted.Close) // the tests of the table run after this function has returned
 	closed := httptest.NewServer(http.NotFoundHandler())
@@ -46,12 +34,12 @@ func TestEndedSends(t *testing.T) {
 		url    string         // of a server that serve does not emulate
 		want   upstream.Class
 	}{
-		{"no response, the context ends", "http://", request, true, true, "", upstream.NoResponse},
-		{"no response, the vendor's time ends", "http://", request, true, false, "", upstream.NoResponse},
-		{"no response, the connection ends", "http://", request, false, false, "", upstream.NoResponse},
-		{"half a response, the context ends", "http://", write(begun), true, true, "", upstream.NoResponse},
-		{"half a response, the vendor's time ends", "http://", write(begun), true, false, "", upstream.NoResponse},
-		{"half a response, the connection ends", "http://", write(begun), false, false, "", upstream.Unusable},
+		{"no response, the context ends", "http://", conntest.Read, true, true, "", upstream.NoResponse},
+		{"no response, the vendor's time ends", "http://", conntest.Read, true, false, "", upstream.NoResponse},
+		{"no response, the connection ends", "http://", conntest.Read, false, false, "", upstream.NoResponse},
+		{"half a response, the context ends", "http://", half, true, true, "", upstream.NoResponse},
+		{"half a response, the vendor's time ends", "http://", half, true, false, "", upstream.NoResponse},
+		{"half a response, the connection ends", "http://", half, false, false, "", upstream.Unusable},
 		{"unfinished TLS handshake, the context ends", "https://", firstBytes, true, true, "", upstream.NotSent},
 		{"unfinished TLS handshake, the vendor's time ends", "https://", firstBytes, true, false, "", upstream.NotSent},
 		{"unfinished TLS handshake, the connection ends", "https://", firstBytes, false, false, "", upstream.NotSent},
@@ -65,7 +53,7 @@ func TestEndedSends(t *testing.T) {
 				defer cancel()
 				url := test.url
 				if url == "" {
-					url = test.scheme + listen(t, func(c net.Conn) {
+					url = test.scheme + conntest.Listen(t, func(c net.Conn) {
 						test.serve(c)
 						if test.ends {
 							cancel()
@@ -89,7 +77,7 @@ func TestEndedSends(t *testing.T) {
 		for _, name := range []string{"twilio", "aws"} {
 			t.Run("context "+reason+" before the first byte/"+name, func(t *testing.T) {
 				var arrived atomic.Int32
-				checkEnded(ctx, t, name, "http://"+listen(t, func(c net.Conn) {
+				checkEnded(ctx, t, name, "http://"+conntest.Listen(t, func(c net.Conn) {
 					if n, _ := c.Read(make([]byte, 1)); n > 0 {
 						arrived.Add(1)
 					}
@@ -113,25 +101,4 @@ func checkEnded(ctx context.Context, t *testing.T, name, url string, want upstre
 	if e.Vendor != name || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("the error is %v", err)
 	}
-}
-
-// listen serves each connection once and returns the address.
-func listen(t *testing.T, serve func(net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				serve(c)
-			}()
-		}
-	}()
-	return l.Addr().String()
 }
