@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/cmd/svc/app"
@@ -297,12 +296,12 @@ func TestProtect(t *testing.T) {
 	}
 	s := p.stack()
 	if _, err := s.DB.DeleteTable(t.Context(),
-		&dynamodb.DeleteTableInput{TableName: aws.String(s.Table("ledger"))}); err == nil {
+		&dynamodb.DeleteTableInput{TableName: new(s.Table("ledger"))}); err == nil {
 		t.Error("a protected table was deleted")
 	}
 	for name := range recovery { // so that the fixture can delete them
 		_, err := s.DB.UpdateTable(t.Context(),
-			&dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: aws.Bool(false)})
+			&dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: new(false)})
 		p.must(err)
 	}
 	call{args: "protect --stage nowhere", exit: app.ExitFailed,

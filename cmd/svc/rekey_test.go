@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
@@ -126,7 +125,7 @@ func rekeyFrom(k *keyed, before string) {
 		k.must(w.Put(t.Context(), project.SMS, owner, account))
 	}
 	_, err := k.as("operator").DeleteSecret(t.Context(),
-		&secretsmanager.DeleteSecretInput{SecretId: aws.String(upstream.SecretName(k.stage, project.SMS, leaving))})
+		&secretsmanager.DeleteSecretInput{SecretId: new(upstream.SecretName(k.stage, project.SMS, leaving))})
 	k.must(err)
 	k.must(secret.NewWriter(k.as("operator"), k.stage+"-2").Put(t.Context(), project.SMS, "acme", account))
 	k.reads("ROLE", true)
@@ -152,7 +151,7 @@ func rekeyFrom(k *keyed, before string) {
 	// not.
 	k.vault.Limit("HALF")
 	_, err = k.as("HALF").UpdateSecret(t.Context(), &secretsmanager.UpdateSecretInput{
-		SecretId: aws.String(upstream.SecretName(k.stage, project.SMS, "globex")), KmsKeyId: aws.String(newKey),
+		SecretId: new(upstream.SecretName(k.stage, project.SMS, "globex")), KmsKeyId: new(newKey),
 	})
 	k.must(err)
 	expect := func(args string, exit, updates int, states ...string) {

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/shared/dynamo"
@@ -99,7 +98,7 @@ func pageOf(project string) string {
 // page compares the projects of one page, and stores the page.
 func (s *Spending) page(ctx context.Context, name string, hour int64, totals map[string]int64) ([]Unusual, error) {
 	key := dynamo.Item{"pk": dynamo.Text(name)}
-	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.Table, Key: key, ConsistentRead: aws.Bool(true)})
+	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.Table, Key: key, ConsistentRead: new(true)})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}

@@ -87,7 +87,7 @@ func sendThrough(t *testing.T, s *sandbox.Server, chain ...string) []recipient {
 
 // sandboxChain returns a group and accounts of the sandbox's vendors.
 func sandboxChain(s *sandbox.Server, chain ...string) (*group, []upstream.Account) {
-	cfg := aws.Config{Region: "eu-west-1", BaseEndpoint: aws.String("http://127.0.0.1:1"), RetryMaxAttempts: 1}
+	cfg := aws.Config{Region: "eu-west-1", BaseEndpoint: new("http://127.0.0.1:1"), RetryMaxAttempts: 1}
 	g := &group{
 		client: upstream.New(upstream.Config{TimeoutSeconds: 5,
 			Local: true}), breakers: upstream.NewBreakers(), timeout: callTimeout,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -64,7 +63,7 @@ func create(ctx context.Context, client *dynamodb.Client, table template.Table, 
 	_, err := client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName: &name,
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{
-			AttributeName: &table.TTL, Enabled: aws.Bool(true),
+			AttributeName: &table.TTL, Enabled: new(true),
 		},
 	})
 	return err

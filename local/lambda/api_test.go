@@ -93,7 +93,7 @@ func TestAPI(t *testing.T) {
 	go func() {
 		for {
 			_, err := calls.Invoke(t.Context(),
-				&api.InvokeInput{FunctionName: aws.String("Probe"), Payload: []byte(`{"do":"sleep","n":2000}`)})
+				&api.InvokeInput{FunctionName: new("Probe"), Payload: []byte(`{"do":"sleep","n":2000}`)})
 			if _, late := errors.AsType[*types.TooManyRequestsException](err); !late {
 				busy <- err
 				return
@@ -103,7 +103,7 @@ func TestAPI(t *testing.T) {
 	throttled := false
 	for range 1000 {
 		_, err := calls.InvokeWithResponseStream(t.Context(),
-			&api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe")})
+			&api.InvokeWithResponseStreamInput{FunctionName: new("Probe")})
 		if _, throttled = errors.AsType[*types.TooManyRequestsException](err); throttled {
 			break
 		}
@@ -129,7 +129,7 @@ func TestTenants(t *testing.T) {
 		{isolated, "a", false}, {isolated, "B-._:/=+@ 2", false}, {isolated, strings.Repeat("a", 256),
 			false}, {isolated, "a", false},
 	} {
-		in := &api.InvokeInput{FunctionName: aws.String("Probe:live"), Payload: []byte(`{"do":"state"}`)}
+		in := &api.InvokeInput{FunctionName: new("Probe:live"), Payload: []byte(`{"do":"state"}`)}
 		if c.tenant != "" {
 			in.TenantId = &c.tenant
 		}
@@ -186,7 +186,7 @@ func TestStreamAPI(t *testing.T) {
 		{`{"do":"fail","url":"` + half.URL + `"}`, false, "errorString"}, {`{}`, true, ""},
 	} {
 		out, err := calls.InvokeWithResponseStream(t.Context(),
-			&api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe:live"), Payload: []byte(c.event)})
+			&api.InvokeWithResponseStreamInput{FunctionName: new("Probe:live"), Payload: []byte(c.event)})
 		must.Succeed(t, err)
 		stream, first := out.GetStream(), []byte(nil)
 		if strings.Contains(c.event, "url") { // the first byte comes before the function sends the rest
@@ -205,7 +205,7 @@ func TestStreamAPI(t *testing.T) {
 	buffered, _ := start(t, 1, nil)
 	for event, want := range map[string]string{`{"do":"respond","response":{"a":1}}`: "", `{"do":"error"}`: "Unhandled"} {
 		out, err := client(t, buffered).InvokeWithResponseStream(t.Context(),
-			&api.InvokeWithResponseStreamInput{FunctionName: aws.String("Probe"), Payload: []byte(event)})
+			&api.InvokeWithResponseStreamInput{FunctionName: new("Probe"), Payload: []byte(event)})
 		must.Succeed(t, err)
 		if payload, code, err := collect(out.GetStream()); err != nil || code != want ||
 			want == "" && string(payload) != `{"a":1}` {

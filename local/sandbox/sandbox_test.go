@@ -532,7 +532,7 @@ func TestAWS(t *testing.T) {
 	s := start(t)
 	client := func(key, secret string) *pinpointsmsvoicev2.Client {
 		return pinpointsmsvoicev2.New(pinpointsmsvoicev2.Options{
-			Region: "eu-west-1", BaseEndpoint: aws.String(s.URL + "/aws"), RetryMaxAttempts: 1,
+			Region: "eu-west-1", BaseEndpoint: new(s.URL + "/aws"), RetryMaxAttempts: 1,
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: key, SecretAccessKey: secret,
 					SessionToken: map[bool]string{true: "local"}[secret == "local"]}, nil
@@ -557,7 +557,7 @@ func TestAWS(t *testing.T) {
 		{client(key, "x"), "+94771234567", "Hi", "InvalidSignatureException", false},
 	} {
 		out, err := c.client.SendTextMessage(t.Context(), &pinpointsmsvoicev2.SendTextMessageInput{
-			DestinationPhoneNumber: &c.to, MessageBody: &c.body, OriginationIdentity: aws.String("Demo"),
+			DestinationPhoneNumber: &c.to, MessageBody: &c.body, OriginationIdentity: new("Demo"),
 			MessageType: types.MessageTypeTransactional, DryRun: c.dry,
 		})
 		var api smithy.APIError

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
@@ -33,15 +32,15 @@ func start(t *testing.T) (server *Server, as func(accessKeyID string) *secretsma
 func TestLife(t *testing.T) {
 	_, as := start(t)
 	ctx, client := t.Context(), as("test")
-	name := aws.String("svc/local/sms/managed/development")
+	name := new("svc/local/sms/managed/development")
 	created, err := client.CreateSecret(ctx,
-		&secretsmanager.CreateSecretInput{Name: name, SecretString: aws.String("one")})
+		&secretsmanager.CreateSecretInput{Name: name, SecretString: new("one")})
 	must.Succeed(t, err)
 	if !strings.HasPrefix(*created.ARN, "arn:aws:secretsmanager:eu-west-1:000000000000:secret:"+*name+"-") {
 		t.Errorf("ARN = %s", *created.ARN)
 	}
 	put, err := client.PutSecretValue(ctx,
-		&secretsmanager.PutSecretValueInput{SecretId: name, SecretString: aws.String("two")})
+		&secretsmanager.PutSecretValueInput{SecretId: name, SecretString: new("two")})
 	must.Succeed(t, err)
 	for _, c := range []struct {
 		in   secretsmanager.GetSecretValueInput
@@ -49,10 +48,10 @@ func TestLife(t *testing.T) {
 	}{
 		{secretsmanager.GetSecretValueInput{SecretId: name}, "two"},
 		{secretsmanager.GetSecretValueInput{SecretId: created.ARN}, "two"},
-		{secretsmanager.GetSecretValueInput{SecretId: aws.String((*created.ARN)[:len(*created.ARN)-7])}, "two"},
-		{secretsmanager.GetSecretValueInput{SecretId: name, VersionStage: aws.String("AWSPREVIOUS")}, "one"},
+		{secretsmanager.GetSecretValueInput{SecretId: new((*created.ARN)[:len(*created.ARN)-7])}, "two"},
+		{secretsmanager.GetSecretValueInput{SecretId: name, VersionStage: new("AWSPREVIOUS")}, "one"},
 		{secretsmanager.GetSecretValueInput{SecretId: name, VersionId: created.VersionId}, "one"},
-		{secretsmanager.GetSecretValueInput{SecretId: name, VersionId: put.VersionId, VersionStage: aws.String("AWSCURRENT")},
+		{secretsmanager.GetSecretValueInput{SecretId: name, VersionId: put.VersionId, VersionStage: new("AWSCURRENT")},
 			"two"},
 	} {
 		got, err := client.GetSecretValue(ctx, &c.in)
@@ -61,7 +60,7 @@ func TestLife(t *testing.T) {
 		}
 	}
 	var missing *types.ResourceNotFoundException // the client's own error, with its message
-	_, err = client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: aws.String("absent")})
+	_, err = client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: new("absent")})
 	if !errors.As(err, &missing) || missing.ErrorMessage() == "" {
 		t.Errorf("an absent secret is %v", err)
 	}
@@ -154,8 +153,8 @@ func TestErrors(t *testing.T) {
 // is kept for a day, and AWSCURRENT moves from the version that has it alone.
 func TestVersions(t *testing.T) {
 	server, as := start(t)
-	ctx, name, client := t.Context(), aws.String("name"), as("test")
-	id := func(n int) *string { return aws.String(fmt.Sprintf("%032d", n)) }
+	ctx, name, client := t.Context(), new("name"), as("test")
+	id := func(n int) *string { return new(fmt.Sprintf("%032d", n)) }
 	put := func(n int) error {
 		_, err := client.PutSecretValue(ctx,
 			&secretsmanager.PutSecretValueInput{SecretId: name, SecretString: id(n), ClientRequestToken: id(n)})
@@ -163,7 +162,7 @@ func TestVersions(t *testing.T) {
 	}
 	move := func(to, from int) error {
 		_, err := client.UpdateSecretVersionStage(ctx, &secretsmanager.UpdateSecretVersionStageInput{
-			SecretId: name, VersionStage: aws.String(current), MoveToVersionId: id(to), RemoveFromVersionId: id(from),
+			SecretId: name, VersionStage: new(current), MoveToVersionId: id(to), RemoveFromVersionId: id(from),
 		})
 		return err
 	}
@@ -199,7 +198,7 @@ func TestVersions(t *testing.T) {
 // only what the identity that changes it may decrypt and encrypt.
 func TestKeys(t *testing.T) {
 	server, as := start(t)
-	ctx, name, value := t.Context(), aws.String("name"), aws.String("value")
+	ctx, name, value := t.Context(), new("name"), new("value")
 	rights := func(key string) []string {
 		return []string{"kms:Decrypt " + key, "kms:Encrypt " + key, "kms:GenerateDataKey " + key}
 	}
@@ -230,7 +229,7 @@ func TestKeys(t *testing.T) {
 		return err
 	}
 	if _, err := as("NONE").CreateSecret(ctx,
-		&secretsmanager.CreateSecretInput{Name: name, SecretString: value, KmsKeyId: aws.String("old")}); err == nil {
+		&secretsmanager.CreateSecretInput{Name: name, SecretString: value, KmsKeyId: new("old")}); err == nil {
 		t.Error("created under a key without a right")
 	}
 	if _, err := as("NONE").CreateSecret(ctx,

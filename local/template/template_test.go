@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/local/template"
@@ -142,12 +141,12 @@ func TestParse(t *testing.T) {
 		Tables: []template.Table{{
 			LogicalID: "Wallets", Name: "svc-dev-wallets", TTL: "expires",
 			Attributes: []types.AttributeDefinition{
-				{AttributeName: aws.String("pk"), AttributeType: "S"}, {AttributeName: aws.String("at"), AttributeType: "N"},
+				{AttributeName: new("pk"), AttributeType: "S"}, {AttributeName: new("at"), AttributeType: "N"},
 			},
-			Keys: []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: "HASH"}},
+			Keys: []types.KeySchemaElement{{AttributeName: new("pk"), KeyType: "HASH"}},
 			Indexes: []types.GlobalSecondaryIndex{{
-				IndexName:  aws.String("late"),
-				KeySchema:  []types.KeySchemaElement{{AttributeName: aws.String("at"), KeyType: "HASH"}},
+				IndexName:  new("late"),
+				KeySchema:  []types.KeySchemaElement{{AttributeName: new("at"), KeyType: "HASH"}},
 				Projection: &types.Projection{ProjectionType: "INCLUDE", NonKeyAttributes: []string{"x"}},
 			}},
 		}},

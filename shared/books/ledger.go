@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -47,7 +46,7 @@ func (t Tables) name(of entryTable) string {
 
 // entry reads one entry, and returns nil where the table has no such entry.
 func (s *Store) entry(ctx context.Context, table string, key map[string]types.AttributeValue) (*Entry, error) {
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: new(true)})
 	if err != nil || out.Item == nil {
 		return nil, err
 	}
@@ -150,7 +149,7 @@ func (s *Store) items(ctx context.Context, read *Reading, of entryTable, project
 	for _, pk := range partitions {
 		group.Go(func() error {
 			in := dynamo.Partition(pk)
-			in.TableName = aws.String(s.tables.name(of))
+			in.TableName = new(s.tables.name(of))
 			*in.KeyConditionExpression += " AND sk BETWEEN :from AND :to"
 			in.ExpressionAttributeValues[":from"] = dynamo.Text(wallet.Digits(from))
 			in.ExpressionAttributeValues[":to"] = dynamo.Text(wallet.Digits(to))
@@ -176,8 +175,8 @@ func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) 
 	for _, shard := range wallet.Shards(project) {
 		_, err := dynamo.Query(ctx, s.client, &dynamodb.QueryInput{
 			TableName:                 &s.tables.Ledger,
-			IndexName:                 aws.String("uncertain"),
-			KeyConditionExpression:    aws.String("uncertain = :p"),
+			IndexName:                 new("uncertain"),
+			KeyConditionExpression:    new("uncertain = :p"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(shard)},
 		}, func(item dynamo.Item) error {
 			e, err := decode(item)
@@ -213,7 +212,7 @@ func (s *Store) Resolved(ctx context.Context, project string) (charges []Entry, 
 // VisitUncertain calls visit for each charge of any project that is yet to be resolved, in any order, or with the error
 // of an entry that cannot be read. The newest charges may be missing, as in Uncertain.
 func (s *Store) VisitUncertain(ctx context.Context, visit func(project string, e Entry, err error)) error {
-	in := &dynamodb.ScanInput{TableName: &s.tables.Ledger, IndexName: aws.String("uncertain")}
+	in := &dynamodb.ScanInput{TableName: &s.tables.Ledger, IndexName: new("uncertain")}
 	return dynamo.Scan(ctx, s.client, in, func(item dynamo.Item) error {
 		e, err := decode(item)
 		visit(wallet.ProjectOf(dynamo.TextOf(item["pk"])), e, err)

@@ -47,7 +47,7 @@ func (s *Store) CreateWallet(ctx context.Context, project string) error {
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:           &s.tables.Wallets,
 		Item:                item,
-		ConditionExpression: aws.String("attribute_not_exists(pk)"),
+		ConditionExpression: new("attribute_not_exists(pk)"),
 	})
 	if _, exists := dynamo.ConditionFailed(err); exists || err == nil {
 		return nil
@@ -159,9 +159,9 @@ func (s *Store) PriceChange(m Movement) *types.Put {
 // operatorPut returns the write of an operator's entry, which takes effect once for its key.
 func (s *Store) operatorPut(to entryTable, project string, e wallet.Entry) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
-		TableName:                           aws.String(s.tables.name(to)),
+		TableName:                           new(s.tables.name(to)),
 		Item:                                wallet.EncodeEntry(operatorKey(project, e.Key), e),
-		ConditionExpression:                 aws.String("attribute_not_exists(pk)"),
+		ConditionExpression:                 new("attribute_not_exists(pk)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
@@ -173,8 +173,8 @@ func (s *Store) creditUpdate(project string, credits int64) *types.Update {
 	return &types.Update{
 		TableName:           &s.tables.Wallets,
 		Key:                 wallet.ItemKey(project),
-		UpdateExpression:    aws.String("SET balance = balance + :c, granted = if_not_exists(granted, :none) + :c"),
-		ConditionExpression: aws.String("balance BETWEEN :least AND :most"),
+		UpdateExpression:    new("SET balance = balance + :c, granted = if_not_exists(granted, :none) + :c"),
+		ConditionExpression: new("balance BETWEEN :least AND :most"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":c": dynamo.Number(credits), ":none": dynamo.Number(0), ":least": dynamo.Number(least),
 			":most": dynamo.Number(most),
@@ -225,11 +225,11 @@ func (s *Store) SetAlert(ctx context.Context, project string, credits int64) err
 	update := &dynamodb.UpdateItemInput{
 		TableName:           &s.tables.Wallets,
 		Key:                 wallet.ItemKey(project),
-		UpdateExpression:    aws.String("REMOVE alert"),
-		ConditionExpression: aws.String("attribute_exists(pk)"),
+		UpdateExpression:    new("REMOVE alert"),
+		ConditionExpression: new("attribute_exists(pk)"),
 	}
 	if credits > 0 {
-		update.UpdateExpression = aws.String("SET alert = :c")
+		update.UpdateExpression = new("SET alert = :c")
 		update.ExpressionAttributeValues = map[string]types.AttributeValue{":c": dynamo.Number(credits)}
 	}
 	_, err := s.client.UpdateItem(ctx, update)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -109,8 +108,8 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 		{Update: &types.Update{
 			TableName:           &s.tables.Ledger,
 			Key:                 wallet.EntryKey(project, e.Key),
-			UpdateExpression:    aws.String("REMOVE uncertain"),
-			ConditionExpression: aws.String("uncertain = :p AND cr = :c"),
+			UpdateExpression:    new("REMOVE uncertain"),
+			ConditionExpression: new("uncertain = :p AND cr = :c"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{
 				":p": dynamo.Text(wallet.Shard(project, e.Key)), ":c": dynamo.Number(e.Credits),
 			},
@@ -125,7 +124,7 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 			types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{ // a charge that a function has put on the list again
 				TableName:           &s.tables.Movements,
 				Key:                 operatorKey(project, e.Key),
-				ConditionExpression: aws.String("attribute_not_exists(pk)"),
+				ConditionExpression: new("attribute_not_exists(pk)"),
 			}})
 	}
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})

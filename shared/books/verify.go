@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/shared/dynamo"
@@ -94,7 +93,7 @@ func (s *Store) Verify(ctx context.Context, progress func()) (*Verified, error) 
 	}
 	result := &Verified{}
 	scan := func(table string, count *int, add func(a *account, item dynamo.Item)) error {
-		in := &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)}
+		in := &dynamodb.ScanInput{TableName: &table, ConsistentRead: new(true)}
 		return dynamo.Scan(ctx, s.client, in, func(item dynamo.Item) error {
 			*count++
 			add(of(dynamo.TextOf(item["pk"])), item)

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -71,7 +70,7 @@ func (s *Store) Find(ctx context.Context, projectID, domain string) (Judgement, 
 	for tries := 0; len(keys) > 0; {
 		batch := keys[:min(maxBatch, len(keys))]
 		out, err := s.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-			s.table: {Keys: batch, ProjectionExpression: aws.String(projection), ConsistentRead: aws.Bool(true)},
+			s.table: {Keys: batch, ProjectionExpression: new(projection), ConsistentRead: new(true)},
 		}})
 		if err != nil {
 			return None, fmt.Errorf("read the project's own domains: %w", err)
@@ -202,8 +201,8 @@ func (d *Domains) Of(j Judgement) []string {
 // List returns the judged domains of a project or of the stage.
 func (s *Store) List(ctx context.Context, projectID string) (Domains, error) {
 	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
-		TableName: &s.table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String(projection),
-		KeyConditionExpression:    aws.String("pk = :pk"),
+		TableName: &s.table, ConsistentRead: new(true), ProjectionExpression: new(projection),
+		KeyConditionExpression:    new("pk = :pk"),
 		ExpressionAttributeValues: key{":pk": dynamo.Text(partition + projectID)},
 	})
 	domains := Domains{Disposable: []string{}, Allowed: []string{}}

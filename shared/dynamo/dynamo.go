@@ -114,9 +114,9 @@ func Warm(ctx context.Context, client *dynamodb.Client, table string) {
 		wg.Go(func() {
 			_, _ = client.Query(ctx, &dynamodb.QueryInput{
 				TableName:                 &table,
-				KeyConditionExpression:    aws.String("pk = :pk"),
+				KeyConditionExpression:    new("pk = :pk"),
 				ExpressionAttributeValues: Item{":pk": Text("#warm")},
-				Limit:                     aws.Int32(1),
+				Limit:                     new(int32(1)),
 			})
 		})
 	}
@@ -163,8 +163,8 @@ func Query(ctx context.Context, client *dynamodb.Client, in *dynamodb.QueryInput
 // Partition returns a consistent query of the items with one value of the attribute pk.
 func Partition(pk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		KeyConditionExpression:    aws.String("pk = :p"),
+		KeyConditionExpression:    new("pk = :p"),
 		ExpressionAttributeValues: Item{":p": Text(pk)},
-		ConsistentRead:            aws.Bool(true),
+		ConsistentRead:            new(true),
 	}
 }

@@ -160,7 +160,7 @@ func TestRetryable(t *testing.T) {
 	canceled := func(codes ...string) error {
 		err := &types.TransactionCanceledException{}
 		for _, code := range codes {
-			err.CancellationReasons = append(err.CancellationReasons, types.CancellationReason{Code: aws.String(code)})
+			err.CancellationReasons = append(err.CancellationReasons, types.CancellationReason{Code: new(code)})
 		}
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/shared/dynamo"
@@ -30,8 +29,8 @@ func NewStore(db *dynamodb.Client, table string) *Store {
 func (s *Store) Load(ctx context.Context, projectID string) (*Record, error) {
 	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
 		TableName:                 &s.table,
-		ConsistentRead:            aws.Bool(true),
-		KeyConditionExpression:    aws.String("pk = :project"),
+		ConsistentRead:            new(true),
+		KeyConditionExpression:    new("pk = :project"),
 		ExpressionAttributeValues: dynamo.Item{":project": dynamo.Text(projectID)},
 	})
 	var items []dynamo.Item

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -103,8 +102,8 @@ func (l *Limiter) update(c Count, by int64, condition string, bound func(i int) 
 	}
 	return &dynamodb.UpdateItemInput{
 		TableName: &l.table, Key: dynamo.Item{"pk": dynamo.Text(c.Key)},
-		UpdateExpression:         aws.String("ADD " + strings.Join(sums, ", ") + " SET expires = :expires"),
-		ConditionExpression:      aws.String(strings.Join(conditions, " AND ")),
+		UpdateExpression:         new("ADD " + strings.Join(sums, ", ") + " SET expires = :expires"),
+		ConditionExpression:      new(strings.Join(conditions, " AND ")),
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 
@@ -332,7 +331,7 @@ func TestExpires(t *testing.T) {
 		daily.Key: noon.Add(13 * time.Hour),
 	} {
 		out, err := client.GetItem(t.Context(),
-			&dynamodb.GetItemInput{TableName: &table, Key: itemKey(pk), ConsistentRead: aws.Bool(true)})
+			&dynamodb.GetItemInput{TableName: &table, Key: itemKey(pk), ConsistentRead: new(true)})
 		if expires, _ := dynamo.NumberOf(out.Item["expires"]); err != nil || expires != want.Unix() {
 			t.Errorf("%s expires at %v, want %s; %v", pk, out.Item["expires"], want, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -164,8 +163,8 @@ func (l *Limiter) FirstAlert(ctx context.Context, s Day) (bool, error) {
 	_, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                 &l.table,
 		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(s.Limit.key(s.Start))},
-		UpdateExpression:          aws.String("SET alerted = :most"),
-		ConditionExpression:       aws.String("attribute_exists(n) AND (attribute_not_exists(alerted) OR alerted <> :most)"),
+		UpdateExpression:          new("SET alerted = :most"),
+		ConditionExpression:       new("attribute_exists(n) AND (attribute_not_exists(alerted) OR alerted <> :most)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":most": dynamo.Number(s.Limit.Most)},
 	})
 	if _, conflict := dynamo.ConditionFailed(err); conflict {
@@ -179,7 +178,7 @@ func (l *Limiter) Counted(ctx context.Context, d Daily, at time.Time) (int64, er
 	start, _ := midnight(at)
 	out, err := l.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &l.table, Key: map[string]types.AttributeValue{"pk": dynamo.Text(d.key(start))},
-		ConsistentRead: aws.Bool(true),
+		ConsistentRead: new(true),
 	})
 	if err != nil || out.Item == nil {
 		return 0, err

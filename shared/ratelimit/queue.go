@@ -141,7 +141,7 @@ func nameSet(name string) dynamo.Item {
 // readQueue returns an item of the queue, nil where there is none.
 func (l *Limiter) readQueue(ctx context.Context, key string) (dynamo.Item, error) {
 	out, err := l.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &l.table, Key: dynamo.Item{"pk": dynamo.Text(key)}, ConsistentRead: aws.Bool(true),
+		TableName: &l.table, Key: dynamo.Item{"pk": dynamo.Text(key)}, ConsistentRead: new(true),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ratelimit: read queue item %s: %w", key, err)
@@ -178,7 +178,7 @@ func (l *Limiter) subtraction(c *Count) updater {
 	}
 	once := types.TransactWriteItem{Update: &types.Update{
 		TableName: &l.table, Key: dynamo.Item{"pk": dynamo.Text("subtracted#" + c.ID)},
-		UpdateExpression: aws.String("SET expires = :expires"), ConditionExpression: aws.String("attribute_not_exists(pk)"),
+		UpdateExpression: new("SET expires = :expires"), ConditionExpression: new("attribute_not_exists(pk)"),
 		ExpressionAttributeValues: dynamo.Item{":expires": dynamo.Number(c.Expires)},
 	}}
 	return func(ctx context.Context, in *dynamodb.UpdateItemInput,

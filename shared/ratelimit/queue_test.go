@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -26,7 +25,7 @@ func TestQueue(t *testing.T) {
 	get := func(key string) dynamo.Item {
 		t.Helper()
 		out, err := client.GetItem(t.Context(),
-			&dynamodb.GetItemInput{TableName: &table, Key: itemKey(key), ConsistentRead: aws.Bool(true)})
+			&dynamodb.GetItemInput{TableName: &table, Key: itemKey(key), ConsistentRead: new(true)})
 		must.Succeed(t, err)
 		return out.Item
 	}

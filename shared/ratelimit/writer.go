@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -184,7 +183,7 @@ func (l *Limiter) write(ctx context.Context, update updater, in *dynamodb.Update
 
 // extend adds to a write its stamp, and a condition of the slot.
 func extend(in *dynamodb.UpdateItemInput, condition string, s stamp) {
-	in.UpdateExpression = aws.String(*in.UpdateExpression + ", #slot = :token")
-	in.ConditionExpression = aws.String(*in.ConditionExpression + " AND " + condition)
+	in.UpdateExpression = new(*in.UpdateExpression + ", #slot = :token")
+	in.ConditionExpression = new(*in.ConditionExpression + " AND " + condition)
 	in.ExpressionAttributeNames["#slot"], in.ExpressionAttributeValues[":token"] = s.Slot, dynamo.Text(s.Token)
 }

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -294,7 +293,7 @@ func TestSlots(t *testing.T) {
 	slots := func(want int) []string {
 		t.Helper()
 		out, err := l.client.GetItem(t.Context(),
-			&dynamodb.GetItemInput{TableName: &l.table, Key: key, ConsistentRead: aws.Bool(true)})
+			&dynamodb.GetItemInput{TableName: &l.table, Key: key, ConsistentRead: new(true)})
 		tokens := slices.Sorted(maps.Values(slotsOf(out.Item)))
 		if err != nil || len(tokens) != want {
 			t.Fatalf("%v, %v; want %d slots", out.Item, err, want)
@@ -313,7 +312,7 @@ func TestSlots(t *testing.T) {
 	}
 	full := slots(len(slotNames))
 	out, err := l.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &l.table, Key: key, UpdateExpression: aws.String("SET alerted = n"),
+		TableName: &l.table, Key: key, UpdateExpression: new("SET alerted = n"),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	})
 	if err != nil || *out.ConsumedCapacity.CapacityUnits != 1 {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -96,7 +95,7 @@ func (s *Store) Current(ctx context.Context) (*Set, error) {
 func (s *Store) Stored(ctx context.Context) (*Stored, error) {
 	stored := &Stored{Sources: map[string]Source{}}
 	err := s.query(ctx, &dynamodb.QueryInput{
-		KeyConditionExpression: aws.String("pk = :pk"), ConsistentRead: aws.Bool(true),
+		KeyConditionExpression: new("pk = :pk"), ConsistentRead: new(true),
 		ExpressionAttributeValues: item{":pk": dynamo.Text(storedKey)},
 	}, 0, func(i item) (err error) {
 		key := dynamo.TextOf(i["sk"])
@@ -119,9 +118,9 @@ func (s *Store) Stored(ctx context.Context) (*Stored, error) {
 // stored.
 func (s *Store) PutCurrent(ctx context.Context, stored *Stored, set *Set) error {
 	i := item{"rates": jsonText(set), "version": dynamo.Number(stored.version + 1)}
-	in := dynamodb.PutItemInput{ConditionExpression: aws.String("attribute_not_exists(pk)")}
+	in := dynamodb.PutItemInput{ConditionExpression: new("attribute_not_exists(pk)")}
 	if stored.version > 0 {
-		in.ConditionExpression = aws.String("version = :v")
+		in.ConditionExpression = new("version = :v")
 		in.ExpressionAttributeValues = item{":v": dynamo.Number(stored.version)}
 	}
 	return s.put(ctx, storedKey, currentKey, i, in)
@@ -148,7 +147,7 @@ func (s *Store) PutSource(ctx context.Context, name string, source Source) error
 		newest = "date"
 	}
 	return s.put(ctx, storedKey, sourceKey+name, i, dynamodb.PutItemInput{
-		ConditionExpression:      aws.String("attribute_not_exists(#newest) OR #newest <= :newest"),
+		ConditionExpression:      new("attribute_not_exists(#newest) OR #newest <= :newest"),
 		ExpressionAttributeNames: map[string]string{"#newest": newest}, ExpressionAttributeValues: item{":newest": i[newest]},
 	})
 }
@@ -235,8 +234,8 @@ func timeOfEvent(i item) time.Time {
 func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 	var events []Event
 	err := s.query(ctx, &dynamodb.QueryInput{
-		KeyConditionExpression: aws.String("pk = :pk"), ScanIndexForward: aws.Bool(false), ConsistentRead: aws.Bool(true),
-		ExpressionAttributeValues: item{":pk": dynamo.Text(historyKey)}, Limit: aws.Int32(100),
+		KeyConditionExpression: new("pk = :pk"), ScanIndexForward: new(false), ConsistentRead: new(true),
+		ExpressionAttributeValues: item{":pk": dynamo.Text(historyKey)}, Limit: new(int32(100)),
 	}, most, func(i item) (err error) {
 		e := Event{
 			At: timeOfEvent(i), Source: dynamo.TextOf(i["by"]), Outcome: dynamo.TextOf(i["outcome"]),
@@ -256,9 +255,9 @@ func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 func (s *Store) UsedOn(ctx context.Context, day, now time.Time) (set *Set, first time.Time, err error) {
 	search := func(from, to time.Time, forward bool) (found item, err error) {
 		err = s.query(ctx, &dynamodb.QueryInput{
-			KeyConditionExpression: aws.String("pk = :pk AND sk BETWEEN :from AND :to"),
-			FilterExpression:       aws.String("attribute_exists(rates)"),
-			ScanIndexForward:       &forward, Limit: aws.Int32(4),
+			KeyConditionExpression: new("pk = :pk AND sk BETWEEN :from AND :to"),
+			FilterExpression:       new("attribute_exists(rates)"),
+			ScanIndexForward:       &forward, Limit: new(int32(4)),
 			ExpressionAttributeValues: item{":pk": dynamo.Text(historyKey), ":from": dynamo.Text(eventTime(from)),
 				":to": dynamo.Text(eventTime(to))},
 		}, 1, func(i item) error {

@@ -11,7 +11,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -76,7 +75,7 @@ func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body [
 			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "h": dynamo.Bytes(digest[:]),
 			"dead": dynamo.Number(until.Add(claimSlack).UnixMilli()), "expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
-		ConditionExpression: aws.String("attribute_not_exists(pk) OR expires <= :now OR freed <= :began AND o <> :o"),
+		ConditionExpression: new("attribute_not_exists(pk) OR expires <= :now OR freed <= :began AND o <> :o"),
 		ExpressionAttributeValues: dynamo.Item{
 			":now": dynamo.Number(now.Unix()), ":began": dynamo.Number(c.began), ":o": dynamo.Text(c.owner),
 		},
@@ -157,8 +156,8 @@ func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) 
 	_, _, err := dynamo.Write(ctx, c.store.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:           &c.store.table,
 		Key:                 dynamo.Item{"pk": dynamo.Text(c.pk)},
-		UpdateExpression:    aws.String("SET d = :d, n = :n"),
-		ConditionExpression: aws.String("o = :o AND attribute_not_exists(n) AND attribute_not_exists(freed)"),
+		UpdateExpression:    new("SET d = :d, n = :n"),
+		ConditionExpression: new("o = :o AND attribute_not_exists(n) AND attribute_not_exists(freed)"),
 		ExpressionAttributeValues: dynamo.Item{
 			":o": dynamo.Text(c.owner), ":d": dynamo.Bytes(packed), ":n": dynamo.Number(1),
 		},
@@ -186,7 +185,7 @@ func (c *claim) free(ctx context.Context) error {
 			"freed":   dynamo.Number(max(now.UnixMicro(), c.began+1)),
 			"expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
-		ConditionExpression: aws.String("attribute_not_exists(pk) OR expires <= :now OR o = :o AND " +
+		ConditionExpression: new("attribute_not_exists(pk) OR expires <= :now OR o = :o AND " +
 			"attribute_not_exists(n)"),
 		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner), ":now": dynamo.Number(now.Unix())},
 	})

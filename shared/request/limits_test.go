@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -278,7 +277,7 @@ func TestRecipientLimit(t *testing.T) {
 		h.steps(t, ratelimit.Units, []step{{"no credits", sending(expect(""), "e"), 402, errNoCredits.Message, 6}})
 	}
 	out, err := h.db.GetItem(t.Context(),
-		&dynamodb.GetItemInput{TableName: &h.cfg.TransientTable, ConsistentRead: aws.Bool(true),
+		&dynamodb.GetItemInput{TableName: &h.cfg.TransientTable, ConsistentRead: new(true),
 			Key: map[string]types.AttributeValue{"pk": dynamo.Text(h.counterOf(t, "e"))}})
 	if n, ok := out.Item["w86400.0"].(*types.AttributeValueMemberN); err != nil || !ok || n.Value != "0" {
 		t.Errorf("messages that were not sent are counted: %v, %v", out.Item, err)
@@ -343,8 +342,8 @@ func TestCountedBeforeTheirSend(t *testing.T) {
 func (h *fixture) countedMessages(t *testing.T) int {
 	t.Helper()
 	out, err := h.db.Scan(t.Context(),
-		&dynamodb.ScanInput{TableName: &h.cfg.TransientTable, ConsistentRead: aws.Bool(true),
-			FilterExpression:          aws.String("begins_with(pk, :to)"),
+		&dynamodb.ScanInput{TableName: &h.cfg.TransientTable, ConsistentRead: new(true),
+			FilterExpression:          new("begins_with(pk, :to)"),
 			ExpressionAttributeValues: dynamo.Item{":to": dynamo.Text("to#acme#")}})
 	must.Succeed(t, err)
 	return int(out.Count)

@@ -178,7 +178,7 @@ func (w *Writer) write(ctx context.Context, name string, found upstream.SecretSt
 	before *seen) (err error) {
 	if found == upstream.SecretAbsent {
 		in := &secretsmanager.CreateSecretInput{Name: &name, SecretString: &value}
-		if in.Description = aws.String("Accounts at vendors, written by svc."); w.Key != "" {
+		if in.Description = new("Accounts at vendors, written by svc."); w.Key != "" {
 			in.KmsKeyId = &w.Key
 		}
 		_, err = w.client.CreateSecret(ctx, in)
@@ -205,7 +205,7 @@ func Next(
 ) (current types.SecretVersionsListEntry, token string, err error) {
 	ids := map[string]bool{}
 	pages := secretsmanager.NewListSecretVersionIdsPaginator(client, &secretsmanager.ListSecretVersionIdsInput{
-		SecretId: &name, IncludeDeprecated: aws.Bool(true),
+		SecretId: &name, IncludeDeprecated: new(true),
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"github.com/aws/smithy-go"
@@ -101,7 +100,7 @@ func TestWriter(t *testing.T) {
 // (docs/decisions/operating.md#secret-writers).
 func TestWritersTogether(t *testing.T) {
 	const writers = 32
-	ctx, name := t.Context(), aws.String(upstream.SecretName("test", project.SMS, "acme"))
+	ctx, name := t.Context(), new(upstream.SecretName("test", project.SMS, "acme"))
 	var b *fixture // of the row
 	deleteSecret := func() error {
 		_, err := b.client.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: name})
@@ -112,7 +111,7 @@ func TestWritersTogether(t *testing.T) {
 		b.put(t, "acme", "old", map[string]string{"old": "2"})
 		second, _, nextErr := Next(ctx, b.client, *name)
 		_, moveErr := b.client.UpdateSecretVersionStage(ctx, &secretsmanager.UpdateSecretVersionStageInput{
-			SecretId: name, VersionStage: aws.String("AWSCURRENT"), MoveToVersionId: first.VersionId,
+			SecretId: name, VersionStage: new("AWSCURRENT"), MoveToVersionId: first.VersionId,
 			RemoveFromVersionId: second.VersionId,
 		})
 		return errors.Join(err, nextErr, moveErr)
@@ -176,7 +175,7 @@ func TestWritersTogether(t *testing.T) {
 // TestWriterRefused: Put repeats a refused write a bounded number of times. The accounts of a deleted secret do not
 // return with a write that succeeds, and the error names them where the write fails after the secret was restored.
 func TestWriterRefused(t *testing.T) {
-	name, value, ctx := upstream.SecretName("test", project.SMS, "acme"), aws.String(`{"development":{"old":{"a":"1"}}}`),
+	name, value, ctx := upstream.SecretName("test", project.SMS, "acme"), new(`{"development":{"old":{"a":"1"}}}`),
 		t.Context()
 	overtaken, invalid, denied := &types.ResourceExistsException{}, &types.InvalidRequestException{},
 		&smithy.GenericAPIError{Code: "Denied"}
@@ -220,8 +219,8 @@ func TestWriterRefused(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	b := newFixture(t)
 	in := &secretsmanager.CreateSecretInput{
-		Name:         aws.String(upstream.SecretName("test", project.SMS, "acme")),
-		SecretString: aws.String(`{"v":{"api_key":"hunter2"}}`),
+		Name:         new(upstream.SecretName("test", project.SMS, "acme")),
+		SecretString: new(`{"v":{"api_key":"hunter2"}}`),
 	}
 	_, err := b.client.CreateSecret(t.Context(), in)
 	must.Succeed(t, err)

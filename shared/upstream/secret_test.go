@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"github.com/aws/smithy-go"
@@ -73,7 +72,7 @@ func (b *fixture) put(t *testing.T, owner, vendor string, fields map[string]stri
 	value, err := json.Marshal(b.stored[owner])
 	must.Succeed(t, err)
 	_, err = b.client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
-		SecretId: aws.String(SecretName("test", project.SMS, owner)), SecretString: aws.String(string(value)),
+		SecretId: new(SecretName("test", project.SMS, owner)), SecretString: new(string(value)),
 	})
 	must.Succeed(t, err)
 }
@@ -81,7 +80,7 @@ func (b *fixture) put(t *testing.T, owner, vendor string, fields map[string]stri
 func (b *fixture) create(t *testing.T, owner, value string) {
 	t.Helper()
 	_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-		Name: aws.String(SecretName("test", project.SMS, owner)), SecretString: &value,
+		Name: new(SecretName("test", project.SMS, owner)), SecretString: &value,
 	})
 	must.Succeed(t, err)
 }

@@ -21,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/local/engine"
@@ -311,7 +310,7 @@ func TestResolver(t *testing.T) {
 	}
 	for _, e := range uncertain {
 		_, err := db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-			TableName: aws.String("svc-local-ledger"), UpdateExpression: aws.String("SET ts = :t"),
+			TableName: new("svc-local-ledger"), UpdateExpression: new("SET ts = :t"),
 			Key:                       enginetest.LedgerKey(p.id, e.Key),
 			ExpressionAttributeValues: dynamo.Item{":t": dynamo.Text(e.At.Add(-10 * time.Minute).Format(time.RFC3339Nano))},
 		})

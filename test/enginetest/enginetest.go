@@ -143,8 +143,8 @@ const few = 50
 // empty deletes a table's few items, and returns false where there are more or the table has changed.
 func empty(client *dynamodb.Client, table template.Table, name string) bool {
 	ctx := context.Background()
-	page, err := client.Scan(ctx, &dynamodb.ScanInput{TableName: &name, Limit: aws.Int32(few + 1),
-		ConsistentRead: aws.Bool(true)})
+	page, err := client.Scan(ctx, &dynamodb.ScanInput{TableName: &name, Limit: new(int32(few + 1)),
+		ConsistentRead: new(true)})
 	if err != nil || len(page.Items) > few || page.LastEvaluatedKey != nil {
 		return false
 	}

@@ -39,7 +39,7 @@ func start(t *testing.T, fault faultproxy.Fault,
 
 func client(p *faultproxy.Proxy) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(p.URL("a worker")), Retryer: aws.NopRetryer{},
+		Region: "us-east-1", BaseEndpoint: new(p.URL("a worker")), Retryer: aws.NopRetryer{},
 		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
 	})
 }
@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 			arrived = true
 			_, _ = io.WriteString(w, "{}")
 		})
-		put := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("t"), Item: map[string]types.AttributeValue{}}}
+		put := types.TransactWriteItem{Put: &types.Put{TableName: new("t"), Item: map[string]types.AttributeValue{}}}
 		_, err := client(proxy).TransactWriteItems(t.Context(),
 			&dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put, put}})
 		var reasons []string

@@ -208,8 +208,8 @@ func (f *Filter) search(
 	ctx context.Context, logs *cloudwatchlogs.Client, name, function string, begin, end time.Time,
 ) (lines []Line, err error) {
 	pages := cloudwatchlogs.NewFilterLogEventsPaginator(logs, &cloudwatchlogs.FilterLogEventsInput{
-		LogGroupName: &name, FilterPattern: aws.String(f.pattern()),
-		StartTime: aws.Int64(begin.UnixMilli()), EndTime: aws.Int64(end.UnixMilli() - 1),
+		LogGroupName: &name, FilterPattern: new(f.pattern()),
+		StartTime: new(int64(begin.UnixMilli())), EndTime: new(int64(end.UnixMilli() - 1)),
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)

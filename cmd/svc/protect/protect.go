@@ -71,7 +71,7 @@ var outcomes = map[bool]string{true: "was on", false: "switched on"}
 func (p *protected) protect(ctx context.Context, s *app.Stack) error {
 	if p.Protection != outcomes[true] {
 		_, err := s.DB.UpdateTable(ctx,
-			&dynamodb.UpdateTableInput{TableName: &p.Table, DeletionProtectionEnabled: aws.Bool(true)})
+			&dynamodb.UpdateTableInput{TableName: &p.Table, DeletionProtectionEnabled: new(true)})
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (p *protected) recover(ctx context.Context, s *app.Stack) error {
 		_, err := s.DB.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
 			TableName: &p.Table,
 			PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{
-				PointInTimeRecoveryEnabled: aws.Bool(true),
+				PointInTimeRecoveryEnabled: new(true),
 			},
 		})
 		if _, early := errors.AsType[*types.ContinuousBackupsUnavailableException](err); !early || waited >= longestWait {

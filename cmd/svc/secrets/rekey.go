@@ -103,7 +103,7 @@ func listSecrets(ctx context.Context, s *app.Stack) (all []types.SecretListEntry
 	prefix := "svc/" + s.Stage + "/"
 	pages := secretsmanager.NewListSecretsPaginator(s.Vault, &secretsmanager.ListSecretsInput{
 		Filters:                []types.Filter{{Key: types.FilterNameStringTypeName, Values: []string{prefix}}},
-		IncludePlannedDeletion: aws.Bool(true),
+		IncludePlannedDeletion: new(true),
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)

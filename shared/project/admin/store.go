@@ -52,7 +52,7 @@ func NewStore(db *dynamodb.Client, table string) *Store {
 func (s *Store) ListProjects(ctx context.Context) ([]project.Project, error) {
 	pages := dynamodb.NewScanPaginator(s.db, &dynamodb.ScanInput{
 		TableName:                 &s.table,
-		FilterExpression:          aws.String("sk = :project"),
+		FilterExpression:          new("sk = :project"),
 		ExpressionAttributeValues: item{":project": dynamo.Text(project.SortProject)},
 	})
 	var projects []project.Project
@@ -98,7 +98,7 @@ func (s *Store) CreateProject(ctx context.Context, p project.Project,
 	}
 	err = s.transact(ctx, s.puts(types.Put{
 		Item:                projectItem(&p),
-		ConditionExpression: aws.String("attribute_not_exists(pk)"),
+		ConditionExpression: new("attribute_not_exists(pk)"),
 	}, items...))
 	if overtaken(err) {
 		return project.Project{}, fmt.Errorf("project %s: %w", p.ID, ErrExists)
@@ -381,7 +381,7 @@ func (s *Store) rewrite(ctx context.Context, projectID string, edit func(rec *pr
 		rec.Version = seen + 1
 		writes := s.puts(types.Put{
 			Item:                      projectItem(&rec.Project),
-			ConditionExpression:       aws.String("version = :seen"),
+			ConditionExpression:       new("version = :seen"),
 			ExpressionAttributeValues: item{":seen": dynamo.Number(seen)},
 		}, more...)
 		for _, put := range beside {

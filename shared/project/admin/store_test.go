@@ -14,7 +14,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/go-json-experiment/json"
@@ -384,7 +383,7 @@ func TestDamagedItems(t *testing.T) {
 		project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: project.BYOK,
 			Settings: map[string]string{"a": "b"}}))
 	out, err := s.db.Query(ctx, &dynamodb.QueryInput{
-		TableName: &s.table, KeyConditionExpression: aws.String("pk = :p"),
+		TableName: &s.table, KeyConditionExpression: new("pk = :p"),
 		ExpressionAttributeValues: item{":p": dynamo.Text("acme")},
 	})
 	must.Succeed(t, err)

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -357,10 +356,10 @@ func (sched *schedule) askAgain() {
 // request is dead already.
 func (sched *schedule) age(key string) error {
 	_, err := sched.stage.fixture.direct.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
-		TableName:           aws.String(sched.stage.table("transient")),
+		TableName:           new(sched.stage.table("transient")),
 		Key:                 map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: sched.keyID(key)}},
-		UpdateExpression:    aws.String("SET dead = dead - :ms"),
-		ConditionExpression: aws.String("attribute_exists(dead)"),
+		UpdateExpression:    new("SET dead = dead - :ms"),
+		ConditionExpression: new("attribute_exists(dead)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":ms": &types.AttributeValueMemberN{Value: "120000"},
 		},

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/shared/dynamo"
@@ -104,8 +103,8 @@ func (sched *schedule) judgeCounter(what string, t tally, name string, keys []st
 	sum := int64(0)
 	for _, pk := range keys {
 		out, err := sched.stage.fixture.direct.GetItem(context.Background(), &dynamodb.GetItemInput{
-			TableName: aws.String(sched.stage.table("transient")), Key: dynamo.Item{"pk": dynamo.Text(pk)},
-			ConsistentRead: aws.Bool(true),
+			TableName: new(sched.stage.table("transient")), Key: dynamo.Item{"pk": dynamo.Text(pk)},
+			ConsistentRead: new(true),
 		})
 		if err != nil {
 			sched.fail("%v", err)

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -581,9 +580,9 @@ func (a *actor) sentClaim(owner string) bool {
 // owner returns the mark of the claim that holds a key, and "" where no claim does.
 func (sched *schedule) owner(key string) (string, error) {
 	out, err := sched.stage.fixture.direct.GetItem(context.Background(), &dynamodb.GetItemInput{
-		TableName:      aws.String(sched.stage.table("transient")),
+		TableName:      new(sched.stage.table("transient")),
 		Key:            map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: sched.keyID(key)}},
-		ConsistentRead: aws.Bool(true),
+		ConsistentRead: new(true),
 	})
 	if err != nil {
 		return "", err
