@@ -71,8 +71,7 @@ func TestAttempts(t *testing.T) {
 				})
 				out, err := get(t.Context(), client, table)
 				if losses == dynamo.Attempts {
-					var last *retry.MaxAttemptsError
-					if !errors.As(err, &last) || last.Attempt != dynamo.Attempts {
+					if last, ok := errors.AsType[*retry.MaxAttemptsError](err); !ok || last.Attempt != dynamo.Attempts {
 						t.Fatalf("got %v", err)
 					}
 					return

@@ -252,8 +252,7 @@ func TestAccounts(t *testing.T) {
 	for _, in := range [][]project.Integration{nil, {{Vendor: "nobody"}},
 		{{Vendor: "a", Settings: map[string]string{"endpoint": "http://a"}}}} {
 		_, err := b.Accounts(t.Context(), call, in)
-		var e *request.Error
-		if !errors.As(err, &e) || e.Code != request.CodeProviderSelection {
+		if e, ok := errors.AsType[*request.Error](err); !ok || e.Code != request.CodeProviderSelection {
 			t.Errorf("%v: %v", in, err)
 		}
 	}

@@ -142,10 +142,9 @@ func FuzzKeptOutcome(f *testing.F) {
 		must.Succeed(t, err)
 		_, err = replay(kept)
 		valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
-		var e *Error
-		if !errors.As(err, &e) || e.Status != status || !sameText(e.Code, code) || !sameText(e.Message, message) ||
-			!sameText(e.Vendor, vendor) ||
-			!sameText(e.VendorCode, vendor) || !sameText(string(e.Reason), vendor) {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Status != status || !sameText(e.Code, code) ||
+			!sameText(e.Message, message) || !sameText(e.Vendor, vendor) || !sameText(e.VendorCode, vendor) ||
+			!sameText(string(e.Reason), vendor) {
 			t.Errorf("%d %q %q %q: %+v of %s", status, valid(code), valid(message), valid(vendor), e, kept)
 		}
 	})

@@ -66,8 +66,7 @@ func TestDoClassifies(t *testing.T) {
 					must.Succeed(t, err)
 					return
 				}
-				var e *Error
-				if !errors.As(err, &e) || e.Class != c.want {
+				if e, ok := errors.AsType[*Error](err); !ok || e.Class != c.want {
 					t.Fatalf("send %v: got %v, want %s", send, err, c.want)
 				}
 				if strings.Contains(err.Error(), "key=") || strings.Contains(err.Error(), key) {

@@ -17,8 +17,7 @@ func FuzzGrants(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, batch, reason string) {
 		grants, err := readGrants(text, batch, reason)
 		if err != nil {
-			var usage *app.FailureError
-			if !errors.As(err, &usage) || grants != nil {
+			if _, ok := errors.AsType[*app.FailureError](err); !ok || grants != nil {
 				t.Errorf("%v beside %v", grants, err)
 			}
 			return

@@ -209,7 +209,7 @@ func (f *Filter) search(
 ) (lines []Line, err error) {
 	pages := cloudwatchlogs.NewFilterLogEventsPaginator(logs, &cloudwatchlogs.FilterLogEventsInput{
 		LogGroupName: &name, FilterPattern: new(f.pattern()),
-		StartTime: new(int64(begin.UnixMilli())), EndTime: new(int64(end.UnixMilli() - 1)),
+		StartTime: new(begin.UnixMilli()), EndTime: new(end.UnixMilli() - 1),
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)

@@ -99,8 +99,7 @@ func checkOutcome(t *testing.T, a recorded, receipt Receipt, err error) {
 		}
 		return
 	}
-	var e *upstream.Error
-	if !errors.As(err, &e) || e.Class != a.class {
+	if e, ok := errors.AsType[*upstream.Error](err); !ok || e.Class != a.class {
 		t.Fatalf("got %+v, %v; want %s", receipt, err, a.class)
 	}
 	if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "t0ken") {
@@ -166,8 +165,8 @@ func TestRefusalsByWords(t *testing.T) {
 				}
 				response := fmt.Sprintf(cmp.Or(bodies[vendor], `{"status":"error","message":%q}`), words)
 				_, err := connect(t, vendor, responds(status, response)).Send(t.Context(), message)
-				var e *upstream.Error
-				if !errors.As(err, &e) || e.Class != class || e.ByWords != (class != upstream.Rejected) {
+				if e, ok := errors.AsType[*upstream.Error](err); !ok || e.Class != class ||
+					e.ByWords != (class != upstream.Rejected) {
 					t.Errorf("%s: %d %s: %+v, want %s", vendor, status, words, err, class)
 				}
 			}
