@@ -106,7 +106,7 @@ downloads:
 # What make test does not run; a share that fails does not end the others. The variables choose smaller numbers than the
 # targets on their own have. Nothing in the shares of BESIDE has a limit of time: two of them run at a time.
 BESIDE := emulator lint sam-build checkov test-fonts
-ALONE  := test-clients test-long test-leases test-faults test-requests test-api test-usage test-hostile test-race bench-test
+ALONE  := test-clients test-accessible test-long test-leases test-faults test-requests test-api test-usage test-hostile test-race bench-test
 
 .PHONY: test-full test-change test-times $(filter test-%,$(BESIDE) $(ALONE))
 test-full: export SCHEDULES    := $(or $(SCHEDULES),100)
@@ -125,7 +125,7 @@ full-%:
 
 # A share joins test-change when a whole run of CI with it has passed.
 test-change: ## the shares of test-full that CI runs with each change
-	$(MAKE) --no-print-directory test-full BESIDE="lint sam-build checkov" ALONE="$(filter-out test-hostile test-race,$(ALONE))"
+	$(MAKE) --no-print-directory test-full BESIDE="lint sam-build checkov" ALONE="$(filter-out test-hostile test-race test-accessible,$(ALONE))"
 
 test-times: helpers ## what takes long in make test and make test-full, in seconds of the last run, and what only that proves
 	@.local/bin/times table

@@ -117,7 +117,7 @@ SOURCES = {
     go: ["go.mod", "*/go.mod"],
     npm: ["*package.json", ":!tools/clients"],
     pip: ["*requirements.txt", "tools/*.txt"],
-    maven: ["Makefile", "local/engine/fetch.go"],
+    maven: ["Makefile", "functions/pdf/pdf.mk", "local/engine/fetch.go"],
     actions: [".github/workflows/*.yml"],
 }
 

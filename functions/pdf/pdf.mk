@@ -49,6 +49,14 @@ HOSTILE := ^(TestHostile|TestEgress|TestEgressUnlocked|TestFreeze|TestGeometryOv
 test-hostile: poppler ## every hostile document, a storm of kills, 500 renders
 	go test -tags hostile -vet=off -count=1 -p 1 -timeout 4h -v -run '$(HOSTILE)' ./functions/pdf/render/...
 
+# veraPDF, a validator of PDF/UA, is a jar of Maven. Java needs more than the jail has.
+VERAPDF := .local/verapdf/greenfield-apps-1.28.2.jar
+$(VERAPDF):
+	mvn --batch-mode --quiet dependency:copy -Dartifact=org.verapdf.apps:greenfield-apps:1.28.2 -DoutputDirectory=$(CURDIR)/$(@D)
+
+test-accessible: poppler $(VERAPDF) ## that veraPDF accepts the PDFs that claim PDF/UA-1, and refuses the others for the expected clause
+	JAIL=off VERAPDF=$(CURDIR)/$(VERAPDF) go test -vet=off -count=1 -timeout 4h -run '^TestAccessible$$' ./functions/pdf/render/browser
+
 gallery-pdf: poppler
 	JAIL=off go test -count=1 -run '^TestGallery$$' ./functions/pdf/render -update
 

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,13 +38,21 @@ func handled(t *testing.T, r *renderer, e event.Event) event.Result {
 	return result
 }
 
+// accessible reports whether an encrypted PDF permits reading aloud (bit 10 of ISO 32000-1, table 22).
+func accessible(pdf []byte) bool {
+	_, handler, _ := bytes.Cut(pdf, []byte("/Standard"))
+	permissions, err := strconv.Atoi(string(regexp.MustCompile(`/P (-?\d+)`).FindSubmatch(handler)[1]))
+	return err == nil && permissions&(1<<9) != 0
+}
+
 // docs/decisions/pdf.md#pdf-password: a reader that is not the product's opens the PDF with its password alone, and
 // finds text, title, bookmarks and tags. No error has the password.
 func TestPassword(t *testing.T) {
 	r := started(t, configuration(t, serveFiles(t)))
 	for _, password := range []string{"1234", "pässwörd ශ්\u200dරී", strings.Repeat("x", 32)} {
 		e := event.Event{
-			HTML: []byte("<h1>Salary</h1><p style='break-before:page'>2026"), PageWidth: 100, PageHeight: 150, Outline: true,
+			HTML: []byte("<html lang=en><h1>Salary</h1><p style='break-before:page'>2026"), PageWidth: 100, PageHeight: 150,
+			Outline:  true,
 			MaxBytes: 1 << 20,
 			Password: event.Password(password), Metadata: event.Metadata{Title: "Pay slip", Author: "Acme"},
 		}
@@ -55,6 +65,12 @@ func TestPassword(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := exec.Command("pdfinfo", "-upw", password, path).CombinedOutput()
+		described, metaErr := exec.Command("pdfinfo", "-upw", password, "-meta", path).CombinedOutput()
+		if metaErr != nil || !strings.Contains(string(described), "<rdf:li>en</rdf:li>") ||
+			strings.Contains(string(described),
+				"<pdfuaid:part>") || !accessible(result.PDF) {
+			t.Errorf("%v: the metadata is %s", metaErr, described)
+		}
 		shown, textErr := exec.Command("pdftotext", "-upw", password, path, "-").CombinedOutput()
 		for _, want := range []string{
 			"Pay slip", "Acme", "Tagged:          yes", "Pages:           2", "yes (print:yes copy:yes change:no addNotes:no " +

@@ -89,12 +89,9 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 		ctx, cancel = context.WithDeadline(ctx, until)
 		defer cancel()
 	}
-	finish := func(pdf []byte) ([]byte, error) {
-		pdf, err := browser.Describe(pdf, e.Metadata)
-		if err == nil && e.Password != "" {
-			pdf, err = encrypt(pdf, e.Password, e.MaxBytes)
-		}
-		return pdf, err
+	var finish func(pdf []byte) ([]byte, error)
+	if e.Password != "" {
+		finish = func(pdf []byte) ([]byte, error) { return encrypt(pdf, e.Password, e.MaxBytes) }
 	}
 	pdf, warnings, err := r.render(ctx, browser.Document{Event: e, Finish: finish})
 	if rejection, ok := errors.AsType[*event.RejectionError](err); ok {

@@ -190,7 +190,11 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 	if warnings, err = p.warnings(d, o, wanted, dropped); err != nil {
 		return nil, "", err
 	}
-	return pdf, warnings, o.removeLinks()
+	if err := o.removeLinks(); err != nil {
+		return nil, "", err
+	}
+	pdf, err = p.describe(d, o, warnings)
+	return pdf, warnings, err
 }
 
 // load sets the document and waits until its images, styles and frames are loaded.

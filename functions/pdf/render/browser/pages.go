@@ -18,6 +18,7 @@ var (
 	infoEntry = regexp.MustCompile(`/Info\s+(\d+)\s+\d+\s+R`)
 	rootEntry = regexp.MustCompile(`/Root\s+(\d+)\s+\d+\s+R`)
 	pagesRef  = regexp.MustCompile(`/Pages\s+(\d+)\s+\d+\s+R`)
+	length    = regexp.MustCompile(`/Length\s+(\d+)`)
 	count     = regexp.MustCompile(`/Count\s+(\d+)`)
 )
 
@@ -66,7 +67,7 @@ func (o objects) at(n int) []byte {
 }
 
 func (o objects) object(n int) []byte {
-	body, _, _ := bytes.Cut(o.at(n), []byte("endobj"))
+	body, _, _ := bytes.Cut(o.at(n), []byte("\nendobj"))
 	return body
 }
 

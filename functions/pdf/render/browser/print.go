@@ -1,15 +1,12 @@
 package browser
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf16"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -258,46 +255,4 @@ func (p *page) source(address string) (string, error) {
 	}
 	p.received(address)
 	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(body), nil
-}
-
-// Describe adds metadata but the title to a PDF, as an update at its end (ISO 32000-1, 7.5.6). An empty text is not
-// written.
-func Describe(pdf []byte, m event.Metadata) ([]byte, error) {
-	var entries strings.Builder
-	for _, e := range []struct{ key, text string }{{"Author", m.Author}, {"Subject", m.Subject},
-		{"Keywords", m.Keywords}} {
-		if e.text != "" {
-			fmt.Fprintf(&entries, "/%s <%X>\n", e.key, textString(e.text))
-		}
-	}
-	if entries.Len() == 0 {
-		return pdf, nil
-	}
-	o, err := readObjects(pdf)
-	if err != nil {
-		return nil, err
-	}
-	n := number(infoEntry, o.trailer)
-	_, info, found := bytes.Cut(o.object(n), []byte(" obj\n"))
-	info, isDictionary := bytes.CutSuffix(bytes.TrimSpace(info), []byte(">>"))
-	dictionary, _, hasEnd := bytes.Cut(o.trailer, []byte("startxref"))
-	dictionary, isTrailer := bytes.CutSuffix(bytes.TrimSpace(dictionary), []byte(">>"))
-	if n < 0 || !found || !isDictionary || !hasEnd || !isTrailer {
-		return nil, errPDF
-	}
-	start := number(startXref, pdf[max(0, len(pdf)-64):])
-	var update bytes.Buffer
-	update.WriteByte('\n')
-	at := len(pdf) + update.Len()
-	fmt.Fprintf(&update, "%d 0 obj\n%s\n%s>>\nendobj\n", n, info, entries.String())
-	table := len(pdf) + update.Len()
-	fmt.Fprintf(&update, "xref\n%d 1\n%010d 00000 n \ntrailer\n%s\n/Prev %d>>\nstartxref\n%d\n%%%%EOF\n", n, at,
-		bytes.TrimSpace(dictionary), start, table)
-	return append(pdf, update.Bytes()...), nil
-}
-
-// textString returns a text string (ISO 32000-1, 7.9.2.2).
-func textString(text string) []byte {
-	out, _ := binary.Append([]byte{0xfe, 0xff}, binary.BigEndian, utf16.Encode([]rune(text))) // numbers of a fixed size
-	return out
 }
