@@ -57,8 +57,28 @@ func names(lower string) bool {
 
 // blocker blocks what a document would load.
 type blocker struct {
-	based     bool // the document gives relative addresses a meaning of its own
+	base      *url.URL // of relative addresses, if the browser takes the document's base element; nil without one
+	known     bool     // the document has no other base
 	permitted func(address *url.URL, image bool) bool
+}
+
+// base returns the address of the document's base element, and whether a browser certainly finds no other one.
+func base(document, lower string) (found *url.URL, known bool) {
+	switch strings.Count(lower, "<base") {
+	case 0:
+		return nil, true
+	case 1:
+		tokens := html.NewTokenizer(strings.NewReader(document))
+		for tokens.Next() != html.ErrorToken {
+			tag := tokens.Token()
+			i := slices.IndexFunc(tag.Attr, func(a html.Attribute) bool { return a.Key == "href" })
+			if tag.Data == "base" && i >= 0 && !strings.Contains(tag.Attr[i].Val, `\`) {
+				found, err := url.Parse(strings.TrimSpace(tag.Attr[i].Val))
+				return found, err == nil
+			}
+		}
+	}
+	return nil, false
 }
 
 // Block moves what names an address that the browser would not load to where the browser does not try: a try costs a
@@ -71,7 +91,8 @@ func Block(document string, permitted func(address *url.URL, image bool) bool) s
 	}
 	out := bytes.NewBuffer(make([]byte, 0, len(document)+1024))
 	var open stack
-	b := blocker{strings.Contains(lower, "<base"), permitted}
+	b := blocker{permitted: permitted}
+	b.base, b.known = base(document, lower)
 	tokens := html.NewTokenizer(strings.NewReader(document))
 	for {
 		kind, before := tokens.Next(), out.Len()
@@ -136,11 +157,15 @@ func (b blocker) tag(tag *html.Token) bool {
 func (b blocker) blocks(address string, image bool) bool {
 	relative := !scheme.MatchString(address)
 	ofScheme, _, _ := strings.Cut(strings.ToLower(address), ":")
-	if address == "" || address[0] == '#' || relative && b.based ||
+	if address == "" || address[0] == '#' || relative && !b.known ||
 		!relative && slices.Contains([]string{"data", "about", "javascript"}, ofScheme) {
 		return false
 	}
 	parsed, err := url.Parse(address)
+	if err == nil && relative && b.base != nil && (b.permitted(b.base.ResolveReference(parsed), image) ||
+		strings.Contains(address, `\`)) { // which a browser reads as a slash
+		return false
+	}
 	return err != nil || !b.permitted(parsed, image)
 }
 

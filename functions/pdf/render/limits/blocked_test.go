@@ -26,12 +26,19 @@ func TestBlock(t *testing.T) {
 		"<style>/*url(a)*/a::before{content:'url(b)' URL( \"c\" )}@page{@top-left{}background:url(d)}b{mask:url(e)}": "<style>/*url(a)*/a::before{content:'url(b)' image-set(\"c\" " +
 			"type(\"svc-blocked\"))}@page{@top-left{}background:url(d)}b{mask:image-set(\"e\" type(\"svc-blocked\"))}",
 		"<style>@import url(a) print/**/;@IMPORT 'b'</style>": "<style>@svc-blocked url(a) print/**/;@svc-blocked 'b'</style>",
+		"<base href=http://a.example/><img src=b.png>":        `<base href=http://a.example/><img svc-blocked="b.png">`,
+		"<base href=https://a.example/><link rel=stylesheet href=b.css>": `<base href=https://a.example/><link ` +
+			`rel="stylesheet" svc-blocked="b.css">`,
 		// Nothing is blocked below.
 		"<style>a{--a:url(a);filter:url(b);background:url(https://a.example),url(#a),-x(url(c))}@import url(d);</style>": "",
 		"<style>a{}@import url(a);</style><p style='@import url(a)'>":                                                    "",
 		"<style>@import url(a) layer(b);a{background:url(a\\)}</style><svg><style>a{background:url(b)}</style></svg>":    "",
 		"<IMG src=https://a.example><img src=' DATA:image/png;base64,'><img src=''><img>":                                "",
 		"<base href=https://a.example><img src=a.png>":                                                                   "",
+		"<base href=http://a.example/><base href=https://b.example/><img src=a.png>":                                     "",
+		"<!--<base href=https://a.example/>--><img src=a.png>":                                                           "",
+		`<base href=https:\\a.example/><img src=a.png>`:                                                                  "",
+		`<base href=http://a.example/><img src=\\b.example>`:                                                             "",
 		"<iframe srcdoc=a src=https://a.example></iframe><iframe src=about:blank>":                                       "",
 		"<svg><use href='#a' /></svg><a href=http://a.example>a</a>":                                                     "",
 		"<textarea><img src=a></textarea><!--<img src=a>--><title><img src=a></title>":                                   "",
