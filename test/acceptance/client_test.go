@@ -124,7 +124,7 @@ func (r request) failsOn(t *testing.T, fields string) {
 	}
 }
 
-// send sends the request. It is for goroutines, too: a failure is an error of the test, and a response without a status.
+// send sends the request, also from a goroutine: a failure is an error of the test, and a response without a status.
 func (r request) send(t *testing.T) *response {
 	t.Helper()
 	if r.method == "" {

@@ -25,7 +25,7 @@ func Main(m *testing.M) {
 		err = build.Packages(context.Background(), Bootstrap, "./local/lambda/testdata/probe")
 	}
 	if err == nil {
-		Jail, err = jail.New(context.Background(), func(line string) { fmt.Println(line) })
+		Jail, err = jail.New(context.Background(), func(line string) { fmt.Fprintln(os.Stderr, line) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,5 +1,5 @@
-// Package sources fetches rates: the tables of the vendors, and the values of the central bank. Each vendor is a function
-// in tables.go and one row of Table.
+// Package sources fetches rates: the tables of the vendors, and the values of the central bank. Each vendor has one
+// function in tables.go and one row of Table.
 package sources
 
 import (
