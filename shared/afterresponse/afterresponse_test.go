@@ -18,7 +18,7 @@ import (
 // TestWork checks that work is awaited up to its deadline, outlives its request, and that failures are logged and end
 // neither the process nor the other work (docs/decisions/requests.md#after-response).
 func TestWork(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name   string
 		work   func(context.Context) error
 		logged string // empty: nothing
@@ -28,8 +28,7 @@ func TestWork(t *testing.T) {
 		{"panic", func(context.Context) error { panic("it broke") }, "panic: it broke"},
 		{"heeds the deadline", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, "deadline exceeded"},
 		{"ignores the deadline", func(context.Context) error { select {} }, "deadline exceeded"},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

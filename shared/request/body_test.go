@@ -160,7 +160,7 @@ func (p Problems) text() string {
 // TestParseObjectRefuses checks the bodies that are no object or too deep (docs/decisions/requests.md#json-bodies).
 // TestMalformed has the bodies that are no JSON.
 func TestParseObjectRefuses(t *testing.T) {
-	cases := []struct {
+	for _, c := range []struct {
 		name, body string
 		want       error
 	}{
@@ -176,8 +176,7 @@ func TestParseObjectRefuses(t *testing.T) {
 			"}", errNoJSON},
 		{"invalid UTF-8 in a name", "{\"\xff\":1}", errNoJSON},
 		{"garbage", "\x00", errNoJSON},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := parseObject([]byte(c.body), "", newNotes()); !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)

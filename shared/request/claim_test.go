@@ -64,7 +64,7 @@ func TestRepeat(t *testing.T) {
 		}
 		return nil
 	}
-	cases := []struct {
+	for i, c := range []struct {
 		name  string
 		first func(*claim) error
 		after time.Duration
@@ -91,8 +91,7 @@ func TestRepeat(t *testing.T) {
 		{"after its expiry, whether the table has deleted it or not", keepDone,
 			24*time.Hour + time.Second, body, nil, nil, true},
 		{"after the expiry of a dead one", nil, 24*time.Hour + time.Second, body, nil, nil, true},
-	}
-	for i, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			*clock = start
 			key := fmt.Sprintf("key-%d", i)

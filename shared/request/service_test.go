@@ -119,7 +119,7 @@ func TestOutcomes(t *testing.T) {
 	good := func(context.Context) (*Result, error) {
 		return &Result{Data: map[string]string{"a": "\xff"}, Vendor: "v"}, nil
 	}
-	cases := []struct {
+	for _, c := range []struct {
 		name        string
 		irrevocable bool
 		run         func(context.Context) (*Result, error)
@@ -144,8 +144,7 @@ func TestOutcomes(t *testing.T) {
 		{"a panic before anything was reserved", true, good, `{"text":"panic"}`, 500, 0, 0},
 		{"data that JSON cannot hold", false, func(context.Context) (*Result, error) { return &Result{Data: func() {}}, nil },
 			`{"text":"a"}`, 500, 10, 0},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := h.balance(t)
 			uncertain, _ := h.operator.Uncertain(t.Context(), "acme")
@@ -228,7 +227,7 @@ func (h *fixture) balance(t *testing.T) int64 {
 func TestPlayground(t *testing.T) {
 	h := build(t)
 	sends := operation(true, func(context.Context) (*Result, error) { return &Result{}, nil })
-	cases := []struct {
+	for _, c := range []struct {
 		header map[string]string
 		want   int
 	}{
@@ -239,8 +238,7 @@ func TestPlayground(t *testing.T) {
 		{map[string]string{"X-SVC-Client": "playground", "X-Confirm-Send": "yes"}, 428},
 		{map[string]string{"X-SVC-Client": "playground", "X-Confirm-Send": "TRUE"}, 200},
 		{map[string]string{"X-SVC-Client": "playground", "X-Confirm-Send": "1"}, 200},
-	}
-	for _, c := range cases {
+	} {
 		if status, _, _ := h.call(t, sends, "/test", `{"text":"a"}`, c.header); status != c.want {
 			t.Errorf("%v: %d, want %d", c.header, status, c.want)
 		}
@@ -301,7 +299,7 @@ func TestRoutes(t *testing.T) {
 			return &Job{Run: func(context.Context) (*Result, error) { return &Result{Data: code}, nil }}, nil
 		},
 	}
-	cases := []struct {
+	for _, c := range []struct {
 		path string
 		want int
 		data any
@@ -320,8 +318,7 @@ func TestRoutes(t *testing.T) {
 		{"/v1/%/x", 404, nil},
 		{"/v1/../v1/abc/x", 404, nil},
 		{"", 404, nil},
-	}
-	for _, c := range cases {
+	} {
 		status, envelope, _ := h.call(t, route, c.path, `{}`, nil)
 		if status != c.want || envelope["data"] != c.data {
 			t.Errorf("%q: %d %v, want %d %v", c.path, status, envelope, c.want, c.data)

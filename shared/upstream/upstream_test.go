@@ -151,7 +151,7 @@ func TestResolve(t *testing.T) {
 			{Name: "region"}},
 	}
 	full := map[string]string{"sender_id": "me"}
-	cases := []struct {
+	for _, c := range []struct {
 		name     string
 		settings map[string]string
 		secrets  fields
@@ -173,8 +173,7 @@ func TestResolve(t *testing.T) {
 			fields{"key": "k"}, false, "not a plain URL"},
 		{"endpoint of another scheme", map[string]string{"sender_id": "me", "endpoint": "file:///etc/passwd"},
 			fields{"key": "k"}, true, "not a plain URL"},
-	}
-	for _, c := range cases {
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			client := New(Config{TimeoutSeconds: 1, Local: c.local})
 			in := project.Integration{Kind: project.SMS, Vendor: "v", Mode: project.BYOK, Settings: c.settings}
