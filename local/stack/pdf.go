@@ -19,11 +19,12 @@ import (
 // timeForRefusal is the end of an event's time, in which the gateway still responds to the client.
 const timeForRefusal = 2 * time.Second
 
-// pdf is what only PDFs need: a browser, which a first start unpacks, and two functions, which are compiled after the
-// others. The other functions run already.
+// pdf is what only PDFs need: a browser, which a first start unpacks, and two functions, which are compiled when the
+// other functions run.
 type pdf struct {
 	environment map[string]string // of the renderer, with its browser
 	binaries    map[string]string // by logical ID
+	others      chan struct{}     // closed when the other functions run
 	made        chan struct{}     // closed when browser and binaries are made, or when one of them has failed
 	added       chan struct{}     // closed when PDFs can be rendered, or when they cannot be here
 	err         error             // why they cannot be
@@ -41,10 +42,10 @@ func split(functions []template.Function) (pdf, others []template.Function) {
 	return pdf, others
 }
 
-// makePDF begins to unpack the browser, and to compile the functions once the others are compiled. Close ends that.
-func (s *Stack) makePDF(ctx context.Context, options *Options, functions []template.Function, others <-chan struct{}) {
+// makePDF begins to unpack the browser, and to compile the functions once the others run. Close ends that.
+func (s *Stack) makePDF(ctx context.Context, options *Options, functions []template.Function) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &pdf{made: make(chan struct{}), added: make(chan struct{})}
+	p := &pdf{others: make(chan struct{}), made: make(chan struct{}), added: make(chan struct{})}
 	s.pdf = p
 	s.onClose(func() error {
 		cancel()
@@ -64,7 +65,7 @@ func (s *Stack) makePDF(ctx context.Context, options *Options, functions []templ
 	})
 	group.Go(func() (err error) {
 		select {
-		case <-others:
+		case <-p.others:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -93,6 +94,7 @@ func (s *Stack) compile(ctx context.Context, phase string,
 // addPDF adds the functions that make PDFs to the host as soon as they can run.
 func (s *Stack) addPDF(functions []template.Function) {
 	p := s.pdf
+	close(p.others)
 	go func() {
 		defer close(p.added)
 		<-p.made

@@ -249,9 +249,8 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 	if _, err := engine.Java(); err != nil { // before the minutes of a first build
 		return err
 	}
-	compiled := make(chan struct{})
 	pdf, others := split(s.Template.Functions)
-	s.makePDF(ctx, options, pdf, compiled)
+	s.makePDF(ctx, options, pdf)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return s.phases.run("DynamoDB Local", func() (string, error) {
@@ -266,7 +265,6 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 	})
 	group.Go(func() (err error) {
 		s.binaries, err = s.compile(ctx, "functions", others)
-		close(compiled)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -368,7 +366,6 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	for _, f := range pdf {
 		host.Await(f.LogicalID, s.awaitRenderer)
 	}
-	s.addPDF(pdf)
 	for _, f := range others {
 		if err := host.Add(OnLaptop(f), s.binaries[f.LogicalID]); err != nil {
 			return err
@@ -388,6 +385,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	s.onClose(server.Close)
 	s.BaseURL, s.DocsURL = server.URL+"/api/v1", server.URL+"/docs"
 	s.onClose(schedule(ctx, host, s.Template.Functions, options.Log))
+	s.addPDF(pdf)
 	return nil
 }
 
