@@ -29,11 +29,19 @@ help: ## this list
 # that is sent to make alone (kill -INT) is not passed on: end the stack with Ctrl-C or TERM.
 run: ## the whole stack until Ctrl-C; PORT=8080 chooses the gateway's port, JAIL=off runs functions unconfined
 	@local/check.sh
-	@$(MAKE) --no-print-directory $(LOCAL)
+	@$(MAKE) --no-print-directory -j 2 $(LOCAL) $(if $(AWS_ENDPOINT_URL_DYNAMODB),,$(ENGINE))
 	@exec $(LOCAL) run
 
 invoke: $(LOCAL) ## one event through a compiled function: FN=sms EVENT=events/sms-send-managed.json
 	@exec $(LOCAL) invoke $(FN) $(EVENT)
+
+# DynamoDB Local is fetched beside the first compilation: Maven takes as long. local/engine does the same where it is absent.
+ENGINE := .local/dynamodb/$(shell sed -n 's/^const version = "\(.*\)"/\1/p' local/engine/fetch.go)
+$(ENGINE):
+	@echo "fetching DynamoDB Local (48 MB, once)" >&2
+	@mvn --batch-mode --quiet --file local/engine/pom.xml dependency:copy-dependencies -DincludeScope=runtime \
+		-DoutputDirectory=$(CURDIR)/$@.first
+	@test -d $@ || mv $@.first $@
 
 .PHONY: $(LOCAL)
 $(LOCAL):

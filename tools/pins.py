@@ -89,10 +89,9 @@ def maven(file):
     """Yield the artifacts with the date of tools/held.json: Maven's client names none."""
     text = (ROOT / file).read_text(encoding="utf-8")
     plain = re.findall(r"-Dartifact=([\w.]+:[\w-]+):([\d.]+)", text)
-    constant = re.search(r'const version = "(.*?)"', text)
     for group, artifact, version in re.findall(r"<groupId>(.*?)</groupId>\s*<artifactId>(.*?)</artifactId>\s*<version>(.*?)</version>", text):
         if group != "local":  # the project itself
-            plain.append((f"{group}:{artifact}", constant[1] if "version" in version else version))
+            plain.append((f"{group}:{artifact}", version))
     for name, version in plain:
         date = day(HELD[name]["released"]) if "released" in HELD[name] else None
         yield name, version, date, version, date
@@ -117,7 +116,7 @@ SOURCES = {
     go: ["go.mod", "*/go.mod"],
     npm: ["*package.json", ":!tools/clients"],
     pip: ["*requirements.txt", "tools/*.txt"],
-    maven: ["Makefile", "functions/pdf/pdf.mk", "local/engine/fetch.go"],
+    maven: ["Makefile", "functions/pdf/pdf.mk", "local/engine/pom.xml"],
     actions: [".github/workflows/*.yml"],
 }
 

@@ -65,6 +65,14 @@ func TestMissing(t *testing.T) {
 // copies plays Maven: it makes the folder that -DoutputDirectory names.
 const copies = `for a; do case $a in -DoutputDirectory=*) mkdir "${a#-DoutputDirectory=}";; esac; done`
 
+// TestVersion checks that the folder of the engine has the version of what is fetched.
+func TestVersion(t *testing.T) {
+	pom, err := os.ReadFile("pom.xml")
+	if !strings.Contains(string(pom), "<artifactId>DynamoDBLocal</artifactId>\n      <version>"+version+"</version>") {
+		t.Errorf("pom.xml has another version than %s: %v", version, err)
+	}
+}
+
 // TestFetchOnce checks that those who need the engine at once download it once, and that what an interrupted download
 // left is not taken for it.
 func TestFetchOnce(t *testing.T) {
