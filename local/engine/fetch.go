@@ -25,8 +25,9 @@ func fetch(ctx context.Context, progress func(string)) (string, error) {
 				"Install Maven, or set " + EndpointVariable + " to an engine that runs already")
 		}
 		progress("fetching DynamoDB Local " + version + " (48 MB, once)")
-		_, err = workdir.Run(exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "--file",
-			filepath.Join(lib, "../../../local/engine/pom.xml"), "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+partial),
+		pom := filepath.Join(lib, "../../../local/engine/pom.xml")
+		_, err = workdir.Run(exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "--file", pom,
+			"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+partial),
 			"fetching DynamoDB Local with Maven failed (is its registry reachable?)")
 		return err
 	})
