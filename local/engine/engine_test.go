@@ -65,7 +65,7 @@ func TestMissing(t *testing.T) {
 // copies plays Maven: it makes the folder that -DoutputDirectory names.
 const copies = `for a; do case $a in -DoutputDirectory=*) mkdir "${a#-DoutputDirectory=}";; esac; done`
 
-// TestVersion checks that the folder of the engine has the version of what is fetched.
+// TestVersion checks that the constant version, which names the engine's folder, is the version that pom.xml fetches.
 func TestVersion(t *testing.T) {
 	pom, err := os.ReadFile("pom.xml")
 	if !strings.Contains(string(pom), "<artifactId>DynamoDBLocal</artifactId>\n      <version>"+version+"</version>") {

@@ -18,6 +18,10 @@ func fetch(ctx context.Context, progress func(string)) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	root, err := workdir.Root()
+	if err != nil {
+		return "", err
+	}
 	return lib, workdir.Once(lib, func(partial string) error {
 		mvn, err := exec.LookPath("mvn")
 		if err != nil {
@@ -25,7 +29,7 @@ func fetch(ctx context.Context, progress func(string)) (string, error) {
 				"Install Maven, or set " + EndpointVariable + " to an engine that runs already")
 		}
 		progress("fetching DynamoDB Local " + version + " (48 MB, once)")
-		pom := filepath.Join(lib, "../../../local/engine/pom.xml")
+		pom := filepath.Join(root, "local", "engine", "pom.xml")
 		_, err = workdir.Run(exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "--file", pom,
 			"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+partial),
 			"fetching DynamoDB Local with Maven failed (is its registry reachable?)")

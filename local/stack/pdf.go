@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"svcapi/local/build"
 	"svcapi/local/chromium"
 	"svcapi/local/lambda"
@@ -23,9 +21,7 @@ const timeForRefusal = 2 * time.Second
 // other functions run.
 type pdf struct {
 	environment map[string]string // of the renderer, with its browser
-	binaries    map[string]string // by logical ID
-	others      chan struct{}     // closed when the other functions run
-	made        chan struct{}     // closed when browser and binaries are made, or when one of them has failed
+	unpacked    chan struct{}     // closed when the browser is unpacked, or when unpacking has failed
 	added       chan struct{}     // closed when PDFs can be rendered, or when they cannot be here
 	err         error             // why they cannot be
 }
@@ -42,19 +38,19 @@ func split(functions []template.Function) (pdf, others []template.Function) {
 	return pdf, others
 }
 
-// makePDF begins to unpack the browser, and to compile the functions once the others run. Close ends that.
-func (s *Stack) makePDF(ctx context.Context, options *Options, functions []template.Function) {
+// unpackBrowser begins to unpack the browser. Close ends that.
+func (s *Stack) unpackBrowser(ctx context.Context, options *Options) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &pdf{others: make(chan struct{}), made: make(chan struct{}), added: make(chan struct{})}
+	p := &pdf{unpacked: make(chan struct{}), added: make(chan struct{})}
 	s.pdf = p
 	s.onClose(func() error {
 		cancel()
-		<-p.made
+		<-p.unpacked
 		return nil
 	})
-	var group errgroup.Group
-	group.Go(func() error {
-		return s.phases.run("browser for PDFs", func() (string, error) {
+	go func() {
+		defer close(p.unpacked)
+		p.err = s.phases.run("browser for PDFs", func() (string, error) {
 			path, err := chromium.Path(ctx, options.Progress)
 			if errors.Is(err, chromium.ErrNone) {
 				return err.Error(), nil
@@ -62,21 +58,6 @@ func (s *Stack) makePDF(ctx context.Context, options *Options, functions []templ
 			p.environment = map[string]string{chromium.Variable: path}
 			return "unpacked", err
 		})
-	})
-	group.Go(func() (err error) {
-		select {
-		case <-p.others:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		p.binaries, err = s.compile(ctx, "functions for PDFs", functions)
-		return err
-	})
-	go func() {
-		defer close(p.made)
-		if p.err = group.Wait(); p.err != nil && ctx.Err() == nil {
-			options.Progress("PDFs are refused with 503, everything else works: " + p.err.Error())
-		}
 	}()
 }
 
@@ -91,21 +72,35 @@ func (s *Stack) compile(ctx context.Context, phase string,
 	return binaries, err
 }
 
-// addPDF adds the functions that make PDFs to the host as soon as they can run.
-func (s *Stack) addPDF(functions []template.Function) {
+// addPDF compiles the functions that make PDFs, and adds them to the host when their browser is there. Close ends that.
+func (s *Stack) addPDF(ctx context.Context, options *Options, functions []template.Function) {
+	ctx, cancel := context.WithCancel(ctx)
 	p := s.pdf
-	close(p.others)
+	s.onClose(func() error {
+		cancel()
+		<-p.added
+		return nil
+	})
 	go func() {
 		defer close(p.added)
-		<-p.made
+		binaries, err := s.compile(ctx, "functions for PDFs", functions)
+		select {
+		case <-p.unpacked:
+		case <-ctx.Done():
+			return // with the stack
+		}
+		p.err = errors.Join(p.err, err)
 		for _, f := range functions {
 			f = OnLaptop(f)
 			if f.Folder == "pdfrender" {
 				maps.Copy(f.Environment, p.environment)
 			}
 			if p.err == nil {
-				p.err = s.Host.Add(f, p.binaries[f.LogicalID])
+				p.err = s.Host.Add(f, binaries[f.LogicalID])
 			}
+		}
+		if p.err != nil && ctx.Err() == nil {
+			options.Progress("PDFs are refused with 503, everything else works: " + p.err.Error())
 		}
 	}()
 }

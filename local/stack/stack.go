@@ -249,8 +249,8 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 	if _, err := engine.Java(); err != nil { // before the minutes of a first build
 		return err
 	}
-	pdf, others := split(s.Template.Functions)
-	s.makePDF(ctx, options, pdf)
+	_, others := split(s.Template.Functions)
+	s.unpackBrowser(ctx, options)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return s.phases.run("DynamoDB Local", func() (string, error) {
@@ -385,7 +385,7 @@ func (s *Stack) serve(ctx context.Context, options *Options) error {
 	s.onClose(server.Close)
 	s.BaseURL, s.DocsURL = server.URL+"/api/v1", server.URL+"/docs"
 	s.onClose(schedule(ctx, host, s.Template.Functions, options.Log))
-	s.addPDF(pdf)
+	s.addPDF(ctx, options, pdf)
 	return nil
 }
 
