@@ -795,30 +795,23 @@ func (sched *schedule) vendor(r *faultproxy.Request) faultproxy.Fault {
 	sched.mu.Lock()
 	var callers []*request
 	for _, request := range sched.requests {
-		if request.token == token && request.actor != nil && !request.actor.ended {
+		if request.token == token && request.actor != nil {
 			callers = append(callers, request)
 		}
 	}
 	sched.mu.Unlock()
-	var mine *actor
-	if len(callers) > 0 {
-		mine = callers[0].actor
-	}
-	if len(callers) > 1 { // with one key: only the request that holds the key may call
-		owner, err := sched.owner(callers[0].key)
-		if err != nil {
+	owner, err := "", error(nil)
+	if len(callers) > 1 { // with one key: only the request that holds the key may call, also one that has been killed since
+		if owner, err = sched.owner(callers[0].key); err != nil {
 			sched.fail("owner of %s: %v", callers[0].key, err)
 		}
-		sched.mu.Lock()
-		for _, caller := range callers {
-			if caller.actor.sentClaim(owner) {
-				mine = caller.actor
-			}
-		}
-		sched.mu.Unlock()
 	}
-	if mine == nil {
-		return faultproxy.DropRequest // its process was killed
+	sched.mu.Lock()
+	at := slices.IndexFunc(callers, func(c *request) bool { return len(callers) == 1 || c.actor.sentClaim(owner) })
+	ended := at < 0 || callers[at].actor.ended
+	sched.mu.Unlock()
+	if ended { // its process was killed
+		return faultproxy.DropRequest
 	}
-	return sched.arrive(mine, vendor, r)
+	return sched.arrive(callers[at].actor, vendor, r)
 }
