@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -91,7 +90,7 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // hosts sets PdfImageHosts to a list of a length.
 func hosts(length int) string {
-	return "--parameter PdfImageHosts=" + strings.Repeat("a.example,", length/10-1) + "a.example0 "
+	return "PdfImageHosts=" + strings.Repeat("a.example,", length/10-1) + "a.example0 "
 }
 
 // TestPreflight: preflight finds what would stop a deployment, and nothing on an account that is ready.
@@ -107,89 +106,80 @@ func TestPreflight(t *testing.T) {
 	}
 	t.Setenv("PATH", programs)
 	t.Setenv("SVC_STAGE", "prod")
-	const topic = "--parameter AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:team "
-	one := account{stack: "UPDATE_COMPLETE", parameters: map[string]string{"PdfIsolation": "shared"}}
+	const topic = "AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:team "
 	const acm = "CertificateArn=arn:aws:acm:us-east-1:123456789012:certificate/1"
+	update, left := "UPDATE_COMPLETE", []string{"svc-prod-wallets"}
+	one := account{stack: update, parameters: map[string]string{"PdfIsolation": "shared"}}
+	type patterns []string // each of one finding; a broken one means exit code 1
 	for name, c := range map[string]struct {
 		account account
-		args    string
-		exit    int
-		want    []string // patterns, each of one finding
+		args    string // and parameters
+		want    patterns
 	}{
-		"ready":             {args: topic},
-		"ready for dev":     {args: topic + "--stage dev"},
-		"ready for staging": {args: topic + "--stage staging"},
-		"a stack to be updated": {account: account{stack: "UPDATE_COMPLETE", tables: []string{"svc-prod-wallets"}},
-			args: topic},
-		"no topic": {want: []string{"warning parameter AlarmTopicArn: .*notify no one"}},
-		"a table left": {account{tables: []string{"svc-prod-wallets"}}, topic, 1,
-			[]string{"broken table svc-prod-wallets: .*ResourceExistenceCheck"}},
-		"a failed creation": {account{stack: "ROLLBACK_COMPLETE"}, topic, 1,
-			[]string{"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
-		"a state to come":      {account{stack: "MOVED"}, topic, 1, []string{"broken stack svc-prod: it is MOVED"}},
-		"a rolled back update": {account{stack: "UPDATE_ROLLBACK_COMPLETE"}, topic, 0, nil},
-		"a change set": {account{stack: "REVIEW_IN_PROGRESS"}, topic, 0,
-			[]string{"warning stack svc-prod: .*REVIEW_IN_PROGRESS"}},
-		"a change set and a table": {account{stack: "REVIEW_IN_PROGRESS", tables: []string{"svc-prod-wallets"}}, topic, 1,
-			[]string{"warning stack svc-prod: ", "broken table svc-prod-wallets: "}},
-		"code for 80 %": {account{code: 800}, topic, 0, nil},
-		"code above 80 %": {account{code: 801}, topic, 0,
-			[]string{"warning quota Lambda code storage: 801 of 1000 MiB"}},
-		"hosts within 4 KB": {account{}, topic + hosts(3000), 0, nil},
+		"ready":                 {args: topic},
+		"ready for dev":         {args: topic + "--stage dev"},
+		"ready for staging":     {args: topic + "--stage staging"},
+		"a stack to be updated": {account: account{stack: update, tables: left}, args: topic},
+		"no topic":              {want: patterns{"warning parameter AlarmTopicArn: .*notify no one"}},
+		"a table left":          {account{tables: left}, topic, patterns{"broken table svc-prod-wallets: .*ResourceExistenceCheck"}},
+		"a failed creation": {account{stack: "ROLLBACK_COMPLETE"}, topic, patterns{
+			"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
+		"a state to come":      {account{stack: "MOVED"}, topic, patterns{"broken stack svc-prod: it is MOVED"}},
+		"a rolled back update": {account{stack: "UPDATE_ROLLBACK_COMPLETE"}, topic, nil},
+		"a change set": {account{stack: "REVIEW_IN_PROGRESS"}, topic, patterns{
+			"warning stack svc-prod: .*REVIEW_IN_PROGRESS"}},
+		"a change set and a table": {account{stack: "REVIEW_IN_PROGRESS", tables: left}, topic, patterns{
+			"warning stack svc-prod: ", "broken table svc-prod-wallets: "}},
+		"code for 80 %":     {account{code: 800}, topic, nil},
+		"code above 80 %":   {account{code: 801}, topic, patterns{"warning quota Lambda code storage: 801 of 1000 MiB"}},
+		"hosts within 4 KB": {account{}, topic + hosts(3000), nil},
 		"hosts above 4 KB": {account{},
-			"--parameter AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:" + strings.Repeat("t", 5000) + " " + hosts(4000), 1,
-			[]string{"broken environment PdfRenderFunction: its variables have 4[0-9]{3} bytes .*4096, Shorten PdfImageHosts "}},
-		"at work": {account{stack: "UPDATE_IN_PROGRESS"}, topic, 1,
-			[]string{"broken stack svc-prod: .*IN_PROGRESS"}},
-		"a new account": {account{concurrency: 10}, topic, 1,
-			[]string{"broken quota Lambda: .*10 functions at once"}},
-		"too much for PDF": {account{}, topic + "--parameter PdfConcurrency=901", 1,
-			[]string{"broken quota Lambda: .*PdfConcurrency=901"}},
-		"as much as allowed":       {account{}, topic + "--parameter PdfConcurrency=900", 0, nil},
-		"more than Lambda carries": {account{concurrency: 400}, topic, 0, []string{"warning quota Lambda: .*400 functions"}},
-		"more than the gateway's":  {account{rate: 999}, topic, 0, []string{"warning quota API Gateway: .*999 requests"}},
-		"logs without the role": {account{}, topic + "--parameter AccessLogs=on", 1,
-			[]string{"broken account API Gateway: .*log role"}},
-		"logs with the role": {account{logRole: true}, topic + "--parameter AccessLogs=on", 0, nil},
-		"no permission":      {account{refuse: "lambda"}, topic, 1, []string{"broken quota Lambda: .*AccessDenied"}},
-		"signed out":         {account{refuse: "sts"}, topic, 1, []string{"broken sign-in AWS: .*who you are"}},
-		"a fraction": {account{}, topic + "--parameter PriceSms=1.5 --parameter ApiBurst=2.5", 1,
-			[]string{"broken parameter ApiBurst: .*an integer", "broken parameter PriceSms: .*of the pattern"}},
-		"out of range": {account{}, topic + "--parameter PdfMaxPages=0", 1,
-			[]string{"broken parameter PdfMaxPages: .*at least 1"}},
-		"too much": {account{}, topic + "--parameter PdfMaxPages=2001", 1,
-			[]string{"broken parameter PdfMaxPages: .*at most 2000"}},
-		"none of the values": {account{}, topic + "--parameter Docs=false", 1,
-			[]string{"broken parameter Docs: .*one of on, off"}},
-		"an unknown parameter": {account{}, topic + "--parameter PriceFax=1", 1,
-			[]string{"broken parameter PriceFax: .*no such parameter"}},
-		"half a host name": {account{}, topic + "--parameter DomainName=api.example.com", 1,
-			[]string{"broken parameters DomainName: .*needs CertificateArn"}},
-		"a certificate elsewhere": {account{}, topic + "--parameter DomainName=api.example.com --parameter " + acm, 1,
-			[]string{"broken parameter CertificateArn: .*us-east-1"}},
+			strings.TrimSpace(topic) + strings.Repeat("t", 5000) + " " + hosts(4000),
+			patterns{"broken environment PdfRenderFunction: its variables have 4[0-9]{3} bytes .*4096, Shorten PdfImageHosts "}},
+		"at work":                  {account{stack: "UPDATE_IN_PROGRESS"}, topic, patterns{"broken stack svc-prod: .*IN_PROGRESS"}},
+		"a new account":            {account{concurrency: 10}, topic, patterns{"broken quota Lambda: .*10 functions at once"}},
+		"too much for PDF":         {account{}, topic + "PdfConcurrency=901", patterns{"broken quota Lambda: .*PdfConcurrency=901"}},
+		"as much as allowed":       {account{}, topic + "PdfConcurrency=900", nil},
+		"more than Lambda carries": {account{concurrency: 400}, topic, patterns{"warning quota Lambda: .*400 functions"}},
+		"more than the gateway's":  {account{rate: 999}, topic, patterns{"warning quota API Gateway: .*999 requests"}},
+		"logs without the role":    {account{}, topic + "AccessLogs=on", patterns{"broken account API Gateway: .*log role"}},
+		"logs with the role":       {account{logRole: true}, topic + "AccessLogs=on", nil},
+		"no permission":            {account{refuse: "lambda"}, topic, patterns{"broken quota Lambda: .*AccessDenied"}},
+		"signed out":               {account{refuse: "sts"}, topic, patterns{"broken sign-in AWS: .*who you are"}},
+		"a fraction": {account{}, topic + "PriceSms=1.5 ApiBurst=2.5", patterns{
+			"broken parameter ApiBurst: .*an integer", "broken parameter PriceSms: .*of the pattern"}},
+		"out of range":         {account{}, topic + "PdfMaxPages=0", patterns{"broken parameter PdfMaxPages: .*at least 1"}},
+		"too much":             {account{}, topic + "PdfMaxPages=2001", patterns{"broken parameter PdfMaxPages: .*at most 2000"}},
+		"none of the values":   {account{}, topic + "Docs=false", patterns{"broken parameter Docs: .*one of on, off"}},
+		"an unknown parameter": {account{}, topic + "PriceFax=1", patterns{"broken parameter PriceFax: .*no such parameter"}},
+		"half a host name": {account{}, topic + "DomainName=api.example.com", patterns{
+			"broken parameters DomainName: .*needs CertificateArn"}},
+		"a certificate elsewhere": {account{}, topic + "DomainName=api.example.com " + acm, patterns{
+			"broken parameter CertificateArn: .*us-east-1"}},
 		"two web ACLs": {account{}, topic +
-			"--parameter AddressRequestsPer5Minutes=100 --parameter " +
-			"WebAclArn=arn:aws:wafv2:eu-west-1:123456789012:regional/webacl/a/b", 1,
-			[]string{"broken parameters WebAclArn: .*one web ACL"}},
-		"a topic and an address": {account{}, topic + "--parameter AlarmEmail=team@example.com", 1,
-			[]string{"broken parameters AlarmEmail: .*excludes AlarmTopicArn"}},
-		"an address": {account{}, "--parameter AlarmEmail=team@example.com --parameter MonthlyBudgetUsd=200", 0, nil},
-		"a budget and no topic": {account{}, "--parameter MonthlyBudgetUsd=200", 1,
-			[]string{"broken parameters MonthlyBudgetUsd: .*needs AlarmTopicArn", "warning parameter AlarmTopicArn"}},
-		"a renderer for each project": {one, topic, 0, []string{"warning parameter PdfIsolation: it changes from shared to " +
+			"AddressRequestsPer5Minutes=100 WebAclArn=arn:aws:wafv2:eu-west-1:123456789012:regional/webacl/a/b",
+			patterns{"broken parameters WebAclArn: .*one web ACL"}},
+		"a topic and an address": {account{}, topic + "AlarmEmail=team@example.com", patterns{
+			"broken parameters AlarmEmail: .*excludes AlarmTopicArn"}},
+		"an address": {account{}, "AlarmEmail=team@example.com MonthlyBudgetUsd=200", nil},
+		"a budget and no topic": {account{}, "MonthlyBudgetUsd=200", patterns{
+			"broken parameters MonthlyBudgetUsd: .*needs AlarmTopicArn", "warning parameter AlarmTopicArn"}},
+		"a renderer for each project": {one, topic, patterns{"warning parameter PdfIsolation: it changes from shared to " +
 			"project.*canary; exec.*cold starts, a fee .*no provisioned concurrency, Read docs/upgrade.md"}},
-		"a change to one renderer": {account{stack: "UPDATE_COMPLETE"}, topic + "--parameter PdfIsolation=shared", 0,
-			[]string{"warning parameter PdfIsolation: it changes from project to shared.*canary, Read"}},
-		"a limit below that of WAF": {account{}, topic + "--parameter AddressRequestsPer5Minutes=9", 1,
-			[]string{"broken parameter AddressRequestsPer5Minutes: .*below 10"}},
+		"a change to one renderer": {account{stack: update}, topic + "PdfIsolation=shared", patterns{
+			"warning parameter PdfIsolation: it changes from project to shared.*canary, Read"}},
+		"a limit below that of WAF": {account{}, topic + "AddressRequestsPer5Minutes=9", patterns{
+			"broken parameter AddressRequestsPer5Minutes: .*below 10"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(c.account)
-			defer server.Close()
-			signIn(t, server.URL)
+			signIn(t, serve(t, c.account.ServeHTTP))
 			args := "preflight --output json --template " + filepath.Join(root, "template.yaml") + " --config-file " +
-				filepath.Join(root, "samconfig.toml") + " " + c.args
-			out, _ := call{args: args, exit: c.exit, reports: true}.run(t)
+				filepath.Join(root, "samconfig.toml")
+			for word := range strings.FieldsSeq(c.args) {
+				args += map[bool]string{true: " --parameter"}[strings.Contains(word, "=")] + " " + word
+			}
+			broken := slices.ContainsFunc(c.want, func(p string) bool { return strings.HasPrefix(p, "broken") })
+			out, _ := call{args: args, exit: map[bool]int{true: app.ExitFailed}[broken], reports: true}.run(t)
 			var found []app.Finding
 			if err := json.Unmarshal([]byte(out), &found); err != nil {
 				t.Fatalf("%v: %s", err, out)
@@ -206,9 +196,7 @@ func TestPreflight(t *testing.T) {
 		})
 	}
 
-	server := httptest.NewServer(account{})
-	defer server.Close()
-	signIn(t, server.URL)
+	signIn(t, serve(t, account{}.ServeHTTP))
 	t.Chdir(t.TempDir())
 	template := " --template " + filepath.Join(root, "template.yaml")
 	if err := os.WriteFile("own.toml",
@@ -218,31 +206,31 @@ func TestPreflight(t *testing.T) {
 	const own, overrides = "preflight --config-file own.toml --parameter ApiBurst=41",
 		`--region eu-west-1 --parameter-overrides ApiBurst=41 `
 	const whole = `--resolve-s3 --capabilities CAPABILITY_IAM ` + overrides
-	call{args: own + template, errs: []string{`sam build --config-env prod && sam deploy --config-env prod ` + overrides +
-		`KmsKeyArn="''" Stage=prod\n`}}.run(t)
-	call{args: own + " --stage qa" + template,
-		errs: []string{`: sam build && sam deploy --stack-name svc-qa ` + whole + `Stage=qa\n`}}.run(t)
+	shows(own + template).notes(`sam build --config-env prod && sam deploy --config-env prod ` + overrides +
+		`KmsKeyArn="''" Stage=prod\n`).run(t)
+	shows(own + " --stage qa" + template).notes(`: sam build && sam deploy --stack-name svc-qa ` + whole +
+		`Stage=qa\n`).run(t)
 	for _, name := range []string{"go", "npm"} {
 		must.Succeed(t, os.Remove(filepath.Join(programs, name)))
 	}
 	for _, c := range []call{
-		{args: "preflight --config-file " + filepath.Join(root, "samconfig.toml") + template, exit: 1, reports: true,
-			out: []string{"broken +tool +go ", "broken +tool +npm "}},
-		{args: "preflight --released --parameter ApiBurst=41" + template, out: []string{"AlarmTopicArn"},
-			errs: []string{`sam deploy --template-file \S+ --stack-name svc-prod ` + whole + `Stage=prod\n`}},
-		{args: "preflight --released --all" + template,
-			out: []string{"ok +tool +sam ", "ok +sign-in ", "ok +stack +svc-prod", "ok +quota +Lambda"}, absent: "npm"},
-		{args: "preflight --released", exit: app.ExitUsage, errs: []string{"beside the template"}},
-		{args: "preflight" + template, exit: app.ExitUsage, errs: []string{"samconfig.toml"}},
-		{args: "preflight --released --parameter x" + template, exit: app.ExitUsage, errs: []string{"NAME=VALUE"}},
-		{args: "preflight --local", exit: app.ExitUsage, errs: []string{"not deployed"}},
+		finds("preflight --config-file "+filepath.Join(root, "samconfig.toml")+template, "broken +tool +go ",
+			"broken +tool +npm "),
+		shows("preflight --released --parameter ApiBurst=41"+template, "AlarmTopicArn").
+			notes(`sam deploy --template-file \S+ --stack-name svc-prod ` + whole + `Stage=prod\n`),
+		shows("preflight --released --all"+template, "ok +tool +sam ", "ok +sign-in ", "ok +stack +svc-prod",
+			"ok +quota +Lambda").without("npm"),
+		misuse("preflight --released", "beside the template"),
+		misuse("preflight"+template, "samconfig.toml"),
+		misuse("preflight --released --parameter x"+template, "NAME=VALUE"),
+		misuse("preflight --local", "not deployed"),
 	} {
 		c.run(t)
 	}
 	t.Setenv("AWS_REGION", "")
 	t.Setenv("AWS_DEFAULT_REGION", "")
-	call{args: "preflight --released" + template, exit: 1, reports: true,
-		out: []string{`no AWS region +Give --region, .*set AWS_REGION and for sam AWS_DEFAULT_REGION`}}.run(t)
+	finds("preflight --released"+template,
+		`no AWS region +Give --region, .*set AWS_REGION and for sam AWS_DEFAULT_REGION`).run(t)
 }
 
 // TestProtect: the tables cannot be deleted and can be recovered afterwards, also where DynamoDB refuses recovery at
@@ -254,7 +242,7 @@ func TestProtect(t *testing.T) {
 	refused, described := "", 0
 	recovery, proxy := map[string]bool{}, proxytest.Buffer(httputil.NewSingleHostReverseProxy(to))
 	// DynamoDB Local has no backups.
-	server := p.serve(func(w http.ResponseWriter, r *http.Request) {
+	signIn(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 		refuse := func(code string) {
 			w.WriteHeader(http.StatusBadRequest)
@@ -281,16 +269,13 @@ func TestProtect(t *testing.T) {
 		status := map[bool]string{true: "ENABLED", false: "DISABLED"}[recovery[asked.TableName]]
 		fmt.Fprintf(w, `{"ContinuousBackupsDescription":{"ContinuousBackupsStatus":"ENABLED",`+
 			`"PointInTimeRecoveryDescription":{"PointInTimeRecoveryStatus":%q}}}`, status)
-	})
-	signIn(t, server)
+	}))
 	// The table that the command would protect last is missing: the tables before it stay as they are.
-	call{args: "protect --stage " + p.stage, exit: app.ExitFailed,
-		errs: []string{"protect svc-" + p.stage + "-ledger: "}}.run(t)
-	call{args: "protect --dry-run --stage " + p.stage,
-		out: []string{"change the table svc-" + p.stage + "-projects"}}.run(t)
+	fails("protect --stage "+p.stage, "protect svc-"+p.stage+"-ledger: ").run(t)
+	shows("protect --dry-run --stage "+p.stage, "change the table svc-"+p.stage+"-projects").run(t)
 	wait := []string{"svc-" + p.stage + "-projects: .*the next attempt is in 1s"}
 	call{args: "protect --stage " + p.stage, out: []string{"(.*switched on +switched on\n){5}$"}, errs: wait}.run(t)
-	call{args: "protect --stage " + p.stage, out: []string{"(.*was on +was on\n){5}$"}}.run(t)
+	shows("protect --stage "+p.stage, "(.*was on +was on\n){5}$").run(t)
 	if len(recovery) != 5 {
 		t.Errorf("recovery of %v", recovery)
 	}
@@ -304,7 +289,86 @@ func TestProtect(t *testing.T) {
 			&dynamodb.UpdateTableInput{TableName: &name, DeletionProtectionEnabled: new(false)})
 		p.must(err)
 	}
-	call{args: "protect --stage nowhere", exit: app.ExitFailed,
-		errs: []string{"svc-nowhere-projects", "do not exist"}}.run(t)
-	call{args: "protect --local", exit: app.ExitUsage, errs: []string{"deletes its tables"}}.run(t)
+	fails("protect --stage nowhere", "svc-nowhere-projects", "do not exist").run(t)
+	misuse("protect --local", "deletes its tables").run(t)
+}
+
+// TestManagedRight: a Managed integration without secret fields needs a right of the function's role. "svc integration
+// check" and "svc doctor" report an absent right, "svc sms test" the signer
+// (docs/decisions/operating.md#managed-without-secret).
+func TestManagedRight(t *testing.T) {
+	const sender = "arn:aws:sms-voice:eu-west-1:123456789012:sender-id/Acme/LK"
+	f, a := newFixture(t), account{stack: "UPDATE_COMPLETE", parameters: map[string]string{}}
+	signIn(t, serve(t, func(w http.ResponseWriter, r *http.Request) { a.ServeHTTP(w, r) }))
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", enginetest.URL(t))
+	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", f.vault.URL)
+	t.Setenv("SVC_STAGE", f.stage)
+	for _, c := range []call{
+		{args: "project create Acme --id acme"},
+		{args: "integration set acme sms aws --mode managed --env both --setting sender~id=Acme"},
+		{args: "project create Own --id own"},
+		shows("integration set own sms aws --mode byok --setting sender~id=Acme --secrets -").
+			given(`{"access_key_id":"AKIAEXAMPLE","secret_access_key":"topsecret"}`),
+		{args: "project create Number --id number"},
+		{args: "integration set number sms aws --mode managed --setting sender~id=+94771234567"},
+	} {
+		c.run(t)
+	}
+	const lacks = "the role of the function lacks sms-voice:SendTextMessage on " + sender
+	check := func(project string, exit int, patterns ...string) {
+		t.Helper()
+		call{args: "integration check " + project, exit: exit, reports: true, out: patterns}.run(t)
+	}
+	check("acme", 1, `broken +integration +development/sms/aws +`+lacks, `broken +integration +production/sms/aws +`+lacks)
+	check("own", 0, `ok +integration +\S+/aws`)
+	check("number", 0, `ok +integration +\S+/aws +.*was not checked: sender_id is a phone number`)
+	out, _ := finds("doctor --all", `broken +right +acme development/sms/aws +`+lacks+`.*docs/sms.md`,
+		`warning +right +number .*phone number`).run(t)
+	if strings.Count(out, lacks) != 1 {
+		t.Errorf("doctor names an identity more than once:\n%s", out)
+	}
+	a.refuse = "cloudformation"
+	check("acme", 0, `ok +integration +\S+/aws +complete; .*the right of the function's role was not checked: `)
+	a.refuse = ""
+	a.parameters["SmsOriginationIdentityArns"] = "arn:aws:sms-voice:eu-west-1:123456789012:pool/pool-1," + sender
+	check("acme", 0, `ok +integration +development/sms/aws +complete`, `ok +integration +production/sms/aws +complete`)
+	if out, _ := (finds("doctor --all")).run(t); strings.Contains(out, lacks) {
+		t.Errorf("doctor reports a right that the role has:\n%s", out)
+	}
+	test := refused("sms test acme aws --to 0771234567")
+	test.errs = []string{`Signed +by arn:aws:iam::123456789012:user/me, your own AWS identity`}
+	test.run(t)
+}
+
+// TestAboveStage: "svc project limits" and "svc doctor" warn about a project's limit that the stage's limits do not let
+// through, and about no other (docs/decisions/operating.md#edge).
+func TestAboveStage(t *testing.T) {
+	f, a := newFixture(t), account{stack: "UPDATE_COMPLETE", parameters: map[string]string{
+		"ApiRequestsPerSecond": "1000", "AddressRequestsPer5Minutes": "10000",
+	}}
+	signIn(t, serve(t, func(w http.ResponseWriter, r *http.Request) { a.ServeHTTP(w, r) }))
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", enginetest.URL(t))
+	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", f.vault.URL)
+	t.Setenv("SVC_STAGE", f.stage)
+	call{args: "project create Acme --id acme"}.run(t)
+	for requests, warning := range map[string]string{
+		"2000": "", // 33.3 a second, as the web ACL has them
+		"2001": `Warning: 33.35 requests a second are above AddressRequestsPer5Minutes=10000, which is 33.33 a second ` +
+			`for one`,
+		"180000": `Warning: 3000 requests a second are above ApiRequestsPerSecond=1000, which is 1000 a second for all ` +
+			`projects`,
+	} {
+		_, errs := call{args: "project limits acme --requests " + requests}.run(t)
+		if (warning == "") == strings.Contains(errs, "Warning") || !strings.Contains(errs, warning) {
+			t.Errorf("%s: %q, want %q", requests, errs, warning)
+		}
+		out, _ := finds("doctor").run(t)
+		if strings.Contains(out, "requests a second are above") != (warning != "") {
+			t.Errorf("%s: doctor says %s", requests, out)
+		}
+	}
+	a.parameters["AddressRequestsPer5Minutes"], a.parameters["ApiRequestsPerSecond"] = "0", "3000"
+	if _, errs := (call{args: "project limits acme --requests 180000"}).run(t); strings.Contains(errs, "Warning") {
+		t.Errorf("a limit that the stage has was warned about: %s", errs)
+	}
 }

@@ -39,15 +39,16 @@ func newDoctorFixture(t *testing.T) *fixture {
 	return p
 }
 
-func (f *fixture) serve(handler http.HandlerFunc) string {
+// serve returns the URL of a server until the end of the test.
+func serve(t *testing.T, handler http.HandlerFunc) string {
 	server := httptest.NewServer(handler)
-	f.t.Cleanup(server.Close)
+	t.Cleanup(server.Close)
 	return server.URL
 }
 
 // gateway returns the URL of a server with the same response to every request.
 func (f *fixture) gateway(status int, body string, withRequestID bool) string {
-	return f.serve(func(w http.ResponseWriter, _ *http.Request) {
+	return serve(f.t, func(w http.ResponseWriter, _ *http.Request) {
 		if withRequestID {
 			w.Header().Set("X-SVC-Request-ID", "1")
 		}
@@ -67,7 +68,7 @@ func (f *fixture) between(target string, refuse func(operation string) string, c
 			return nil
 		},
 	})
-	return f.serve(func(w http.ResponseWriter, r *http.Request) {
+	return serve(f.t, func(w http.ResponseWriter, r *http.Request) {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 		if code := refuse(operation); code != "" {
 			w.Header().Set("X-Amzn-Errortype", code)
@@ -120,7 +121,7 @@ func (f *fixture) follow(found app.Finding) {
 	case !isCommand || !local:
 		f.t.Errorf("%s %s: the advice is no command for the local stack: %q", found.Check, found.Subject, found.Advice)
 	default:
-		f.run(call{args: strings.ReplaceAll(args, "_", "~"), typed: []string{"value-1", "value-2"}})
+		f.run(shows(strings.ReplaceAll(args, "_", "~")).typing("value-1", "value-2"))
 	}
 }
 
@@ -140,19 +141,16 @@ func TestDoctorOnDemo(t *testing.T) {
 	}
 	p.announce(map[string]any{"projects": byName})
 	p.runAll([]call{
-		{args: "rates sync", out: []string{"taken"}},
-		{args: "doctor", out: []string{"All checks passed"},
-			errs: []string{"0 warnings, 0 broken", "are faults that the demo has on purpose"}},
-		{args: "doctor --all", out: []string{`ok +paused +paused +.*on purpose`, `ok +wallet +broke .*on purpose`,
-			`ok +integrations +bare production .*on purpose`, `ok +integration +incomplete .*on purpose`}},
+		shows("rates sync", "taken"),
+		shows("doctor", "All checks passed").notes("0 warnings, 0 broken", "are faults that the demo has on purpose"),
+		shows("doctor --all", `ok +paused +paused +.*on purpose`, `ok +wallet +broke .*on purpose`,
+			`ok +integrations +bare production .*on purpose`, `ok +integration +incomplete .*on purpose`),
 		{args: "project pause broke"},
 		{args: "integration disable incomplete barcode builtin --env both"},
 		{args: "integration disable incomplete pdf builtin --env both"},
 		{args: "credit alert paused 20000000"},
 	})
-	_, err = s.DB.DeleteItem(t.Context(),
-		&dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")), Key: walletKey("race")})
-	p.must(err)
+	p.deleteWallet("race")
 	found := p.diagnose("", app.ExitFailed)
 	expect(t, found, app.Warning, "paused", "^broke: ")
 	expect(t, found, app.Warning, "wallet", "^paused: .*below its alert")
@@ -176,7 +174,7 @@ func TestProbe(t *testing.T) {
 		{doctor.ProbeAttempts, http.StatusOK, doctor.ProbeAttempts, app.Broken},
 	} {
 		asked := 0
-		url := p.serve(func(w http.ResponseWriter, _ *http.Request) {
+		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-SVC-Request-ID", "1")
 			if asked++; asked <= c.unknown {
 				w.WriteHeader(http.StatusUnauthorized)
@@ -208,11 +206,11 @@ func TestDoctorOnStacks(t *testing.T) {
 		{args: "credential issue good"},
 		{args: "integration set good barcode builtin --mode managed"},
 		{args: "credit grant good 5 --reason test"},
-		{args: "doctor", out: []string{"warning +rates"}, errs: []string{"1 warning, 0 broken"}},
-		{args: "rates sync", out: []string{"taken"}},
-		{args: "doctor", out: []string{"All checks passed"}, errs: []string{`\d+ in order, 0 warnings, 0 broken`}},
-		{args: "doctor --probe", exit: app.ExitUsage},
-		{args: "doctor --project nobody", exit: app.ExitFailed, reports: true, out: []string{"not found"}},
+		shows("doctor", "warning +rates").notes("1 warning, 0 broken"),
+		shows("rates sync", "taken"),
+		shows("doctor", "All checks passed").notes(`\d+ in order, 0 warnings, 0 broken`),
+		misuse("doctor --probe"),
+		finds("doctor --project nobody", "not found"),
 	})
 	engineURL := enginetest.URL(t)
 	for _, c := range []struct {
@@ -260,7 +258,7 @@ func TestDoctorOnStacks(t *testing.T) {
 	held.Current.Fetched = time.Now().Add(-7 * time.Hour)
 	p.must(s.Rates.PutCurrent(t.Context(), held, held.Current))
 	expect(t, p.diagnose("", app.ExitFailed), app.Broken, "rates", "fetched 7h0m0s ago")
-	p.run(call{args: "rates sync", out: []string{"taken"}})
+	p.run(shows("rates sync", "taken"))
 
 	// Tables with wrong properties. The test creates them again for the end of the fixture.
 	tables := p.tables
@@ -314,13 +312,13 @@ func TestDoctorOnProjects(t *testing.T) {
 		{args: "project pause paused"},
 		{args: "project trial on-trial on"},
 		{args: "integration set no-secret sms quicksend --mode byok --setting sender~id=A --incomplete"},
-		{args: "integration set no-setting sms quicksend --mode byok --incomplete --secrets -", stdin: account},
-		{args: "integration set gone-secret sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account},
+		shows("integration set no-setting sms quicksend --mode byok --incomplete --secrets -").given(account),
+		shows("integration set gone-secret sms quicksend --mode byok --setting sender~id=A --secrets -").given(account),
 		{args: "credit alert low 101"},
 		{args: "credential issue unlimited --env prod"},
 		{args: "integration set unlimited barcode builtin --mode managed --env prod"},
-		{args: "integration set unlimited sms quicksend --mode byok --env prod --setting sender~id=A --secrets -",
-			stdin: account},
+		shows("integration set unlimited sms quicksend --mode byok --env prod --setting sender~id=A --secrets -").
+			given(account),
 	})
 	ctx, s := context.Background(), p.stack()
 	_, err := s.Vault.DeleteSecret(ctx,
@@ -334,9 +332,7 @@ func TestDoctorOnProjects(t *testing.T) {
 		ClientID: "svc_rotating_aaaaaaaa", Environment: project.Development, Active: true,
 		Secrets: []project.SecretDigest{old, old},
 	}))
-	_, err = s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: new(s.Table("wallets")),
-		Key: walletKey("no-wallet")})
-	p.must(err)
+	p.deleteWallet("no-wallet")
 	reserve := func(id string, at time.Time) *wallet.Reservation {
 		r := &wallet.Reservation{Project: id, Began: at, Credits: 1, Price: wallet.SMS,
 			Environment: "development", RequestID: "r", Irrevocable: true}
@@ -354,16 +350,16 @@ func TestDoctorOnProjects(t *testing.T) {
 		ExpressionAttributeValues: dynamo.Item{":id": dynamo.Text("good")},
 	})
 	p.must(err)
-	p.run(call{args: "integration set managed sms quicksend --mode byok", exit: app.ExitNotFound})
+	p.run(notFound("integration set managed sms quicksend --mode byok"))
 	for _, item := range stored.Items { // a project from before its ID was reserved
 		maps.Copy(item, walletKey("managed"))
 		_, err := s.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: new(s.Table("projects")), Item: item})
 		p.must(err)
 	}
 	p.runAll([]call{
-		{args: "integration set managed sms quicksend --mode byok --setting sender~id=A --secrets -", stdin: account,
-			exit: app.ExitRefused, errs: []string{"service's own vendor accounts"}},
-		{args: "project create Test --id managed", exit: app.ExitUsage, errs: []string{"not managed, all"}},
+		refused("integration set managed sms quicksend --mode byok --setting sender~id=A --secrets -",
+			"service's own vendor accounts").given(account),
+		misuse("project create Test --id managed", "not managed, all"),
 	})
 
 	found := p.diagnose("--all", app.ExitFailed)

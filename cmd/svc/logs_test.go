@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,36 +55,58 @@ func TestLogs(t *testing.T) {
 	terminal := []string{}
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
-		{args: "logs 7", exit: app.ExitUsage, errs: []string{"REQUEST_ID is the request_id of a response"}},
-		{args: "logs " + loggedID + " --last 0s", exit: app.ExitUsage, errs: []string{"--last"}},
-		{args: "logs --lines 0", exit: app.ExitUsage, errs: []string{"--lines"}},
-		{args: "logs --reason a\"b", exit: app.ExitUsage, errs: []string{"letters, digits"}},
-		{args: "logs --project nobody", exit: app.ExitNotFound, errs: []string{"project nobody: not found"}},
-		{args: "logs " + strings.Replace(loggedID, "9", "8", 1), exit: app.ExitNotFound,
-			errs: []string{"no log lines of request 8ed060e6.*\n.*Functions log no requests"}},
+		misuse("logs 7", "REQUEST_ID is the request_id of a response"),
+		misuse("logs "+loggedID+" --last 0s", "--last"),
+		misuse("logs --lines 0", "--lines"),
+		misuse("logs --reason a\"b", "letters, digits"),
+		notFound("logs --project nobody", "project nobody: not found"),
+		notFound("logs "+strings.Replace(loggedID, "9", "8", 1),
+			"no log lines of request 8ed060e6.*\n.*Functions log no requests"),
 		{args: "logs " + strings.ToUpper(loggedID), typed: terminal,
 			out: []string{`^function +gateway\nlambda_request_id .*\nlatency_ms +37\nrequest_id .*\n\nfunction ` +
 				`+sms\n(.|\n)*error +it was .* with ` +
 				`"quotes"\n(.|\n)*status +422\ntimestamp +20`}, absent: "_aws|START|" + otherID},
-		{args: "logs " + loggedID + " --output json", out: []string{`"function": "sms",\n +"line": \{`}},
-		{args: "logs --project acme --failed --last 1h",
-			out: []string{`^\{.*"request_id":"9e.*\}\n\{.*"request_id":"2ed.*\}\n$`}},
-		{args: "logs --project acme --failed --last 3h --lines 2", out: []string{`^.*"9ed.*\n.*"2ed.*\n$`},
-			errs: []string{"^These are the newest 2 lines of more"}},
+		shows("logs "+loggedID+" --output json", `"function": "sms",\n +"line": \{`),
+		shows("logs --project acme --failed --last 1h", `^\{.*"request_id":"9e.*\}\n\{.*"request_id":"2ed.*\}\n$`),
+		shows("logs --project acme --failed --last 3h --lines 2", `^.*"9ed.*\n.*"2ed.*\n$`).
+			notes("^These are the newest 2 lines of more"),
 		{args: "logs --operation sms~balance", typed: terminal,
 			out: []string{`^TIME .* REASON .*\n20\S+ \S+ UTC +sms_balance +422 +http_error +- +- +3ed\S+ +it was.*\n$`}},
-		{args: "logs --status 502 --output csv",
-			out: []string{`^TIME,OPERATION,.*\n\S+,sms_send,502,vendor_unreachable,,,2ed.*\n$`}},
-		{args: "logs --reason vendor~unreachable --output json", out: []string{`^\[\n(.|\n)*"2ed`},
-			absent: "9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11\","},
-		{args: "logs --reason http~error --project acme", out: []string{`(.*\n){4}`}, absent: "globex"},
+		shows("logs --status 502 --output csv", `^TIME,OPERATION,.*\n\S+,sms_send,502,vendor_unreachable,,,2ed.*\n$`),
+		shows("logs --reason vendor~unreachable --output json", `^\[\n(.|\n)*"2ed`).
+			without("9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11\","),
+		shows("logs --reason http~error --project acme", `(.*\n){4}`).without("globex"),
 		{args: "logs --status 500", typed: terminal, out: []string{"^No log lines. Functions log no requests"}},
-		{args: "logs --status 500 --output json", out: []string{`^\[\]\n$`}},
+		shows("logs --status 500 --output json", `^\[\]\n$`),
 		{args: "project show acme", out: []string{`\n\nFAILED IN THE LAST HOUR +STATUS +REASON +REQUESTS +LAST\nsms_send ` +
 			`+502 +vendor_unreachable +1 +20.*\nsms_send +422 +trial_destination +1 +20.*\n$`}},
-		{args: "project show acme --output json",
-			out: []string{`"failures": \[\n +\{\n +"operation": "sms_send",\n +"status": 502,\n +"reason": ` +
-				`"vendor_unreachable",\n +"requests": 1,\n +"last": "20`}},
+		shows("project show acme --output json", `"failures": \[\n +\{\n +"operation": "sms_send",\n +"status": `+
+			`502,\n +"reason": "vendor_unreachable",\n +"requests": 1,\n +"last": "20`),
+	})
+}
+
+// asked is a request to CloudWatch Logs.
+type asked struct {
+	LogGroupNamePrefix, LogGroupName, FilterPattern, NextToken, QueryString, QueryID string
+	LogGroupNames                                                                    []string
+	StartTime, EndTime                                                               int64
+}
+
+// cloudWatch returns the URL of CloudWatch Logs with two log groups of the stage blue. The test responds to all else.
+func cloudWatch(t *testing.T, respond func(w http.ResponseWriter, operation string, in asked)) string {
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var in asked
+		_ = json.NewDecoder(r.Body).Decode(&in) // a request to another service has another form
+		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+		if _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); operation != "DescribeLogGroups" {
+			respond(w, operation, in)
+			return
+		}
+		if in.LogGroupNamePrefix != "/aws/lambda/svc-blue-" {
+			t.Errorf("prefix %q", in.LogGroupNamePrefix)
+		}
+		_, _ = io.WriteString(w, `{"logGroups":[{"logGroupName":"/aws/lambda/svc-blue-sms"},`+
+			`{"logGroupName":"/aws/lambda/svc-blue-pdfrender","logGroupClass":"INFREQUENT_ACCESS"}]}`)
 	})
 }
 
@@ -93,24 +114,10 @@ func TestLogs(t *testing.T) {
 // hours first, until it has enough lines or no time.
 func TestLogsOfStage(t *testing.T) {
 	var searched []string
-	pattern, lines := "", 1
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var in struct {
-			LogGroupNamePrefix, LogGroupName, FilterPattern, NextToken string
-			StartTime, EndTime                                         int64
-		}
-		body, _ := io.ReadAll(r.Body)
-		if err := json.Unmarshal(body, &in); err != nil {
-			t.Errorf("%v: %s", err, body)
-		}
-		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-		switch _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
-		case operation == "DescribeLogGroups":
-			if in.LogGroupNamePrefix != "/aws/lambda/svc-blue-" {
-				t.Errorf("prefix %q", in.LogGroupNamePrefix)
-			}
-			_, _ = io.WriteString(w, `{"logGroups":[{"logGroupName":"/aws/lambda/svc-blue-sms"},`+
-				`{"logGroupName":"/aws/lambda/svc-blue-pdfrender","logGroupClass":"INFREQUENT_ACCESS"}]}`)
+	pattern, lines, over := "", 1, make(chan struct{})
+	defer close(over)
+	signIn(t, cloudWatch(t, func(w http.ResponseWriter, _ string, in asked) {
+		switch {
 		case in.NextToken == "":
 			searched = append(searched, fmt.Sprintf("%s %v-%v", in.LogGroupName,
 				time.Since(time.UnixMilli(in.EndTime)).Round(time.Minute),
@@ -118,15 +125,13 @@ func TestLogsOfStage(t *testing.T) {
 			pattern = in.FilterPattern
 			_, _ = io.WriteString(w, `{"events":[],"nextToken":"2"}`)
 		case lines == 0: // no response
-			<-r.Context().Done()
+			<-over
 		default:
 			message, _ := json.Marshal(logLine(loggedID) + "\n")
 			fmt.Fprintf(w, `{"events":[%s]}`,
 				strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"message":%s},`, message), lines), ","))
 		}
 	}))
-	t.Cleanup(server.Close)
-	signIn(t, server.URL)
 	for _, c := range []struct {
 		args, pattern, searched, errs string
 		lines                         int
@@ -143,8 +148,8 @@ func TestLogsOfStage(t *testing.T) {
 			"^These are the newest 3 lines of more: --lines", 4},
 	} {
 		searched, lines = nil, c.lines
-		call{args: strings.ReplaceAll(c.args, "_", "~") + " --stage blue",
-			out: []string{`^(\{.*"request_id":"` + loggedID + `".*\}\n)+$`}, errs: []string{c.errs}}.run(t)
+		shows(strings.ReplaceAll(c.args, "_", "~")+" --stage blue", `^(\{.*"request_id":"`+loggedID+`".*\}\n)+$`).
+			notes(c.errs).run(t)
 		if got := strings.ReplaceAll(strings.Join(searched, " "), "/aws/lambda/svc-blue-sms ", ""); got != c.searched ||
 			pattern != c.pattern {
 			t.Errorf("%s: searched %s by %s", c.args, got, pattern)
@@ -174,28 +179,15 @@ func TestTop(t *testing.T) {
 			time.Now().UTC().Format(time.RFC3339Nano), r.project, r.mode, r.status, r.credits))
 	}
 	lines = append(lines, `{"request_id":"r","status":401,"Credits":0}`, "START")
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var in struct {
-			LogGroupNames      []string
-			QueryString        string
-			StartTime, EndTime int64
-		}
-		body, _ := io.ReadAll(r.Body)
-		must.Succeed(t, json.Unmarshal(body, &in))
-		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-		switch _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); operation {
-		case "DescribeLogGroups":
-			_, _ = io.WriteString(w, `{"logGroups":[{"logGroupName":"/aws/lambda/svc-blue-sms"},`+
-				`{"logGroupName":"/aws/lambda/svc-blue-pdfrender","logGroupClass":"INFREQUENT_ACCESS"}]}`)
+	url := cloudWatch(t, func(w http.ResponseWriter, operation string, in asked) {
+		switch operation {
 		case "StartQuery":
 			if fmt.Sprint(in.LogGroupNames) != "[/aws/lambda/svc-blue-sms]" || in.EndTime-in.StartTime != 3600 {
-				t.Errorf("query %s", body)
+				t.Errorf("query %+v", in)
 			}
 			fmt.Fprintf(w, `{"queryId":%q}`, in.QueryString)
 		case "GetQueryResults":
-			var id struct{ QueryID string }
-			must.Succeed(t, json.Unmarshal(body, &id))
-			rows, err := insights.Run(id.QueryID, lines)
+			rows, err := insights.Run(in.QueryID, lines)
 			must.Succeed(t, err)
 			results := [][]map[string]string{}
 			for _, row := range rows {
@@ -207,21 +199,20 @@ func TestTop(t *testing.T) {
 			}
 			must.Succeed(t, json.NewEncoder(w).Encode(map[string]any{"status": "Complete", "results": results}))
 		}
-	}))
-	t.Cleanup(server.Close)
+	})
 	f, dir := newFixture(t), t.TempDir()
 	f.must(os.WriteFile(filepath.Join(dir, "sms.log"), []byte(strings.Join(lines, "\n")), 0o600))
 	f.announce(map[string]any{"log_dir": dir})
 	acme, globex, initech := `acme +4 +1 +25 +1 +0\n`, `globex +3 +0 +0 +2 +1\n`, `initech +1 +0 +30 +0 +0\n`
 	for _, c := range []call{
-		{args: "project top", out: []string{"^PROJECT .*\n" + acme + globex + initech + "$"}},
-		{args: "project top --by credits", out: []string{"\n" + initech + acme + globex + "$"}},
-		{args: "project top --by refused --lines 1", out: []string{"\n" + globex + "$"}},
-		{args: "project top --by name", exit: app.ExitUsage, errs: []string{"one of credits, refused, requests"}},
-		{args: "project top --last 1s", exit: app.ExitUsage, errs: []string{"--last is a minute or more"}},
+		shows("project top", "^PROJECT .*\n"+acme+globex+initech+"$"),
+		shows("project top --by credits", "\n"+initech+acme+globex+"$"),
+		shows("project top --by refused --lines 1", "\n"+globex+"$"),
+		misuse("project top --by name", "one of credits, refused, requests"),
+		misuse("project top --last 1s", "--last is a minute or more"),
 	} {
 		f.run(c)
-		signIn(t, server.URL)
+		signIn(t, url)
 		c.args += " --stage blue"
 		c.run(t)
 	}
@@ -232,12 +223,10 @@ func TestTop(t *testing.T) {
 func TestBrowserOfStage(t *testing.T) {
 	var started string
 	looks := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-		switch _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
-		case operation == "StartQuery" && strings.Contains(string(body), `"/aws/lambda/svc-blue-pdfrender"`) &&
-			strings.Contains(string(body), `filter message = \"browser started\" | sort @timestamp desc | limit 1`):
+	url := cloudWatch(t, func(w http.ResponseWriter, operation string, in asked) {
+		switch {
+		case operation == "StartQuery" && fmt.Sprint(in.LogGroupNames) == "[/aws/lambda/svc-blue-pdfrender]" &&
+			strings.Contains(in.QueryString, `filter message = "browser started" | sort @timestamp desc | limit 1`):
 			_, _ = io.WriteString(w, `{"queryId":"7"}`)
 		case operation == "GetQueryResults" && looks == 0:
 			looks++
@@ -249,8 +238,7 @@ func TestBrowserOfStage(t *testing.T) {
 			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
 			w.WriteHeader(http.StatusBadRequest)
 		}
-	}))
-	t.Cleanup(server.Close)
+	})
 	f, dir := newFixture(t), t.TempDir()
 	f.announce(map[string]any{"log_dir": dir})
 	for _, c := range []struct {
@@ -271,10 +259,10 @@ func TestBrowserOfStage(t *testing.T) {
 			`"browser":"HeadlessChrome/153.0.8010.0","released":%q}`, time.Now().UTC().Format(time.RFC3339Nano), released)
 		older := strings.Replace(strings.Replace(started, "153.0", "150.0", 1), `"timestamp":"20`, `"timestamp":"1990-`, 1)
 		f.must(os.WriteFile(filepath.Join(dir, "pdfrender.log"), []byte(older+"\n"+started+"\nSTART\n"), 0o600))
-		f.run(call{args: "version", out: []string{`Browser +` + c.age}, errs: []string{c.warning}})
-		signIn(t, server.URL)
-		call{args: "version --stage blue", out: []string{`Browser +` + c.age}, errs: []string{c.warning}}.run(t)
-		out, _ := call{args: "doctor --all --stage blue --output json", exit: app.ExitFailed, reports: true}.run(t)
+		f.run(shows("version", `Browser +`+c.age).notes(c.warning))
+		signIn(t, url)
+		shows("version --stage blue", `Browser +`+c.age).notes(c.warning).run(t)
+		out, _ := finds("doctor --all --stage blue --output json").run(t)
 		var found []app.Finding
 		must.Succeed(t, json.Unmarshal([]byte(out), &found))
 		at := slices.IndexFunc(found, func(f app.Finding) bool { return f.Check == "browser" })

@@ -43,7 +43,7 @@ func newKeyed(t *testing.T, template, page []byte) *keyed {
 		k.calls[operation]++
 		return map[bool]string{true: "AccessDeniedException"}[k.refuse(operation, k.calls[operation])]
 	}, 0)
-	signIn(t, k.serve(func(w http.ResponseWriter, r *http.Request) {
+	signIn(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		account{stack: k.status, parameters: k.parameters}.ServeHTTP(w, r)
 	}))
 	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", forward)
@@ -140,12 +140,12 @@ func rekeyFrom(k *keyed, before string) {
 
 	const rekey = "secrets rekey"
 	t.Setenv("SVC_KMS_KEY", before)
-	call{args: rekey, exit: app.ExitRefused, errs: []string{"export SVC_KMS_KEY=" + newKey + "\n"}}.run(t)
+	refused(rekey, "export SVC_KMS_KEY="+newKey+"\n").run(t)
 	t.Setenv("SVC_KMS_KEY", newKey)
 	k.status = "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
-	call{args: rekey, exit: app.ExitRefused, errs: []string{"its functions may not read the key yet"}}.run(t)
+	refused(rekey, "its functions may not read the key yet").run(t)
 	k.status = "UPDATE_COMPLETE"
-	call{args: rekey + " --local", exit: app.ExitUsage}.run(t)
+	misuse(rekey + " --local").run(t)
 
 	// The key of one secret is changed by an identity that may not encrypt: the secret names the key, its version does
 	// not.

@@ -50,7 +50,8 @@ type fixture struct {
 	printed strings.Builder
 }
 
-func newFixture(t *testing.T) *fixture {
+// newFixture returns a stage after the commands of its set-up.
+func newFixture(t *testing.T, setUp ...string) *fixture {
 	f := &fixture{t: t, stage: "t" + strings.ToLower(rand.Text()[:8]), dir: t.TempDir()}
 	var err error
 	f.tables, err = template.Load(map[string]string{"Stage": f.stage})
@@ -76,6 +77,9 @@ func newFixture(t *testing.T) *fixture {
 	inner := filepath.Join(f.dir, "a", "b")
 	f.must(os.MkdirAll(inner, 0o755))
 	t.Chdir(inner) // the file is found from below
+	for _, args := range setUp {
+		f.run(call{args: args})
+	}
 	return f
 }
 
@@ -104,6 +108,12 @@ func (f *fixture) write(text string) string {
 	return strings.ReplaceAll(file, "_", "~")
 }
 
+// accountAt returns the secret fields that the sandbox accepts as a vendor, as JSON.
+func accountAt(vendor string) string {
+	text, _ := json.Marshal(sandbox.Accounts[vendor]) // texts have no error
+	return string(text)
+}
+
 // signIn sets the environment of an operator at AWS whose endpoints are at url.
 func signIn(t *testing.T, url string) {
 	for name, value := range map[string]string{
@@ -130,6 +140,32 @@ type call struct {
 	// reports means that the command prints its findings and also ends in an error.
 	reports bool
 }
+
+// shows is a command that succeeds, with patterns of its output; the next ones fail, with patterns of their error.
+func shows(args string, out ...string) call { return call{args: args, out: out} }
+func misuse(args string, errs ...string) call {
+	return call{args: args, exit: app.ExitUsage, errs: errs}
+}
+func notFound(args string, errs ...string) call {
+	return call{args: args, exit: app.ExitNotFound, errs: errs}
+}
+func refused(args string, errs ...string) call {
+	return call{args: args, exit: app.ExitRefused, errs: errs}
+}
+func fails(args string, errs ...string) call {
+	return call{args: args, exit: app.ExitFailed, errs: errs}
+}
+
+// finds is a command that prints its findings and also ends in an error.
+func finds(args string, out ...string) call {
+	return call{args: args, exit: app.ExitFailed, out: out, reports: true}
+}
+
+// The methods return the command with another input or other expectations.
+func (c call) given(stdin string) call     { c.stdin = stdin; return c }
+func (c call) typing(lines ...string) call { c.typed = append([]string{}, lines...); return c }
+func (c call) notes(errs ...string) call   { c.errs = errs; return c }
+func (c call) without(pattern string) call { c.absent = pattern; return c }
 
 // run runs a command line, checks the outputs and the exit code, and returns the outputs.
 func (c call) run(t *testing.T, flags ...string) (string, string) {
@@ -267,67 +303,55 @@ func (f *fixture) stack() *app.Stack {
 func TestProjects(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{
-		{args: "project list", out: []string{"No projects yet"}},
-		{args: "project list --output json", out: []string{`^\[\]\n$`}},
-		{args: "project create Acme_Ltd --id acme --requests 5 --window 90s",
-			out: []string{`Project +acme\n`, `Name +Acme Ltd\n`, `5 per 1m30s`, `Trial +no\n`, `State +running`}, errs: []string{
-				`Not limited: messages to one number, credits of a day, SMS units of a day. This command limits them:\n` +
-					`svc project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000000 --daily-units 2000 --local\n`}},
-		{args: "project create Safe --id safe --per-recipient 3/1h --daily-credits 7",
-			out: []string{`Per recipient +3/1h\n`, `Daily credits +7 `},
-			errs: []string{`^Not limited: SMS units of a day. This command limits them:\nsvc project limits safe ` +
-				`--daily-units 2000 --local\n$`}},
-		{args: "project create Acme --id acme", exit: app.ExitRefused,
-			errs: []string{"project acme: exists already", "another ID"}},
-		{args: "project create Acme --requests 0", exit: app.ExitUsage, errs: []string{"limit of 0"}},
-		{args: "project create Acme --requests abc", exit: app.ExitUsage,
-			errs: []string{`svc: --requests is a whole number, not "abc"\n`}},
-		{args: "project create Acme --window ten", exit: app.ExitUsage,
-			errs: []string{`svc: --window is a time such as 90s or 5m, not "ten"\n`}},
-		{args: "project create Acme --trial", exit: app.ExitUsage, errs: []string{"--trial needs --allow"}},
-		{args: "project create Acme --allow 0771234567", exit: app.ExitUsage, errs: []string{"--trial"}},
-		{args: "project create", exit: app.ExitUsage, errs: []string{"missing NAME\n", "--help"}},
-		{args: "project create Two --id two --trial --allow 0771234567 --allow +94717654321",
-			out: []string{`yes, to: \+94771234567, \+94717654321`}},
-		{args: "project create Chosen --output json",
-			out: []string{`"project_id": "[a-z2-7]{12}"`, `"limit_requests": 600`, `"limit_seconds": 60`}},
-		{args: "project list", out: []string{`PROJECT +NAME +STATE`, `acme +Acme Ltd +running +0 +0 +5 per 1m30s +no`,
-			`two +Two +running +0 +0 +600 per 1m +yes`}},
-		{args: "project pause acme", out: []string{"State +paused"}},
-		{args: "project show acme", out: []string{"State +paused", "Balance +0 credits",
-			"No credentials", "No integrations"}},
-		{args: "project resume acme", out: []string{"State +running"}},
-		{args: "project show nobody", exit: app.ExitNotFound,
-			errs: []string{"project nobody: not found", "svc project list"}},
-		{args: "project", out: []string{"Usage:", "resume"}},
-		{args: "projects", exit: app.ExitUsage},
-		{args: "project list --output yaml", exit: app.ExitUsage,
-			errs: []string{`--output is one of csv, json, table, not "yaml"`}},
-		{args: "project list --sort name", exit: app.ExitUsage, errs: []string{"--sort is one of balance, project"}},
-		{args: "project list --colour", exit: app.ExitUsage, errs: []string{"unknown flag"}},
-		{args: "project list --stage prod", exit: app.ExitUsage, errs: []string{"--local goes without"}},
+		shows("project list", "No projects yet"),
+		shows("project list --output json", `^\[\]\n$`),
+		shows("project create Acme_Ltd --id acme --requests 5 --window 90s", `Project +acme\n`, `Name +Acme Ltd\n`,
+			`5 per 1m30s`, `Trial +no\n`, `State +running`).notes(`Not limited: messages to one number, credits of a day, SMS ` +
+			`units of a day. This command limits them:\nsvc project limits acme --per-recipient 5/10m,20/24h --daily-credits ` +
+			`5000000 --daily-units 2000 --local\n`),
+		shows("project create Safe --id safe --per-recipient 3/1h --daily-credits 7", `Per recipient +3/1h\n`,
+			`Daily credits +7 `).notes(`^Not limited: SMS units of a day. This command limits them:\nsvc project limits safe ` +
+			`--daily-units 2000 --local\n$`),
+		refused("project create Acme --id acme", "project acme: exists already", "another ID"),
+		misuse("project create Acme --requests 0", "limit of 0"),
+		misuse("project create Acme --requests abc", `svc: --requests is a whole number, not "abc"\n`),
+		misuse("project create Acme --window ten", `svc: --window is a time such as 90s or 5m, not "ten"\n`),
+		misuse("project create Acme --trial", "--trial needs --allow"),
+		misuse("project create Acme --allow 0771234567", "--trial"),
+		misuse("project create", "missing NAME\n", "--help"),
+		shows("project create Two --id two --trial --allow 0771234567 --allow +94717654321",
+			`yes, to: \+94771234567, \+94717654321`),
+		shows("project create Chosen --output json", `"project_id": "[a-z2-7]{12}"`, `"limit_requests": 600`,
+			`"limit_seconds": 60`),
+		shows("project list", `PROJECT +NAME +STATE`, `acme +Acme Ltd +running +0 +0 +5 per 1m30s +no`,
+			`two +Two +running +0 +0 +600 per 1m +yes`),
+		shows("project pause acme", "State +paused"),
+		shows("project show acme", "State +paused", "Balance +0 credits", "No credentials", "No integrations"),
+		shows("project resume acme", "State +running"),
+		notFound("project show nobody", "project nobody: not found", "svc project list"),
+		shows("project", "Usage:", "resume"),
+		misuse("projects"),
+		misuse("project list --output yaml", `--output is one of csv, json, table, not "yaml"`),
+		misuse("project list --sort name", "--sort is one of balance, project"),
+		misuse("project list --colour", "unknown flag"),
+		misuse("project list --stage prod", "--local goes without"),
 	})
-	f.run(call{args: "project show two --output json",
-		out: []string{`"trial": true,\n +"trial_destinations": \[`,
-			`"balance": 0,\n +"credentials": \[\],\n +"integrations": \[\]`}})
+	f.run(shows("project show two --output json", `"trial": true,\n +"trial_destinations": \[`,
+		`"balance": 0,\n +"credentials": \[\],\n +"integrations": \[\]`))
 }
 
 // TestCredentials: a secret is shown once and works; two can be live during a rotation.
 func TestCredentials(t *testing.T) {
-	f := newFixture(t)
+	f := newFixture(t, "project create Acme --id acme")
 	f.runAll([]call{
-		{args: "project create Acme --id acme"},
-		{args: "credential issue acme --env staging", exit: app.ExitUsage,
-			errs: []string{`--env is one of both, dev, development, prod, production, not "staging"`}},
-		{args: "credential issue acme --env prod",
-			out: []string{"Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`,
-				`Client secret +svcs_\S{43}`}, errs: []string{"shown this once"}},
-		{args: "credential issue acme --env prod",
-			out: []string{`Request +curl -sS -H 'X-API-KEY: svc_acme_\S+' -H 'X-API-SECRET: svcs_\S+' -H 'X-ENV: production' ` +
-				`.*'BASE_URL/utilities/barcode/generate'`}},
-		{args: "credential list acme",
-			out: []string{`CLIENT ID +ENVIRONMENT +STATE +LIVE SECRETS\nsvc_acme_\S+ +production +active +1\nsvc_acme_\S+ ` +
-				`+production +active +1\n$`}, absent: "svcs_"},
+		misuse("credential issue acme --env staging",
+			`--env is one of both, dev, development, prod, production, not "staging"`),
+		shows("credential issue acme --env prod", "Environment +production", `Client ID +svc_acme_[a-z2-7]{8}`,
+			`Client secret +svcs_\S{43}`).notes("shown this once"),
+		shows("credential issue acme --env prod", `Request +curl -sS -H 'X-API-KEY: svc_acme_\S+' -H 'X-API-SECRET: `+
+			`svcs_\S+' -H 'X-ENV: production' .*'BASE_URL/utilities/barcode/generate'`),
+		shows("credential list acme", `CLIENT ID +ENVIRONMENT +STATE +LIVE `+
+			`SECRETS\nsvc_acme_\S+ +production +active +1\nsvc_acme_\S+ +production +active +1\n$`).without("svcs_"),
 	})
 	if both := decode[[]credential.Issued](f, "credential issue acme --env both"); len(both) != 2 ||
 		both[0].Environment != project.Development || both[1].Environment != project.Production {
@@ -352,9 +376,8 @@ func TestCredentials(t *testing.T) {
 	live(true, true)
 	f.runAll([]call{
 		// The client may use the older secret still: no third one ends it.
-		{args: "credential rotate " + clientID, exit: app.ExitRefused,
-			errs: []string{"a rotation is open", "--finish", "--replace"}},
-		{args: "credential rotate " + clientID + " --replace --finish", exit: app.ExitUsage, errs: []string{"not both"}},
+		refused("credential rotate "+clientID, "a rotation is open", "--finish", "--replace"),
+		misuse("credential rotate "+clientID+" --replace --finish", "not both"),
 	})
 	lost := second
 	second = decode[credential.Issued](f, "credential rotate "+clientID+" --replace")
@@ -363,20 +386,18 @@ func TestCredentials(t *testing.T) {
 	}
 	live(true, true)
 	f.runAll([]call{
-		{args: "project show acme", out: []string{first.ClientID + ` +development +active +2`, `production +active +1`}},
-		{args: "credential rotate " + clientID + " --finish", out: []string{"one live secret"}},
+		shows("project show acme", first.ClientID+` +development +active +2`, `production +active +1`),
+		shows("credential rotate "+clientID+" --finish", "one live secret"),
 	})
 	live(false, true)
 	f.runAll([]call{
-		{args: "credential revoke " + clientID, exit: app.ExitRefused,
-			errs: []string{`Revoke svc_acme.*\nsvc: Not confirmed. Run again with --yes.\n$`}},
-		{args: "credential revoke " + clientID, typed: []string{}, stdin: "n\n", exit: app.ExitRefused,
-			errs: []string{`\[y/N\] svc: Not confirmed. Run again with --yes.`}},
-		{args: "credential revoke " + clientID + " --yes", out: []string{"revoked"}},
-		{args: "credential revoke " + clientID, typed: []string{}, stdin: "y\n", out: []string{"revoked"}},
-		{args: "credential rotate " + clientID, exit: app.ExitUsage, errs: []string{"revoked"}},
-		{args: "credential revoke svc~acme~aaaaaaaa --yes", exit: app.ExitNotFound},
-		{args: "project show acme", out: []string{first.ClientID + ` +development +revoked +0`}},
+		refused("credential revoke "+clientID, `Revoke svc_acme.*\nsvc: Not confirmed. Run again with --yes.\n$`),
+		refused("credential revoke "+clientID, `\[y/N\] svc: Not confirmed. Run again with --yes.`).given("n\n").typing(),
+		shows("credential revoke "+clientID+" --yes", "revoked"),
+		shows("credential revoke "+clientID, "revoked").given("y\n").typing(),
+		misuse("credential rotate "+clientID, "revoked"),
+		notFound("credential revoke svc~acme~aaaaaaaa --yes"),
+		shows("project show acme", first.ClientID+` +development +revoked +0`),
 	})
 	live(false, false)
 	for _, s := range []string{first.ClientSecret, second.ClientSecret} {
@@ -389,81 +410,64 @@ func TestCredentials(t *testing.T) {
 // TestIntegrations: settings and secret fields follow the vendor's table; secrets come from a prompt, standard input or
 // a file, and are never printed.
 func TestIntegrations(t *testing.T) {
-	f := newFixture(t)
+	f := newFixture(t, "project create Acme --id acme")
 	const key = "topsecret-1"
 	file := f.write(`{"email":"file@example.com","api_key":"topsecret-2"}`)
 	const set = "integration set acme sms quicksend --mode byok --setting sender~id=Acme"
 	f.runAll([]call{
-		{args: "project create Acme --id acme"},
-		{args: "integration list acme", out: []string{"No integrations"}},
-		{args: "integration set acme sms quicksend", exit: app.ExitUsage, errs: []string{"--mode"}},
-		{args: "integration set acme sms quicksend --mode free --setting sender~id=Acme", exit: app.ExitUsage,
-			errs: []string{`--mode is one of byok, managed, manual, not "free"`}},
-		{args: "integration set acme sms quicksend --mode byok --setting api~key=" + key, exit: app.ExitUsage,
-			errs: []string{"never as an argument"}},
-		{args: "integration set acme sms quicksend --mode byok --setting sender", exit: app.ExitUsage,
-			errs: []string{"NAME=VALUE"}},
-		{args: set + " --setting unit~price=0,64", exit: app.ExitUsage,
-			errs: []string{`unit_price cannot be "0,64"; it is: .*plain decimal such as 0.64`}},
-		{args: set + " --setting unit~price=-1", exit: app.ExitUsage, errs: []string{`unit_price cannot be`}},
-		{args: set + " --setting native~check~cost=True", exit: app.ExitUsage,
-			errs: []string{`native_check_cost cannot be "True"; it is: true asks`}},
-		{args: "integration set acme sms aws --mode byok --setting message~type=promo", exit: app.ExitUsage,
-			errs: []string{`message_type cannot be "promo"; .*PROMOTIONAL`}},
-		{args: set, exit: app.ExitRefused, errs: []string{"lacks secret fields", "api_key", "--incomplete"}},
-		{args: set + " --secrets -", stdin: `{"api_key":"` + key, exit: app.ExitUsage,
-			errs: []string{"JSON object of texts"}},
-		{args: set + " --secrets -", stdin: `{"password":"` + key + `"}`, exit: app.ExitUsage,
-			errs: []string{`no secret field "password"`}},
-		{args: set + " --setting endpoint=ftp://x", stdin: "", typed: []string{"a@example.com", key}, exit: app.ExitUsage,
-			errs: []string{`endpoint is not https: "ftp://x"`}},
-		{args: set + " --incomplete --inactive",
-			out: []string{`development +sms +quicksend +byok +inactive +0 +endpoint=http://127\S+/quicksend sender_id=Acme ` +
-				`+quicksend lacks secret fields`}, errs: []string{"Endpoint: the sandbox, http://127.*/quicksend"}},
-		{args: set, typed: []string{"a@example.com", key},
-			out:  []string{`byok +inactive +0 +endpoint=\S+ sender_id=Acme +-\n`},
-			errs: []string{`api_key \(API key of the account; required\)`}},
-		{args: "integration enable acme sms quicksend", out: []string{"byok +active"}},
-		{args: "integration set acme sms quicksend --priority 4",
-			out: []string{`byok +active +4 +endpoint=\S+ sender_id=Acme`}},
-		{args: "integration set acme sms quicksend", typed: []string{}, out: []string{`byok +active +4`}},
-		{args: "integration set acme sms quicksend --ask", typed: []string{"", ""}, out: []string{`byok +active +4`},
-			errs: []string{"as stored"}},
-		{args: set + " --env prod --secrets -", stdin: `{"email":"b@example.com","api_key":"topsecret-3"}`,
-			out: []string{`production +sms +quicksend +byok +active +0`}},
-		{args: set + " --env prod --secrets " + file, out: []string{`production`}},
-		{args: "integration list acme", out: []string{`development +sms`, `production +sms`}},
-		{args: "integration list acme --env prod", out: []string{`production +sms`}, absent: "development"},
-		{args: "integration disable acme sms quicksend --env prod", out: []string{"byok +inactive"}},
-		{args: "integration disable acme sms twilio", exit: app.ExitNotFound, errs: []string{"development/sms/twilio"}},
+		shows("integration list acme", "No integrations"),
+		misuse("integration set acme sms quicksend", "--mode"),
+		misuse("integration set acme sms quicksend --mode free --setting sender~id=Acme",
+			`--mode is one of byok, managed, manual, not "free"`),
+		misuse("integration set acme sms quicksend --mode byok --setting api~key="+key, "never as an argument"),
+		misuse("integration set acme sms quicksend --mode byok --setting sender", "NAME=VALUE"),
+		misuse(set+" --setting unit~price=0,64", `unit_price cannot be "0,64"; it is: .*plain decimal such as 0.64`),
+		misuse(set+" --setting unit~price=-1", `unit_price cannot be`),
+		misuse(set+" --setting native~check~cost=True", `native_check_cost cannot be "True"; it is: true asks`),
+		misuse("integration set acme sms aws --mode byok --setting message~type=promo",
+			`message_type cannot be "promo"; .*PROMOTIONAL`),
+		refused(set, "lacks secret fields", "api_key", "--incomplete"),
+		misuse(set+" --secrets -", "JSON object of texts").given(`{"api_key":"` + key),
+		misuse(set+" --secrets -", `no secret field "password"`).given(`{"password":"` + key + `"}`),
+		misuse(set+" --setting endpoint=ftp://x", `endpoint is not https: "ftp://x"`).typing("a@example.com",
+			key),
+		shows(set+" --incomplete --inactive",
+			`development +sms +quicksend +byok +inactive +0 +endpoint=http://127\S+/quicksend sender_id=Acme +quicksend lacks `+
+				`secret fields`).notes("Endpoint: the sandbox, http://127.*/quicksend"),
+		shows(set, `byok +inactive +0 +endpoint=\S+ sender_id=Acme +-\n`).
+			notes(`api_key \(API key of the account; required\)`).typing("a@example.com", key),
+		shows("integration enable acme sms quicksend", "byok +active"),
+		shows("integration set acme sms quicksend --priority 4", `byok +active +4 +endpoint=\S+ sender_id=Acme`),
+		shows("integration set acme sms quicksend", `byok +active +4`).typing(),
+		shows("integration set acme sms quicksend --ask", `byok +active +4`).notes("as stored").typing("", ""),
+		shows(set+" --env prod --secrets -", `production +sms +quicksend +byok +active +0`).
+			given(`{"email":"b@example.com","api_key":"topsecret-3"}`),
+		shows(set+" --env prod --secrets "+file, `production`),
+		shows("integration list acme", `development +sms`, `production +sms`),
+		shows("integration list acme --env prod", `production +sms`).without("development"),
+		shows("integration disable acme sms quicksend --env prod", "byok +inactive"),
+		notFound("integration disable acme sms twilio", "development/sms/twilio"),
 
 		// Managed integrations use the service's account.
-		{args: "integration set acme sms twilio --mode managed --incomplete", exit: app.ExitRefused,
-			errs: []string{"share one mode",
-				`svc integration set acme sms twilio --mode managed --incomplete --local --replace\nsvc integration disable acme ` +
-					`sms quicksend --env development --local\n`}},
-		{args: "integration set acme sms quicksend --mode managed --env prod --secrets -", stdin: `{}`, exit: app.ExitUsage,
-			errs: []string{"vendor account"}},
-		{args: "integration set acme sms quicksend --mode managed --env prod", exit: app.ExitRefused,
-			errs: []string{"lacks secret fields", "vendor account"}},
-		{args: "vendor account sms quicksend --env prod --secrets -", stdin: `{"email":"m@example.com"}`,
-			exit: app.ExitRefused, errs: []string{"needs api_key"}},
-		{args: "vendor account sms quicksend --env prod", typed: []string{"m@example.com", "topsecret-4"},
-			out: []string{"svc/" + f.stage + "/sms/managed/accounts", "api_key, email"}},
-		{args: "integration set acme sms quicksend --mode managed --env prod",
-			out: []string{`production +sms +quicksend +managed +inactive`}},
-		{args: "integration enable acme sms quicksend --env prod", out: []string{`managed +active`}},
-		{args: "vendor account sms aws", exit: app.ExitUsage, errs: []string{"the function's own role"}},
+		refused("integration set acme sms twilio --mode managed --incomplete", "share one mode", `svc integration set acme `+
+			`sms twilio --mode managed --incomplete --local --replace\nsvc integration disable acme sms quicksend --env `+
+			`development --local\n`),
+		misuse("integration set acme sms quicksend --mode managed --env prod --secrets -", "vendor account").given(`{}`),
+		refused("integration set acme sms quicksend --mode managed --env prod", "lacks secret fields", "vendor account"),
+		refused("vendor account sms quicksend --env prod --secrets -", "needs api_key").given(`{"email":"m@example.com"}`),
+		shows("vendor account sms quicksend --env prod", "svc/"+f.stage+"/sms/managed/accounts", "api_key, email").
+			typing("m@example.com", "topsecret-4"),
+		shows("integration set acme sms quicksend --mode managed --env prod",
+			`production +sms +quicksend +managed +inactive`),
+		shows("integration enable acme sms quicksend --env prod", `managed +active`),
+		misuse("vendor account sms aws", "the function's own role"),
 
 		// The built-in vendors need nothing.
-		{args: "integration set acme barcode builtin --mode byok",
-			out: []string{`barcode +builtin +byok +active +0 +- +-\n`}},
-		{args: "integration set acme security test --mode managed --env both", exit: app.ExitUsage,
-			errs: []string{"the vendor test exists only in development"}},
-		{args: "integration set acme location test --mode managed", out: []string{"test +managed +active"}},
-		{args: "integration check acme location test", out: []string{"complete"}},
-		{args: "integration set acme barcode builtin --setting endpoint=https://x", exit: app.ExitUsage,
-			errs: []string{"no setting"}},
+		shows("integration set acme barcode builtin --mode byok", `barcode +builtin +byok +active +0 +- +-\n`),
+		misuse("integration set acme security test --mode managed --env both", "the vendor test exists only in development"),
+		shows("integration set acme location test --mode managed", "test +managed +active"),
+		shows("integration check acme location test", "complete"),
+		misuse("integration set acme barcode builtin --setting endpoint=https://x", "no setting"),
 	})
 
 	for _, c := range []struct {
@@ -486,44 +490,38 @@ func TestIntegrations(t *testing.T) {
 	}
 	f.runAll([]call{
 		// Both environments at once: the fields are read once, and a missing integration changes nothing.
-		{args: "integration set acme sms textlk --mode byok --env both --setting sender~id=Acme --secrets -",
-			stdin: `{"api_token":"topsecret-5"}`, exit: app.ExitRefused, errs: []string{"share one mode"}},
-		{args: "integration set acme sms textlk --mode byok --env both --inactive --setting sender~id=Acme --secrets -",
-			stdin: `{"api_token":"topsecret-5"}`, out: []string{`development +sms +textlk +byok +inactive .*\nproduction +sms ` +
-				`+textlk +byok +inactive`}},
-		{args: "integration set acme sms textlk --env both --ask", typed: []string{""},
-			errs: []string{"api_token .*Enter: as stored"}},
+		refused("integration set acme sms textlk --mode byok --env both --setting sender~id=Acme --secrets -",
+			"share one mode").given(`{"api_token":"topsecret-5"}`),
+		shows("integration set acme sms textlk --mode byok --env both --inactive --setting sender~id=Acme --secrets -",
+			`development +sms +textlk +byok +inactive .*\nproduction +sms +textlk +byok +inactive`).
+			given(`{"api_token":"topsecret-5"}`),
+		shows("integration set acme sms textlk --env both --ask").notes("api_token .*Enter: as stored").typing(""),
 		// Another operator changes the integration while this one types.
 		{args: "integration set acme sms textlk --env dev --ask --priority 7", typed: []string{""}, beside: func() {
 			f.run(call{args: "integration set acme sms textlk --env dev --setting unit~price=0.9"})
 			f.run(call{args: "integration enable acme sms textlk --env dev"})
 		}, out: []string{`byok +active +7 +.*unit_price=0.9`}},
-		{args: "integration disable acme sms textlk --env both",
-			out: []string{`development .*inactive(.|\n)*production .*inactive`}},
-		{args: "integration list acme --env both", out: []string{`development +sms +textlk`, `production +sms +textlk`}},
-		{args: "sms test acme textlk --env both --to 0771234567 --yes", exit: app.ExitUsage,
-			errs: []string{`--env is one of dev, development, prod, production, not "both"`}},
-		{args: "vendor account sms textlk --env both --secrets -", stdin: `{"api_token":"topsecret-6"}`,
-			out: []string{"Environment +development(.|\\n)*Environment +production"}},
+		shows("integration disable acme sms textlk --env both", `development .*inactive(.|\n)*production .*inactive`),
+		shows("integration list acme --env both", `development +sms +textlk`, `production +sms +textlk`),
+		misuse("sms test acme textlk --env both --to 0771234567 --yes",
+			`--env is one of dev, development, prod, production, not "both"`),
+		shows("vendor account sms textlk --env both --secrets -", "Environment +development(.|\\n)*Environment +production").
+			given(`{"api_token":"topsecret-6"}`),
 		// A move of both environments to another vendor, and of one to another mode, in one write.
 		{args: "integration set acme sms textlk --mode managed --env both"},
-		{args: "integration enable acme sms textlk --env both", exit: app.ExitRefused, errs: []string{
-			`\nsvc integration set acme sms textlk --env both --local --replace\nsvc integration disable acme sms quicksend ` +
-				`--env development --local\n$`}},
-		{args: "integration set acme sms textlk --env both --replace --dry-run", out: []string{
-			`acme / project in`, `development#sms#quicksend`, `development#sms#textlk`, `production#sms#quicksend`,
-			`production#sms#textlk`}},
-		{args: "integration set acme sms textlk --env both --replace",
-			out: []string{`development +sms +quicksend +byok +inactive`,
-				`development +sms +textlk +managed +active`, `production +sms +quicksend +managed +inactive`,
-				`production +sms +textlk +managed +active`}},
-		{args: "integration set acme sms quicksend --env dev --mode manual --replace",
-			out: []string{`quicksend +byok +active`, `textlk +managed +inactive`}},
+		refused("integration enable acme sms textlk --env both", `\nsvc integration set acme sms textlk --env both --local `+
+			`--replace\nsvc integration disable acme sms quicksend --env development --local\n$`),
+		shows("integration set acme sms textlk --env both --replace --dry-run", `acme / project in`,
+			`development#sms#quicksend`, `development#sms#textlk`, `production#sms#quicksend`, `production#sms#textlk`),
+		shows("integration set acme sms textlk --env both --replace", `development +sms +quicksend +byok +inactive`,
+			`development +sms +textlk +managed +active`, `production +sms +quicksend +managed +inactive`,
+			`production +sms +textlk +managed +active`),
+		shows("integration set acme sms quicksend --env dev --mode manual --replace", `quicksend +byok +active`,
+			`textlk +managed +inactive`),
 		// The vendor of test values replaces the others and is replaced, as any vendor.
-		{args: "integration set acme sms test --env dev --mode manual --replace",
-			out: []string{`quicksend +byok +inactive`, `test +byok +active`}},
-		{args: "integration set acme sms quicksend --env dev --replace",
-			out: []string{`quicksend +byok +active`, `test +byok +inactive`}},
+		shows("integration set acme sms test --env dev --mode manual --replace", `quicksend +byok +inactive`,
+			`test +byok +active`),
+		shows("integration set acme sms quicksend --env dev --replace", `quicksend +byok +active`, `test +byok +inactive`),
 	})
 	// The local stack calls no real vendor by default.
 	for _, o := range catalog.Offers() {
@@ -551,10 +549,8 @@ func TestOutage(t *testing.T) {
 			"sender~id=A " + rest}
 	}
 	f.runAll([]call{
-		{args: "vendor account sms quicksend --env both --secrets -", stdin: `{"email":"` + sandbox.QuickSendEmail +
-			`","api_key":"` + sandbox.QuickSendAPIKey + `"}`},
-		{args: "vendor account sms twilio --env prod --secrets -", stdin: `{"account_sid":"` + sandbox.TwilioAccountSID +
-			`","auth_token":"` + sandbox.TwilioAuthToken + `"}`},
+		shows("vendor account sms quicksend --env both --secrets -").given(accountAt("quicksend")),
+		shows("vendor account sms twilio --env prod --secrets -").given(accountAt("twilio")),
 		{args: "project create A --id chain"}, set("chain", "quicksend", ""), set("chain", "twilio", "--priority 2"),
 		{args: "integration set chain sms quicksend --env dev --mode managed --setting sender~id=A"},
 		{args: "project create A --id last"}, set("last", "quicksend", ""), set("last", "textlk", "--incomplete"),
@@ -563,21 +559,21 @@ func TestOutage(t *testing.T) {
 	})
 	const out, end = "vendor outage sms quicksend --env production", "vendor outage sms quicksend --env prod --end"
 	f.runAll([]call{
-		{args: "integration disable chain sms quicksend", exit: app.ExitUsage,
-			errs: []string{"both environments of chain have sms quicksend: give --env development, production or both"}},
-		{args: "integration set chain sms quicksend --priority 3", exit: app.ExitUsage, errs: []string{"give --env"}},
-		{args: "integration list", out: []string{`sms +quicksend +development +managed +active +0 +chain\n`,
+		misuse("integration disable chain sms quicksend",
+			"both environments of chain have sms quicksend: give --env development, production or both"),
+		misuse("integration set chain sms quicksend --priority 3", "give --env"),
+		shows("integration list", `sms +quicksend +development +managed +active +0 +chain\n`,
 			`sms +quicksend +production +managed +active +0 +chain last\n`, `quicksend +production +managed +inactive +0 +off`,
-			`quicksend +production +managed +active +1 +second\n`, `twilio +production +managed +active +2 +chain`}},
-		{args: "integration list --env dev", out: []string{"quicksend"}, absent: "production"},
-		{args: "vendor outage sms quicksend", exit: app.ExitUsage, errs: []string{"give --env"}},
-		{args: "vendor outage sms nobody --env prod", exit: app.ExitUsage},
-		{args: out + " --apply --end", exit: app.ExitUsage, errs: []string{"give --apply"}},
-		{args: out + " --also-last", exit: app.ExitUsage, errs: []string{"give --apply"}},
-		{args: "vendor outage sms hutch --env prod", out: []string{"No project uses sms hutch in production."}},
-		{args: out, out: []string{`chain +active +twilio +-\n`, `last +active +- +no other vendor\n`,
-			`second +active +twilio`}, absent: "off", errs: []string{"svc vendor outage .* --apply"}},
-		{args: out + " --apply --dry-run", out: []string{"."}},
+			`quicksend +production +managed +active +1 +second\n`, `twilio +production +managed +active +2 +chain`),
+		shows("integration list --env dev", "quicksend").without("production"),
+		misuse("vendor outage sms quicksend", "give --env"),
+		misuse("vendor outage sms nobody --env prod"),
+		misuse(out+" --apply --end", "give --apply"),
+		misuse(out+" --also-last", "give --apply"),
+		shows("vendor outage sms hutch --env prod", "No project uses sms hutch in production."),
+		shows(out, `chain +active +twilio +-\n`, `last +active +- +no other vendor\n`, `second +active +twilio`).
+			notes("svc vendor outage .* --apply").without("off"),
+		shows(out+" --apply --dry-run", "."),
 	})
 	// interrupted after the first project
 	f.must(f.stack().Projects.EditIntegrations(t.Context(), "chain",
@@ -587,51 +583,47 @@ func TestOutage(t *testing.T) {
 			return []project.Integration{*i}, nil
 		}))
 	f.runAll([]call{
-		{args: out + " --apply", exit: app.ExitFailed, reports: true,
-			out:  []string{`chain +set_aside +twilio`, `last +left +- +no other vendor`, `second +set_aside +twilio`},
-			errs: []string{"1 project is left as before", "--also-last"}},
-		{args: "integration list chain", out: []string{`production +sms +quicksend +managed +set aside`,
-			`development +sms +quicksend +managed +active`}},
-		{args: "integration enable second sms quicksend --env prod", out: []string{"active +1"}}, // the operator's own choice
-		{args: "integration disable second sms quicksend --env prod", out: []string{"inactive +1"}},
-		{args: out + " --apply --also-last", out: []string{`last +set_aside`}},
-		{args: "integration list last", out: []string{`quicksend +managed +set aside`}},
-		{args: "integration disable chain sms twilio", out: []string{"twilio +managed +inactive"}},
-		{args: "vendor account sms textlk --env prod --project chain --secrets -", stdin: "{}", exit: app.ExitNotFound},
-		{args: end, out: []string{`chain +restored`, `last +restored`}, absent: "off|second"},
-		{args: end, out: []string{"No project uses"}},
-		{args: "integration list --env prod", out: []string{`quicksend +production +managed +active +0 +chain last\n`,
-			`quicksend +production +managed +inactive +0 +off\n`, `quicksend +production +managed +inactive +1 +second\n`}},
+		finds(out+" --apply", `chain +set_aside +twilio`, `last +left +- +no other vendor`, `second +set_aside +twilio`).
+			notes("1 project is left as before", "--also-last"),
+		shows("integration list chain", `production +sms +quicksend +managed +set aside`,
+			`development +sms +quicksend +managed +active`),
+		shows("integration enable second sms quicksend --env prod", "active +1"), // the operator's own choice
+		shows("integration disable second sms quicksend --env prod", "inactive +1"),
+		shows(out+" --apply --also-last", `last +set_aside`),
+		shows("integration list last", `quicksend +managed +set aside`),
+		shows("integration disable chain sms twilio", "twilio +managed +inactive"),
+		notFound("vendor account sms textlk --env prod --project chain --secrets -").given("{}"),
+		shows(end, `chain +restored`, `last +restored`).without("off|second"),
+		shows(end, "No project uses"),
+		shows("integration list --env prod", `quicksend +production +managed +active +0 +chain last\n`,
+			`quicksend +production +managed +inactive +0 +off\n`, `quicksend +production +managed +inactive +1 +second\n`),
 	})
 }
 
 // TestCredits: a grant counts once by its ID and names its actor; the ledger shows it.
 func TestCredits(t *testing.T) {
-	f := newFixture(t)
+	f := newFixture(t, "project create Acme --id acme")
 	f.runAll([]call{
-		{args: "project create Acme --id acme"},
-		{args: "credit balance acme", out: []string{"Balance +0 credits"}},
-		{args: "credit ledger acme", out: []string{"No entries"}},
-		{args: "credit grant acme -5 --reason x", exit: app.ExitUsage,
-			errs: []string{`CREDITS is not negative here; "svc credit adjust PROJECT --by CREDITS" removes`}},
-		{args: "credit grant acme 2305843009213693952 --reason x", exit: app.ExitUsage,
-			errs: []string{`CREDITS is a whole number from 1 to 2,305,843,009,213,693,951, not "2305843009213693952"`}},
-		{args: "credit adjust acme --by 99999999999999999999 --reason x", exit: app.ExitUsage,
-			errs: []string{`--by is a whole number from -2,305,843,009,213,693,951 to 2,305,843,009,213,693,951, not "9{20}"`}},
-		{args: "credit grant acme --reason x", exit: app.ExitUsage, errs: []string{"svc: missing CREDITS, or --file\n"}},
-		{args: "credit balance acme acme", exit: app.ExitUsage, errs: []string{`svc: one argument too many: "acme"`}},
-		{args: "credit grant acme 5", exit: app.ExitUsage, errs: []string{"--reason"}},
-		{args: "credit grant acme 5 --reason x --id 7", exit: app.ExitUsage, errs: []string{"--id"}},
-		{args: "credit ledger acme --day monday", exit: app.ExitUsage,
-			errs: []string{"--day is a UTC date such as 2026-03-31, today or yesterday.* not \"monday\""}},
-		{args: "credit ledger acme --days 0", exit: app.ExitUsage},
-		{args: "credit ledger acme --month 11", exit: app.ExitUsage, errs: []string{"such as 2026-03"}},
-		{args: "credit ledger acme --month 2026-03 --day today", exit: app.ExitUsage, errs: []string{"or --month, or"}},
-		{args: "credit ledger acme --from yesterday --to 2021-01-01", exit: app.ExitUsage,
-			errs: []string{"--from is not after --to"}},
-		{args: "credit ledger acme --to yesterday", exit: app.ExitUsage, errs: []string{"--from with --to"}},
-		{args: "credit ledger acme --from 2019-12-31", exit: app.ExitUsage,
-			errs: []string{"--from is of 2019-12-31; it can be of 2020-01-01 to today"}},
+		shows("credit balance acme", "Balance +0 credits"),
+		shows("credit ledger acme", "No entries"),
+		misuse("credit grant acme -5 --reason x",
+			`CREDITS is not negative here; "svc credit adjust PROJECT --by CREDITS" removes`),
+		misuse("credit grant acme 2305843009213693952 --reason x",
+			`CREDITS is a whole number from 1 to 2,305,843,009,213,693,951, not "2305843009213693952"`),
+		misuse("credit adjust acme --by 99999999999999999999 --reason x",
+			`--by is a whole number from -2,305,843,009,213,693,951 to 2,305,843,009,213,693,951, not "9{20}"`),
+		misuse("credit grant acme --reason x", "svc: missing CREDITS, or --file\n"),
+		misuse("credit balance acme acme", `svc: one argument too many: "acme"`),
+		misuse("credit grant acme 5", "--reason"),
+		misuse("credit grant acme 5 --reason x --id 7", "--id"),
+		misuse("credit ledger acme --day monday",
+			"--day is a UTC date such as 2026-03-31, today or yesterday.* not \"monday\""),
+		misuse("credit ledger acme --days 0"),
+		misuse("credit ledger acme --month 11", "such as 2026-03"),
+		misuse("credit ledger acme --month 2026-03 --day today", "or --month, or"),
+		misuse("credit ledger acme --from yesterday --to 2021-01-01", "--from is not after --to"),
+		misuse("credit ledger acme --to yesterday", "--from with --to"),
+		misuse("credit ledger acme --from 2019-12-31", "--from is of 2019-12-31; it can be of 2020-01-01 to today"),
 	})
 	g := decode[creditcmd.Moved](f, "credit grant acme 10000000 --reason invoice_2031")
 	if g.Balance != 10_000_000 || g.Actor != "local" {
@@ -639,28 +631,25 @@ func TestCredits(t *testing.T) {
 	}
 	id := string(g.ID)
 	f.runAll([]call{
-		{args: "credit grant acme 10000000 --reason again --id " + id, out: []string{"Balance +10,000,000 credits"}},
-		{args: "credit grant acme 7 --reason again --id " + id, exit: app.ExitRefused,
-			errs: []string{"^svc: .*another movement.*\n +Omit --id"}},
-		{args: "credit grant acme 7 --reason more", out: []string{"Balance +10,000,007 credits"}},
-		{args: "credit balance acme", out: []string{`10,000,007 credits \(10.000007 USD\)`}},
-		{args: "project show acme", out: []string{`Balance +10,000,007 credits \(10.000007 USD\)`}},
-		{args: "credit ledger acme", out: []string{`^ID +TIME +STATE +CREDITS +USD +OPERATION .*\n` + id +
-			` .*\+10,000,000 +\+10.00 `}},
-		{args: "credit ledger acme --output csv",
-			out: []string{`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,VENDOR ID,REQUEST,NOTE,` +
-				`REFERENCE\n` + id + `,20\S+Z,grant,10000000,10.00,,,,,[0-9a-f-]+,"invoice 2031, by local",\n`}},
-		{args: "credit ledger acme --days 2",
-			out: []string{`:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`,
-				`grant +\+7 .* more, by local`}, absent: "again"},
-		{args: "credit ledger acme --days 2 --output json",
-			out: []string{`"id": "` + id + `",\n +"state": "grant",\n +"credits": 10000000`, `"actor": "local"`}},
-		{args: "credit ledger acme --day 2020-01-01", out: []string{"No entries"}},
-		{args: "credit ledger acme --day yesterday", out: []string{"No entries"}},
-		{args: "credit ledger acme --days 400", out: []string{id}},
-		{args: "credit ledger acme --from yesterday", out: []string{id}},
-		{args: "credit ledger acme --month " + time.Now().UTC().Format("2006-01"), out: []string{id}},
-		{args: "credit ledger acme --uncertain", out: []string{"No entries"}},
+		shows("credit grant acme 10000000 --reason again --id "+id, "Balance +10,000,000 credits"),
+		refused("credit grant acme 7 --reason again --id "+id, "^svc: .*another movement.*\n +Omit --id"),
+		shows("credit grant acme 7 --reason more", "Balance +10,000,007 credits"),
+		shows("credit balance acme", `10,000,007 credits \(10.000007 USD\)`),
+		shows("project show acme", `Balance +10,000,007 credits \(10.000007 USD\)`),
+		shows("credit ledger acme", `^ID +TIME +STATE +CREDITS +USD +OPERATION .*\n`+id+` .*\+10,000,000 +\+10.00 `),
+		shows("credit ledger acme --output csv",
+			`^ID,TIME,STATE,CREDITS,USD,OPERATION,ENVIRONMENT,VENDOR,VENDOR ID,REQUEST,NOTE,REFERENCE\n`+id+
+				`,20\S+Z,grant,10000000,10.00,,,,,[0-9a-f-]+,"invoice 2031, by local",\n`),
+		shows("credit ledger acme --days 2", `:\d\d UTC +grant +\+10,000,000 .* invoice 2031, by local`,
+			`grant +\+7 .* more, by local`).without("again"),
+		shows("credit ledger acme --days 2 --output json", `"id": "`+id+`",\n +"state": "grant",\n +"credits": 10000000`,
+			`"actor": "local"`),
+		shows("credit ledger acme --day 2020-01-01", "No entries"),
+		shows("credit ledger acme --day yesterday", "No entries"),
+		shows("credit ledger acme --days 400", id),
+		shows("credit ledger acme --from yesterday", id),
+		shows("credit ledger acme --month "+time.Now().UTC().Format("2006-01"), id),
+		shows("credit ledger acme --uncertain", "No entries"),
 	})
 }
 
@@ -668,19 +657,18 @@ func TestCredits(t *testing.T) {
 func TestVendors(t *testing.T) {
 	f := newFixture(t)
 	f.runAll([]call{
-		{args: "vendor list", out: []string{
-			`sms +quicksend +QuickSend.lk +sender_id\* .*endpoint .* +email\* api_key\*\n`,
+		shows("vendor list", `sms +quicksend +QuickSend.lk +sender_id\* .*endpoint .* +email\* api_key\*\n`,
 			`location +ipinfo-lite +ipinfo.io Lite +endpoint +token\*`, `pdf +builtin +Built in`,
-			`\n\nKIND +VENDOR +TITLE .*\nsecurity `}},
-		{args: "vendor list sms quicksend", out: []string{
-			`sms +quicksend +QuickSend.lk +sender_id +setting +yes`, `sms +quicksend +QuickSend.lk +endpoint +setting +no`,
-			`sms +quicksend +QuickSend.lk +api_key +secret +yes`}, absent: "twilio"},
-		{args: "vendor list sms aws", out: []string{`sms +aws +.* +access_key_id +secret +byok only`}},
-		{args: "vendor list sms nobody", exit: app.ExitUsage, errs: []string{`no vendor "nobody"`}},
-		{args: "vendor list sms ultimatesms",
-			out: []string{`sms +ultimatesms +Ultimate SMS \(gateway of your choice\) +endpoint +setting +yes`}},
-		{args: "vendor list pdf", out: []string{"builtin"}, absent: "sms"},
-		{args: "vendor list fax", exit: app.ExitUsage},
+			`\n\nKIND +VENDOR +TITLE .*\nsecurity `),
+		shows("vendor list sms quicksend", `sms +quicksend +QuickSend.lk +sender_id +setting +yes`,
+			`sms +quicksend +QuickSend.lk +endpoint +setting +no`, `sms +quicksend +QuickSend.lk +api_key +secret +yes`).
+			without("twilio"),
+		shows("vendor list sms aws", `sms +aws +.* +access_key_id +secret +byok only`),
+		misuse("vendor list sms nobody", `no vendor "nobody"`),
+		shows("vendor list sms ultimatesms",
+			`sms +ultimatesms +Ultimate SMS \(gateway of your choice\) +endpoint +setting +yes`),
+		shows("vendor list pdf", "builtin").without("sms"),
+		misuse("vendor list fax"),
 	})
 	for _, o := range catalog.Offers() {
 		for _, f := range append(o.Settings(), o.Spec.Secrets...) {
@@ -696,7 +684,7 @@ func TestNoStack(t *testing.T) {
 	f := newFixture(t)
 	const nowhere = "http://127.0.0.1:1"
 	t.Chdir(t.TempDir())
-	f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{"no local stack", "make run"}})
+	f.run(fails("project list", "no local stack", "make run"))
 	t.Chdir(f.dir)
 	for _, c := range []struct {
 		changes map[string]any
@@ -707,18 +695,16 @@ func TestNoStack(t *testing.T) {
 		{map[string]any{"dynamodb_url": nowhere, "secrets_url": nowhere}, "connection was refused"},
 	} {
 		f.announce(c.changes)
-		f.run(call{args: "project list", exit: app.ExitFailed, errs: []string{c.errs}})
+		f.run(fails("project list", c.errs))
 	}
 	signIn(t, "")
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
 		t.Setenv(name, "")
 	}
 	for _, c := range []call{
-		{args: "project list", exit: app.ExitUsage, errs: []string{"--region"}},
-		{args: "project list --region us-east-1", exit: app.ExitFailed,
-			errs: []string{"no AWS credentials.*\n.*aws sso login"}},
-		{args: "project list --region us-east-1 --profile nobody", exit: app.ExitFailed,
-			errs: []string{"no AWS credentials"}},
+		misuse("project list", "--region"),
+		fails("project list --region us-east-1", "no AWS credentials.*\n.*aws sso login"),
+		fails("project list --region us-east-1 --profile nobody", "no AWS credentials"),
 	} {
 		c.run(t)
 	}
@@ -733,17 +719,16 @@ func TestNoStack(t *testing.T) {
 
 // TestStage: with AWS credentials, commands use the tables of --stage at the endpoints of the AWS_ variables.
 func TestStage(t *testing.T) {
-	f := newFixture(t)
-	f.run(call{args: "project create Acme --id acme"})
+	f := newFixture(t, "project create Acme --id acme")
 	signIn(t, enginetest.URL(t))
 	for _, c := range []struct {
 		stage string
 		call
 	}{
-		{"", call{args: "project list --stage " + f.stage, out: []string{"acme"}}},
-		{f.stage, call{args: "project list", out: []string{"acme"}}},
-		{f.stage, call{args: "project list --stage other", exit: app.ExitFailed}},
-		{"", call{args: "project list", exit: app.ExitFailed}},
+		{"", shows("project list --stage "+f.stage, "acme")},
+		{f.stage, shows("project list", "acme")},
+		{f.stage, fails("project list --stage other")},
+		{"", fails("project list")},
 	} {
 		t.Setenv("SVC_STAGE", c.stage)
 		c.run(t)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/credential"
-	"svcapi/local/sandbox"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/wallet"
@@ -25,7 +22,8 @@ import (
 // and each example in the help of the command that has a text runs as printed.
 func TestTasks(t *testing.T) {
 	compiled(t) // in the repository, which the fixture leaves
-	f := newFixture(t)
+	f := newFixture(t, "project create Acme --id acme", "credit grant acme 100000 --reason x",
+		"project create Initech --id initech")
 	shell := func(line string) string {
 		t.Helper()
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", line).CombinedOutput()
@@ -35,26 +33,23 @@ func TestTasks(t *testing.T) {
 		return string(out)
 	}
 	f.must(os.WriteFile("textlk.json", []byte(`{"api_token":"k"}`), 0o600))
-	f.must(os.WriteFile("quicksend.json",
-		[]byte(`{"email":"`+sandbox.QuickSendEmail+`","api_key":"`+sandbox.QuickSendAPIKey+`"}`), 0o600))
+	f.must(os.WriteFile("quicksend.json", []byte(accountAt("quicksend")), 0o600))
 	f.must(os.WriteFile("march.csv", []byte("acme,500\n"), 0o600))
-	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	gateway := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-SVC-Request-ID", loggedID)
 		w.WriteHeader(map[bool]int{true: http.StatusUnauthorized,
 			false: http.StatusUnprocessableEntity}[strings.HasPrefix(r.Header.Get("X-API-KEY"), "svc_doctor")])
 		_, _ = io.WriteString(w, "{}")
-	}))
-	t.Cleanup(gateway.Close)
+	})
 	logDir := t.TempDir()
-	f.announce(map[string]any{"base_url": gateway.URL, "log_dir": logDir,
+	f.announce(map[string]any{"base_url": gateway, "log_dir": logDir,
 		"prices": map[string]int64{"sms": 10_000, "pdf": 2_000}})
-	f.runAll([]call{{args: "project create Acme --id acme"}, {args: "credit grant acme 100000 --reason x"},
-		{args: "vendor account sms twilio --env prod --secrets -", stdin: `{"account_sid":"` + sandbox.TwilioAccountSID +
-			`","auth_token":"` + sandbox.TwilioAuthToken + `"}`},
+	f.runAll([]call{
+		shows("vendor account sms twilio --env prod --secrets -").given(accountAt("twilio")),
 		{args: "integration set acme sms twilio --env prod --mode managed --inactive --setting sender~id=Acme"},
-		{args: "project create Initech --id initech"},
 		{args: "integration set initech sms twilio --env prod --mode managed --setting sender~id=Acme"},
-		{args: "integration set initech sms quicksend --env prod --mode managed --incomplete"}})
+		{args: "integration set initech sms quicksend --env prod --mode managed --incomplete"},
+	})
 	record, err := f.stack().Load(t.Context(), "acme")
 	f.must(err)
 	f.must(os.WriteFile(filepath.Join(logDir, "sms.log"), []byte(logLine(loggedID, `"code"`, fmt.Sprintf(
@@ -114,62 +109,56 @@ func TestTasks(t *testing.T) {
 // TestCloseProject: closing a project takes its access, credits, secrets and settings, once, and keeps its accounts
 // (docs/decisions/money.md#closed-projects).
 func TestCloseProject(t *testing.T) {
-	f := newFixture(t)
+	f := newFixture(t, "project create Acme --id acme")
 	const export = `{"format":1,"project_id":"acme","name":"A","limit_requests":1,"limit_seconds":1,"integrations":[]}`
 	f.runAll([]call{
-		{args: "project create Acme --id acme"},
-		{args: "integration set acme sms quicksend --mode byok --setting sender~id=Acme --secrets -",
-			stdin: `{"email":"a@example.com","api_key":"topsecret"}`},
+		shows("integration set acme sms quicksend --mode byok --setting sender~id=Acme --secrets -").
+			given(`{"email":"a@example.com","api_key":"topsecret"}`),
 		{args: "integration set acme barcode --mode managed --env both"},
 		{args: "burner add acme own.example"},
 		{args: "burner allow fine.example --project acme"},
 		{args: "credit grant acme 1000 --reason x"},
 		{args: "credit alert acme 5000"},
-		{args: "project close acme --yes", exit: app.ExitRefused, errs: []string{
-			`acme has a balance of 1,000 credits .*\n.*\nsvc project close acme --refunded 'transfer 2031' --local\nsvc ` +
-				`project close acme --forfeit --local\n`}},
-		{args: "project close acme --forfeit --refunded x", exit: app.ExitUsage},
-		{args: "project close acme --forfeit", exit: app.ExitRefused, errs: []string{"Not confirmed"}},
-		{args: "project close acme --refunded wire_5 --dry-run",
-			out: []string{`revoke 0 credentials, deactivate 3 integrations`,
-				`take 1,000 credits .* by an adjustment: closed, refunded: wire 5`, `delete the secrets svc/` + f.stage +
-					`/\*/acme/`}},
-		{args: "project reopen acme", exit: app.ExitRefused, errs: []string{"is not closed"}},
+		refused("project close acme --yes", `acme has a balance of 1,000 credits .*\n.*\nsvc project close acme --refunded `+
+			`'transfer 2031' --local\nsvc project close acme --forfeit --local\n`),
+		misuse("project close acme --forfeit --refunded x"),
+		refused("project close acme --forfeit", "Not confirmed"),
+		shows("project close acme --refunded wire_5 --dry-run", `revoke 0 credentials, deactivate 3 integrations`,
+			`take 1,000 credits .* by an adjustment: closed, refunded: wire 5`, `delete the secrets svc/`+f.stage+
+				`/\*/acme/`),
+		refused("project reopen acme", "is not closed"),
 	})
 	issued := decode[credential.Issued](f, "credential issue acme --env production")
 	s := f.stack()
-	r := &wallet.Reservation{Project: "acme", Began: time.Now(), Credits: 30,
-		Price: wallet.Barcode, RequestID: "r"}
+	r := &wallet.Reservation{Project: "acme", Began: time.Now(), Credits: 30, Price: wallet.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
-	f.run(call{args: "project close acme --forfeit --yes", exit: app.ExitRefused,
-		errs: []string{`has an open lease of credits since .*\n.*svc project pause acme --local`}})
+	f.run(refused("project close acme --forfeit --yes",
+		`has an open lease of credits since .*\n.*svc project pause acme --local`))
 	f.must(s.Credits.Release(t.Context(), r))
 	_, err := s.Projects.Close(t.Context(), "acme") // an interrupted run
 	f.must(err)
 	closed := `State +closed.*\nReopen until +20.*\nCredits taken +%s credits .*\nDeleted +svc/` + f.stage +
 		`/sms/acme/accounts; settings`
 	f.runAll([]call{
-		{args: "project close acme --refunded wire_5 --yes", out: []string{fmt.Sprintf(closed, "1,000")}},
-		{args: "project close acme --yes", out: []string{fmt.Sprintf(closed, "0")}},
-		{args: "ledger verify", out: []string{"Every wallet agrees"}, errs: []string{"1 wallet, 2 ledger entries"}},
-		{args: "credit ledger acme", out: []string{`adjustment +-1,000 .* closed, refunded: wire 5, by local`}},
-		{args: "usage statement acme", out: []string{`Adjustments +-1,000 `, `Closing balance +0 `}},
-		{args: "usage --project acme", out: []string{"No usage"}},
-		{args: "project show acme", out: []string{"State +closed", "Balance +0", "production +revoked +0",
-			`quicksend +byok +inactive +0 +- `}},
-		{args: "burner list acme", out: []string{"no own domains"}},
-		{args: "doctor --project acme", exit: app.ExitFailed, reports: true, absent: `acme`}, // the stack has no base URL
-		{args: "project create A --id acme", exit: app.ExitRefused, errs: []string{"exists already"}},
-		{args: "project import -", stdin: export, exit: app.ExitRefused, errs: []string{"exists already"}},
-		{args: "credit grant --file - --batch 2026-03-31 --reason x", stdin: "acme,5", exit: app.ExitUsage,
-			errs: []string{"closed ones: acme"}},
+		shows("project close acme --refunded wire_5 --yes", fmt.Sprintf(closed, "1,000")),
+		shows("project close acme --yes", fmt.Sprintf(closed, "0")),
+		shows("ledger verify", "Every wallet agrees").notes("1 wallet, 2 ledger entries"),
+		shows("credit ledger acme", `adjustment +-1,000 .* closed, refunded: wire 5, by local`),
+		shows("usage statement acme", `Adjustments +-1,000 `, `Closing balance +0 `),
+		shows("usage --project acme", "No usage"),
+		shows("project show acme", "State +closed", "Balance +0", "production +revoked +0",
+			`quicksend +byok +inactive +0 +- `),
+		shows("burner list acme", "no own domains"),
+		finds("doctor --project acme").without(`acme`), // the stack has no base URL
+		refused("project create A --id acme", "exists already"),
+		refused("project import -", "exists already").given(export),
+		misuse("credit grant --file - --batch 2026-03-31 --reason x", "closed ones: acme").given("acme,5"),
 	})
 	f.must(s.Credits.Grant(t.Context(),
 		books.Movement{Project: "acme", ID: wallet.NewKey(time.Now(), "late"), Credits: 5, Reason: "late", Actor: "other"}))
 	f.runAll([]call{
-		{args: "doctor --project acme", exit: app.ExitFailed, reports: true,
-			out: []string{`warning +closed +acme +it is closed, and has 5 credits .*svc project close acme`}},
-		{args: "project close acme --forfeit --yes", out: []string{fmt.Sprintf(closed, "5")}},
+		finds("doctor --project acme", `warning +closed +acme +it is closed, and has 5 credits .*svc project close acme`),
+		shows("project close acme --forfeit --yes", fmt.Sprintf(closed, "5")),
 	})
 	if deleted, err := s.Secrets.Deleted(t.Context(), project.SMS, "acme"); !deleted || err != nil {
 		t.Errorf("the secret is there: %v", err)
@@ -180,20 +169,18 @@ func TestCloseProject(t *testing.T) {
 	clientID := strings.ReplaceAll(issued.ClientID, "_", "~")
 	for _, args := range []string{
 		"project pause acme", "project limits acme --requests 5", "project trial acme off", "credential issue acme",
-		"credential rotate " + clientID, "credential revoke " + clientID +
-			" --yes", "integration set acme pdf --mode managed", "integration enable acme barcode builtin --env dev",
+		"credential rotate " + clientID, "credential revoke " + clientID + " --yes",
+		"integration set acme pdf --mode managed", "integration enable acme barcode builtin --env dev",
 		"credit grant acme 5 --reason x", "credit adjust acme --by 5 --reason x", "credit alert acme 5",
-		"credit refund acme " + string(r.Key) +
-			" --reason x", "burner add acme a.example", "burner deny fine.example --project acme",
+		"credit refund acme " + string(r.Key) + " --reason x", "burner add acme a.example",
+		"burner deny fine.example --project acme",
 	} {
-		f.run(call{args: args, exit: app.ExitRefused,
-			errs: []string{"project acme: the project is closed", "svc project reopen"}})
+		f.run(refused(args, "project acme: the project is closed", "svc project reopen"))
 	}
 	f.runAll([]call{
-		{args: "project reopen acme", out: []string{"State +running"},
-			errs: []string{`svc credential issue acme --env production --local\n`,
-				`svc integration set acme sms quicksend --env development --local\nsvc integration enable acme sms quicksend ` +
-					`--env development --local\n`}},
+		shows("project reopen acme", "State +running").notes(`svc credential issue acme --env production --local\n`,
+			`svc integration set acme sms quicksend --env development --local\nsvc integration enable acme sms quicksend `+
+				`--env development --local\n`),
 		{args: "integration enable acme barcode builtin --env both"},
 		{args: "credential issue acme --env production"},
 	})

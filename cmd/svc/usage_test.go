@@ -53,12 +53,8 @@ func (f *fixture) charge(project, operation string, units, credits int64, at tim
 
 // TestUsage checks usage and statements (docs/decisions/money.md#usage).
 func TestUsage(t *testing.T) {
-	f := newFixture(t)
-	f.runAll([]call{
-		{args: "project create Acme --id acme"}, {args: "project create Globex --id globex"},
-		{args: "project create Idle --id idle"},
-		{args: "credit grant acme 100000 --reason x"}, {args: "credit grant globex 1000 --reason x"},
-	})
+	f := newFixture(t, "project create Acme --id acme", "project create Globex --id globex",
+		"project create Idle --id idle", "credit grant acme 100000 --reason x", "credit grant globex 1000 --reason x")
 	now := time.Now().UTC()
 	yesterday := now.AddDate(0, 0, -1)
 	final := now.Add(-30*time.Minute).Day() == now.Day()
@@ -68,38 +64,35 @@ func TestUsage(t *testing.T) {
 	f.runAll([]call{
 		{args: "credit refund acme " + first + " --reason x"},
 		{args: "credit adjust acme --by -7 --reason x"},
-		{args: "usage statement acme --from yesterday --output csv",
-			out: []string{`^LINE,CREDITS,USD\nOpening balance,0,0.00\nGrants,100000,0.10\nAdjustments,-7,-0.000007\n"Charges, ` +
-				`sms",60000,0.06\nRefunds,60000,0.06\nClosing balance,99993,0.099993\n$`}},
-		{args: "usage --day yesterday",
-			out: []string{`acme +\S+ +sms +1 +6 +60,000 +0 +0.06 +` + says +
-				`\nglobex +\S+ +barcode +1 +1 +100 +0 +0.0001 +no\n` +
-				`total +- +- +2 +7 +60,100 +0 +0.0601 +-\n$`}, errs: []string{`entries read, \d+ read units \(0.00\d* USD`}},
-		{args: "usage --day yesterday --output csv",
-			out: []string{`^PROJECT,DAY,OPERATION,REQUESTS,UNITS,CREDITS,REFUNDS,USD,FINAL\nacme,\S+,sms,1,6,60000,0,0.06,` +
-				says +
-				`\nglobex,\S+,barcode,1,1,100,0,0.0001,no\n$`}},
-		{args: "usage --project idle --output json", out: []string{`"rows": \[\],`}},
-		{args: "usage --from yesterday --by project", out: []string{`PROJECT +NAME +PERIOD .*\n` +
-			`acme +Acme +\S+\.\.\S+ +1 +6 +60,000 +60,000 +0.00 +not counted\n` +
-			`globex +Globex +\S+ +1 +1 +100 +0 +0.0001 +not counted\ntotal +- +- +2 +7 +60,100 +60,000 +0.0001 +-\n$`}},
-		{args: "usage --day yesterday --by project --output csv",
-			out: []string{`^PROJECT,NAME,PERIOD,REQUESTS,UNITS,CREDITS,` +
-				`REFUNDS,USD,BYOK\nacme,Acme,\d{4}-\d\d-\d\d,1,6,60000,0,0.06,not counted\nglobex,.*\n$`}},
-		{args: "usage --by operation", exit: app.ExitUsage, errs: []string{`--by is one of day, project, not "operation"`}},
-		{args: "usage statement", exit: app.ExitUsage, errs: []string{"PROJECT, or of --all"}},
-		{args: "usage statement acme --all --output-dir x", exit: app.ExitUsage, errs: []string{"PROJECT, or of --all"}},
-		{args: "usage statement --all", exit: app.ExitUsage, errs: []string{"PROJECT, or of --all"}},
+		shows("usage statement acme --from yesterday --output csv", `^LINE,CREDITS,USD\nOpening `+
+			`balance,0,0.00\nGrants,100000,0.10\nAdjustments,-7,-0.000007\n"Charges, `+
+			`sms",60000,0.06\nRefunds,60000,0.06\nClosing balance,99993,0.099993\n$`),
+		shows("usage --day yesterday", `acme +\S+ +sms +1 +6 +60,000 +0 +0.06 +`+says+
+			`\nglobex +\S+ +barcode +1 +1 +100 +0 +0.0001 +no\ntotal +- +- +2 +7 +60,100 +0 +0.0601 +-\n$`).
+			notes(`entries read, \d+ read units \(0.00\d* USD`),
+		shows("usage --day yesterday --output csv",
+			`^PROJECT,DAY,OPERATION,REQUESTS,UNITS,CREDITS,REFUNDS,USD,FINAL\nacme,\S+,sms,1,6,60000,0,0.06,`+says+
+				`\nglobex,\S+,barcode,1,1,100,0,0.0001,no\n$`),
+		shows("usage --project idle --output json", `"rows": \[\],`),
+		shows("usage --from yesterday --by project", `PROJECT +NAME +PERIOD `+
+			`.*\nacme +Acme +\S+\.\.\S+ +1 +6 +60,000 +60,000 +0.00 +not `+
+			`counted\nglobex +Globex +\S+ +1 +1 +100 +0 +0.0001 +not counted\ntotal +- +- +2 +7 +60,100 +60,000 +0.0001 +-\n$`),
+		shows("usage --day yesterday --by project --output csv",
+			`^PROJECT,NAME,PERIOD,REQUESTS,UNITS,CREDITS,REFUNDS,USD,BYOK\nacme,Acme,\d{4}-\d\d-\d\d,1,6,60000,0,0.06,not `+
+				`counted\nglobex,.*\n$`),
+		misuse("usage --by operation", `--by is one of day, project, not "operation"`),
+		misuse("usage statement", "PROJECT, or of --all"),
+		misuse("usage statement acme --all --output-dir x", "PROJECT, or of --all"),
+		misuse("usage statement --all", "PROJECT, or of --all"),
 	})
 	dir := filepath.Join(t.TempDir(), "statements")
-	f.run(call{args: "usage statement --all --from yesterday --output-dir " + dir,
-		out: []string{`acme +99,993 +\S+/acme-\S+\.csv\n`, `idle +0 `}})
+	f.run(shows("usage statement --all --from yesterday --output-dir "+dir, `acme +99,993 +\S+/acme-\S+\.csv\n`,
+		`idle +0 `))
 	period := yesterday.Format(time.DateOnly) + ".." + now.Format(time.DateOnly)
 	text, err := os.ReadFile(filepath.Join(dir, "acme-"+period+".csv"))
-	wantText := "PROJECT,NAME,PERIOD,LINE,CREDITS,USD\nacme,Acme,P,Opening balance,0,0.00\nacme,Acme,P,Grants,100000," +
-		"0.10\n" +
-		"acme,Acme,P,Adjustments,-7,-0.000007\nacme,Acme,P,\"Charges, sms\",60000,0.06\nacme,Acme,P,Refunds,60000,0.06\n" +
-		"acme,Acme,P,Closing balance,99993,0.099993\n"
+	wantText := "PROJECT,NAME,PERIOD,LINE,CREDITS,USD\nacme,Acme,P,Opening balance,0,0.00\n" +
+		"acme,Acme,P,Grants,100000,0.10\nacme,Acme,P,Adjustments,-7,-0.000007\nacme,Acme,P,\"Charges, sms\",60000,0.06\n" +
+		"acme,Acme,P,Refunds,60000,0.06\nacme,Acme,P,Closing balance,99993,0.099993\n"
 	if err != nil || string(text) != strings.ReplaceAll(wantText, ",P,", ","+period+",") {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -109,48 +102,40 @@ func TestUsage(t *testing.T) {
 		{args: "credit grant idle 50 --reason x"},
 	})
 	f.charge("idle", wallet.PDF, 1, 7, time.Now())
-	f.run(call{args: "project list --sort spent", out: []string{`(?m)^idle +Idle +running +43 +7 .*\nacme .* 0 .*\nglobex`}})
+	f.run(shows("project list --sort spent", `(?m)^idle +Idle +running +43 +7 .*\nacme .* 0 .*\nglobex`))
 	row := func(day time.Time, sums usage.Sums) usage.Row {
 		return usage.Row{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", Sums: sums,
 			Final: final && day.Equal(yesterday)}
 	}
 	want := usageReport{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"},
 		Rows: []usage.Row{
-			row(yesterday, usage.Sums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}), row(now,
-				usage.Sums{Refunds: 60_000, USD: "-0.06"}),
+			row(yesterday, usage.Sums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}),
+			row(now, usage.Sums{Refunds: 60_000, USD: "-0.06"}),
 		}}
 	if got := decode[usageReport](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	s, set := f.stack(), "SET balance = :b"
-	_, err = s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: new(s.Table("wallets")), Key: walletKey("acme"), UpdateExpression: &set,
-		ExpressionAttributeValues: dynamo.Item{":b": dynamo.Number(99_994)},
-	})
-	f.must(err)
-	f.run(call{args: "usage statement acme", exit: app.ExitFailed,
-		errs: []string{`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`}})
+	f.setBalance("acme", 99_994)
+	f.run(fails("usage statement acme",
+		`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`))
 	f.must(os.RemoveAll(dir))
-	f.run(call{args: "usage statement --all --output-dir " + dir, exit: app.ExitFailed, reports: true,
-		out: []string{`globex .*\nidle .*\n$`}, errs: []string{`acme has no statement: .*99,993`}})
+	f.run(finds("usage statement --all --output-dir "+dir, `globex .*\nidle .*\n$`).
+		notes(`acme has no statement: .*99,993`))
 	if files, _ := filepath.Glob(filepath.Join(dir, "*.csv")); len(files) != 2 {
 		t.Errorf("files %v", files)
 	}
-	broken := wallet.NewKey(yesterday, "broken")
-	entry := enginetest.LedgerKey("acme", broken)
-	entry["st"] = dynamo.Text("captured")
-	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: entry})
-	f.must(err)
-	today := enginetest.LedgerKey("acme", wallet.NewKey(now, "broken"))
-	today["st"] = dynamo.Text("captured")
-	_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: today})
-	f.must(err)
-	f.run(call{args: "project list", exit: app.ExitFailed, reports: true, out: []string{`\nidle .*`},
-		errs: []string{`acme: .*: the sum lacks this entry`}})
-	f.run(call{args: "usage --day yesterday", exit: app.ExitFailed, reports: true, typed: []string{},
-		out: []string{`\nacme +\S+ +sms +1 +6 +60,000 +0 +0.06 .*\nglobex .*\ntotal +- +- +2 +7 +60,100 +0 +0.0601 .*\n$`},
-		errs: []string{`acme: wallet: ledger entry ` + string(broken) +
-			`: .*: the sums lack this entry\n(.*\n)*svc: 1 problem\n$`}})
+	s, broken := f.stack(), wallet.NewKey(yesterday, "broken")
+	for _, key := range []wallet.Key{broken, wallet.NewKey(now, "broken")} {
+		entry := enginetest.LedgerKey("acme", key)
+		entry["st"] = dynamo.Text("captured")
+		_, err = s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: new(s.Table("ledger")), Item: entry})
+		f.must(err)
+	}
+	f.run(finds("project list", `\nidle .*`).notes(`acme: .*: the sum lacks this entry`))
+	f.run(finds("usage --day yesterday",
+		`\nacme +\S+ +sms +1 +6 +60,000 +0 +0.06 .*\nglobex .*\ntotal +- +- +2 +7 +60,100 +0 +0.0601 .*\n$`).
+		notes(`acme: wallet: ledger entry ` + string(broken) + `: .*: the sums lack this entry\n(.*\n)*svc: 1 problem\n$`).
+		typing())
 }
 
 // compiled compiles svc into a folder of PATH, and returns a function that runs one command line and returns its output
@@ -211,11 +196,7 @@ func TestUsageOfManyEntries(t *testing.T) {
 		f.run(call{args: "project create X --id " + id})
 		before := wallet.NewKey(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), id)
 		f.run(call{args: fmt.Sprintf("credit grant %s %d --reason x --yes --id %s", id, n*price, before)})
-		_, err := s.DB.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{ // what the charges below have left
-			TableName: new(s.Table("wallets")), Key: walletKey(id), UpdateExpression: new("SET balance = balance - :c"),
-			ExpressionAttributeValues: dynamo.Item{":c": dynamo.Number(int64(n / projects * price))},
-		})
-		f.must(err)
+		f.setBalance(id, int64((n-n/projects)*price)) // what the charges below leave
 		for from := 0; from < n/projects; from += 25 {
 			var writes []types.WriteRequest
 			for i := from; i < min(from+25, n/projects); i++ {
@@ -270,8 +251,8 @@ func TestUsageOfManyEntries(t *testing.T) {
 		t.Errorf("the statements charge %d credits, svc usage says %d", charged, got.Totals.Credits)
 	}
 	if n <= 10_000 { // for each page of a scan DynamoDB Local sorts the table: 12 minutes for 200,000 entries
-		f.run(call{args: "ledger verify", out: []string{"Every wallet agrees"},
-			errs: []string{fmt.Sprintf("%s ledger entries", wallet.Grouped(int64(n+projects)))}})
+		f.run(shows("ledger verify", "Every wallet agrees").
+			notes(fmt.Sprintf("%s ledger entries", wallet.Grouped(int64(n+projects)))))
 	}
 	if runtime.GOOS == "linux" && (kilobytes == 0 || kilobytes > 60_000) {
 		t.Errorf("svc usage used %d KB, want up to 60,000", kilobytes)

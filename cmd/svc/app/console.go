@@ -103,13 +103,13 @@ type Table struct {
 	Empty string
 }
 
-// List returns the views of values for programs, and the rows of their table for people.
-func List[V, W any](values []V, view func(V) (W, []string)) ([]W, [][]string) {
-	views, rows := make([]W, len(values)), make([][]string, len(values))
-	for i, value := range values {
-		views[i], rows[i] = view(value)
+// TableOf returns the table of values. Commas separate the names in the header.
+func TableOf[V any](header, empty string, values []V, row func(V) []string) Table {
+	t := Table{Header: strings.Split(header, ", "), Empty: empty}
+	for _, value := range values {
+		t.Rows = append(t.Rows, row(value))
 	}
-	return views, rows
+	return t
 }
 
 // Rows returns the rows of a table without a header, from names and values in turn.
@@ -159,11 +159,9 @@ func (a *App) PrintRows(value any, texts ...string) error {
 	return a.Print(value, Table{Rows: Rows(texts...)})
 }
 
-// PrintList prints a list: the view of each value for programs, and its row of the table for people.
-func PrintList[V, W any](a *App, t Table, values []V, view func(V) (W, []string)) error {
-	views, rows := List(values, view)
-	t.Rows = rows
-	return a.Print(views, t)
+// PrintList prints values for programs, and their table for people.
+func PrintList[V any](a *App, header, empty string, values []V, row func(V) []string) error {
+	return a.Print(append([]V{}, values...), TableOf(header, empty, values, row))
 }
 
 func (a *App) printTable(t Table) error {
@@ -306,4 +304,66 @@ func (a *App) Progress(what string, total int) (step func()) {
 		}
 		fmt.Fprint(a.Errs, text)
 	}
+}
+
+// Severity is the severity of a finding.
+type Severity string
+
+// The severities.
+const (
+	OK      Severity = "ok"
+	Warning Severity = "warning"
+	Broken  Severity = "broken"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Check    string   `json:"check"`
+	Subject  string   `json:"subject"`
+	Detail   string   `json:"detail"`
+	// Advice is empty where nothing needs to be done.
+	Advice string `json:"advice"`
+}
+
+// Findings are the results of a run's checks, in their order.
+type Findings struct{ Found []Finding }
+
+// Add adds a finding.
+func (f *Findings) Add(s Severity, check, subject, detail, advice string) {
+	f.Found = append(f.Found, Finding{s, check, subject, detail, advice})
+}
+
+// AddIf adds a finding where the check has found the problem.
+func (f *Findings) AddIf(found bool, s Severity, check, subject, detail, advice string) {
+	if found {
+		f.Add(s, check, subject, detail, advice)
+	}
+}
+
+// Failed adds an error of AWS with its hint, and reports whether there is an error.
+func (f *Findings) Failed(check, subject string, err error) bool {
+	if err != nil {
+		f.Add(Broken, check, subject, err.Error(), Hint(err))
+	}
+	return err != nil
+}
+
+// PrintFindings prints the problems among findings, or all findings, and returns an error where something is broken.
+func (a *App) PrintFindings(found []Finding, all bool) error {
+	count := map[Severity]int{}
+	var shown []Finding
+	for _, f := range found {
+		if count[f.Severity]++; f.Severity != OK || all {
+			shown = append(shown, f)
+		}
+	}
+	err := PrintList(a, ", CHECK, SUBJECT, DETAIL, ADVICE", "All checks passed.", shown, func(f Finding) []string {
+		return []string{string(f.Severity), f.Check, f.Subject, f.Detail, f.Advice}
+	})
+	if err != nil {
+		return err
+	}
+	a.Note("%d in order, %s, %d broken.", count[OK], Count(count[Warning], "warning", "warnings"), count[Broken])
+	return Problems(count[Broken])
 }

@@ -32,16 +32,15 @@ type View struct {
 
 // ViewAll returns a project's credentials for programs and for people.
 func ViewAll(rec *project.Record) ([]View, app.Table) {
-	views, rows := app.List(rec.Credentials, func(c project.Credential) (View, []string) {
-		state := "revoked"
-		if c.Active {
-			state = "active"
-		}
-		v := View{c.ClientID, c.Environment, c.Active, len(c.Secrets)}
-		return v, []string{c.ClientID, string(c.Environment), state, strconv.Itoa(len(c.Secrets))}
+	views := make([]View, len(rec.Credentials))
+	for i, c := range rec.Credentials {
+		views[i] = View{c.ClientID, c.Environment, c.Active, len(c.Secrets)}
+	}
+	const header, empty = "CLIENT ID, ENVIRONMENT, STATE, LIVE SECRETS", `No credentials. "svc credential issue" creates one.`
+	return views, app.TableOf(header, empty, views, func(v View) []string {
+		state := map[bool]string{true: "active", false: "revoked"}[v.Active]
+		return []string{v.ClientID, string(v.Environment), state, strconv.Itoa(v.LiveSecrets)}
 	})
-	header := []string{"CLIENT ID", "ENVIRONMENT", "STATE", "LIVE SECRETS"}
-	return views, app.Table{Header: header, Rows: rows, Empty: `No credentials. "svc credential issue" creates one.`}
 }
 
 func list(_ context.Context, s *app.Stack, rec *project.Record) error {

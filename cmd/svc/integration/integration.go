@@ -68,10 +68,9 @@ func listAll(ctx context.Context, s *app.Stack, envs []project.Environment) erro
 		}
 	}
 	slices.SortFunc(all, func(a, b Use) int { return cmp.Compare(a.key(), b.key()) })
-	t := app.Table{Header: []string{"KIND", "VENDOR", "ENVIRONMENT", "MODE", "STATE", "PRIORITY", "PROJECTS"},
-		Empty: "No integrations."}
-	return app.PrintList(s.App, t, all, func(u Use) (Use, []string) {
-		return u, []string{string(u.Kind), u.Vendor, string(u.Environment), string(u.Mode), u.State,
+	const header = "KIND, VENDOR, ENVIRONMENT, MODE, STATE, PRIORITY, PROJECTS"
+	return app.PrintList(s.App, header, "No integrations.", all, func(u Use) []string {
+		return []string{string(u.Kind), u.Vendor, string(u.Environment), string(u.Mode), u.State,
 			strconv.Itoa(u.Priority), strings.Join(u.Projects, " ")}
 	})
 }

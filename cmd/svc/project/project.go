@@ -168,10 +168,10 @@ func list(a *app.App) *cobra.Command {
 			}
 		}
 		slices.SortStableFunc(listed, func(a, b Listed) int { return cmp.Or(by(a, b), byID(a, b)) })
-		header := []string{"PROJECT", "NAME", "STATE", "BALANCE", "SPENT TODAY", "LIMIT", "TRIAL", "CREATED"}
-		t := app.Table{Header: header, Empty: `No projects yet. "svc project create" creates one.`}
-		err = app.PrintList(s.App, t, listed, func(l Listed) (Listed, []string) {
-			return l, []string{l.ID, l.Name, l.state(), s.Number(l.Balance), s.Number(l.Spent), l.limit(), l.trial(),
+		const header, empty = "PROJECT, NAME, STATE, BALANCE, SPENT TODAY, LIMIT, TRIAL, CREATED", `No projects yet. ` +
+			`"svc project create" creates one.`
+		err = app.PrintList(s.App, header, empty, listed, func(l Listed) []string {
+			return []string{l.ID, l.Name, l.state(), s.Number(l.Balance), s.Number(l.Spent), l.limit(), l.trial(),
 				s.Time(l.Created)}
 		})
 		return cmp.Or(err, app.Problems(problems))

@@ -51,9 +51,8 @@ func run(ctx context.Context, s *app.Stack) error {
 			return fmt.Errorf("protect %s: %w", all[i].Table, err)
 		}
 	}
-	t := app.Table{Header: []string{"TABLE", "DELETION PROTECTION", "RECOVERY"}}
-	return app.PrintList(s.App, t, all, func(p protected) (protected, []string) {
-		return p, []string{p.Table, p.Protection, p.Recovery}
+	return app.PrintList(s.App, "TABLE, DELETION PROTECTION, RECOVERY", "", all, func(p protected) []string {
+		return []string{p.Table, p.Protection, p.Recovery}
 	})
 }
 

@@ -101,28 +101,20 @@ func pinText(p *rates.Pin) string {
 }
 
 func bankTable(bank rates.Bank, now time.Time) app.Table {
-	t := app.Table{
-		Header: []string{"CENTRAL BANK", "LKR-BUY", "LKR-SELL", "OF", "LKR-CENTRAL", "OF", "USABLE"},
-		Empty:  "There are no values of the central bank.",
-	}
-	for _, base := range rates.BankBases() {
-		r, ok := bank[base]
-		if !ok {
-			continue
-		}
-		var usable []string
+	bases := slices.DeleteFunc(rates.BankBases(), func(base string) bool { _, known := bank[base]; return !known })
+	const header, empty = "CENTRAL BANK, LKR-BUY, LKR-SELL, OF, LKR-CENTRAL, OF, USABLE", "There are no values of the " +
+		"central bank."
+	return app.TableOf(header, empty, bases, func(base string) []string {
+		r, usable := bank[base], []string{}
 		for name, quote := range map[string]rates.Quote{"buy": r.Buy, "sell": r.Sell, "central": r.Central} {
 			if quote.Usable(now) {
 				usable = append(usable, name)
 			}
 		}
 		slices.Sort(usable)
-		t.Rows = append(t.Rows, []string{
-			base, r.Buy.Rate.String(), r.Sell.Rate.String(), string(r.Buy.Date), r.Central.Rate.String(), string(r.Central.Date),
-			strings.Join(usable, " "),
-		})
-	}
-	return t
+		return []string{base, r.Buy.Rate.String(), r.Sell.Rate.String(), string(r.Buy.Date), r.Central.Rate.String(),
+			string(r.Central.Date), strings.Join(usable, " ")}
+	})
 }
 
 func show(a *app.App) *cobra.Command {
@@ -183,15 +175,18 @@ func showAll(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	views, rows := app.List(append(sources.Names(), rates.BankSource), func(name string) (sourceView, []string) {
+	var views []sourceView
+	for _, name := range append(sources.Names(), rates.BankSource) {
 		v := sourceView{Name: name, Source: stored.Sources[name]}
 		if v.Table != nil {
 			v.Date = v.Table.Date
 		}
-		return v, []string{name, app.Second(v.Fetched), app.Second(v.Date), app.Second(v.Tried), v.Failure}
+		views = append(views, v)
+	}
+	states := app.TableOf("SOURCE, LAST VALID FETCH, ITS DATE, LAST TRIED, FAILURE", "", views, func(v sourceView) []string {
+		return []string{v.Name, app.Second(v.Fetched), app.Second(v.Date), app.Second(v.Tried), v.Failure}
 	})
-	header := []string{"SOURCE", "LAST VALID FETCH", "ITS DATE", "LAST TRIED", "FAILURE"}
-	tables := []app.Table{{Empty: `No rates yet. "svc rates sync" fetches rates.`}, {Header: header, Rows: rows}}
+	tables := []app.Table{{Empty: `No rates yet. "svc rates sync" fetches rates.`}, states}
 	if stored.Current != nil {
 		tables[0].Rows = append(setRows(stored.Current), []string{"Pinned", pinText(stored.Pin)})
 		tables = append(tables, bankTable(stored.Current.Bank, time.Now()))
@@ -211,9 +206,8 @@ func fetch(ctx context.Context, s *app.Stack, acceptMoves bool) (*refresh.Report
 
 // printReport prints the results of a run. The functions use the new rates within a minute.
 func printReport(s *app.Stack, report *refresh.Report) error {
-	t := app.Table{Header: []string{"SOURCE", "OUTCOME", "WHY"}}
-	return app.PrintList(s.App, t, report.Results, func(r refresh.Result) (refresh.Result, []string) {
-		return r, []string{r.Source, string(r.Outcome), r.Detail}
+	return app.PrintList(s.App, "SOURCE, OUTCOME, WHY", "", report.Results, func(r refresh.Result) []string {
+		return []string{r.Source, string(r.Outcome), r.Detail}
 	})
 }
 
@@ -267,23 +261,27 @@ event.`,
 		if err != nil {
 			return err
 		}
-		t := app.Table{Header: []string{"AT", "SOURCE", "OUTCOME", "BY", "WHY"}, Empty: "Nothing has happened yet."}
+		views, header := make([]eventView, len(events)), "AT, SOURCE, OUTCOME, BY, WHY"
 		if c.base != "" {
-			t.Header = append(t.Header, "RATE", "FROM")
+			header += ", RATE, FROM"
 		}
-		return app.PrintList(s.App, t, events, func(e rates.Event) (eventView, []string) {
-			v := eventView{e, nil}
-			row := []string{s.Time(e.At), e.Source, e.Outcome, e.Actor, e.Detail}
-			if c.base == "" {
-				return v, row
-			}
-			if e.Set != nil {
+		for i, e := range events {
+			views[i].Event = e
+			if c.base != "" && e.Set != nil {
 				if pair, ok := viewPair(e.Set, c.base, c.target, e.At); ok {
-					v.Pair = &pair
-					return v, append(row, pair.Rate.String(), pair.Source)
+					views[i].Pair = &pair
 				}
 			}
-			return v, append(row, "", "")
+		}
+		return app.PrintList(s.App, header, "Nothing has happened yet.", views, func(v eventView) []string {
+			row := []string{s.Time(v.At), v.Source, v.Outcome, v.Actor, v.Detail}
+			switch {
+			case v.Pair != nil:
+				row = append(row, v.Pair.Rate.String(), v.Pair.Source)
+			case c.base != "":
+				row = append(row, "", "")
+			}
+			return row
 		})
 	})
 	cmd.Flags().IntVar(&limit, "limit", 20, "largest number of entries")

@@ -164,12 +164,11 @@ list" has these. Beyond the first 20 messages of a request the log has no outcom
 		all = slices.DeleteFunc(all, func(m Found) bool {
 			return m.to != f.Term || !slices.Contains(envs, project.Environment(m.Environment))
 		})
-		header := []string{"TIME", "REQUEST", "STATE", "VENDOR", "VENDOR ID", "OPERATION", "ENVIRONMENT", "MODE", "CREDITS",
-			"REFERENCE"}
+		const header = "TIME, REQUEST, STATE, VENDOR, VENDOR ID, OPERATION, ENVIRONMENT, MODE, CREDITS, REFERENCE"
 		empty := "No message to that number in the logs. Requests with an uncertain outcome: " +
 			s.Line("sms uncertain list %s", rec.ID)
-		return app.PrintList(s.App, app.Table{Header: header, Empty: empty}, all, func(m Found) (Found, []string) {
-			return m, []string{s.Time(m.Time), m.RequestID, m.State, m.Vendor, m.VendorID, m.Operation, m.Environment,
+		return app.PrintList(s.App, header, empty, all, func(m Found) []string {
+			return []string{s.Time(m.Time), m.RequestID, m.State, m.Vendor, m.VendorID, m.Operation, m.Environment,
 				m.Mode, s.Number(m.Credits), m.Reference}
 		})
 	})
@@ -238,9 +237,9 @@ textlk and ultimatesms report a state; the others have none.`,
 					strings.Join(vendors.NewTable(s.AWS).Reporting(s.Vendors), ", "))
 			}
 		}
-		header := []string{"PROJECT", "ENVIRONMENT", "VENDOR", "STATUS", "VENDOR'S WORD", "REASON", "REFERENCE"}
-		return app.PrintList(s.App, app.Table{Header: header}, all, func(v Status) (Status, []string) {
-			return v, []string{v.ProjectID, v.Environment, v.Vendor, string(v.State), v.Word, v.Reason, v.Reference}
+		const header = "PROJECT, ENVIRONMENT, VENDOR, STATUS, VENDOR'S WORD, REASON, REFERENCE"
+		return app.PrintList(s.App, header, "", all, func(v Status) []string {
+			return []string{v.ProjectID, v.Environment, v.Vendor, string(v.State), v.Word, v.Reason, v.Reference}
 		})
 	})
 	cmd.Flags().StringVar(&only, "project", "", "the project of the message")

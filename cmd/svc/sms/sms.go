@@ -62,19 +62,15 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 				all = append(all, Uncertain{id, e})
 			}
 		}
-		header := []string{"PROJECT", "ID", "TIME", "CREDITS", "USD", "ENVIRONMENT", "VENDOR", "REQUEST", "RESOLUTION",
-			"REFERENCE"}
-		return app.PrintList(s.App, app.Table{Header: header, Empty: "No SMS is uncertain."}, all,
-			func(v Uncertain) (Uncertain, []string) {
-				resolution := ""
-				if v.Resolution.Verdict != "" {
-					resolution = command.Note(v.Entry)
-				}
-				return v, []string{
-					v.ProjectID, string(v.Key), s.Time(v.Key.Time()), s.Number(v.Credits), app.Dollars(v.Credits), v.Environment,
-					v.Vendor, v.RequestID, resolution, v.Reference,
-				}
-			})
+		const header = "PROJECT, ID, TIME, CREDITS, USD, ENVIRONMENT, VENDOR, REQUEST, RESOLUTION, REFERENCE"
+		return app.PrintList(s.App, header, "No SMS is uncertain.", all, func(v Uncertain) []string {
+			resolution := ""
+			if v.Resolution.Verdict != "" {
+				resolution = command.Note(v.Entry)
+			}
+			return []string{v.ProjectID, string(v.Key), s.Time(v.Key.Time()), s.Number(v.Credits), app.Dollars(v.Credits),
+				v.Environment, v.Vendor, v.RequestID, resolution, v.Reference}
+		})
 	})
 	cmd.Flags().BoolVar(&resolved, "all", false, "also those that are resolved")
 	return cmd

@@ -287,7 +287,8 @@ whose sum differs has no file; the others have theirs.`,
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
-		written, differ := app.Table{Header: []string{"PROJECT", "CLOSING BALANCE", "FILE"}, Empty: "No project."}, 0
+		written := app.Table{Header: []string{"PROJECT", "CLOSING BALANCE", "FILE"}, Empty: "No project."}
+		files, differ := []string{}, 0
 		for _, p := range projects {
 			st, err := s.Credits.Statement(ctx, &read, p.ID, days.First, days.Last, step)
 			if errors.Is(err, books.ErrUnbalanced) {
@@ -302,9 +303,9 @@ whose sum differs has no file; the others have theirs.`,
 			if err != nil {
 				return err
 			}
+			files = append(files, file)
 			written.Rows = append(written.Rows, []string{p.ID, s.Number(st.Closing), file})
 		}
-		files, _ := app.List(written.Rows, func(row []string) (string, []string) { return row[2], row })
 		return cmp.Or(s.Print(map[string]any{"files": files}, written), app.Problems(differ))
 	})
 	days.AddFlags(cmd)
