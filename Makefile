@@ -36,7 +36,7 @@ invoke: $(LOCAL) ## one event through a compiled function: FN=sms EVENT=events/s
 	@exec $(LOCAL) invoke $(FN) $(EVENT)
 
 # DynamoDB Local is fetched beside the first compilation: Maven takes as long. local/engine does the same where it is absent.
-ENGINE := .local/dynamodb/$(shell sed -n 's/^const version = "\(.*\)"/\1/p' local/engine/fetch.go)
+ENGINE := .local/dynamodb/$(shell sed -n 's/^const version = "\(.*\)"/\1/p' local/engine/engine.go)
 $(ENGINE):
 	@echo "fetching DynamoDB Local (48 MB, once)" >&2
 	@mvn --batch-mode --quiet --file local/engine/pom.xml dependency:copy-dependencies -DincludeScope=runtime \

@@ -5,8 +5,27 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"svcapi/local/demo"
+	"svcapi/local/stack"
+	"svcapi/local/workdir"
+	"svcapi/shared/project"
+	"svcapi/shared/project/admin"
 )
 
 func main() {
@@ -23,4 +42,114 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// run runs the stack on the port that PORT names until a signal, or until the process that started it is gone. The
+// demo file and the logs go to .local, or to the folder that the only argument names.
+func run(args []string) error {
+	port, err := strconv.Atoi(cmp.Or(os.Getenv("PORT"), "8080"))
+	if err != nil || port < 0 || port > 65535 {
+		return fmt.Errorf("PORT=%s is no port", os.Getenv("PORT"))
+	}
+	dir, err := workdir.Local()
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		dir = args[0]
+	}
+	// The signals stay caught to the end: a second Ctrl-C must not leave anything behind.
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer cancel()
+	ctx, orphaned := context.WithCancel(ctx)
+	defer orphaned()
+	go watchParent(ctx, orphaned)
+
+	began := time.Now()
+	s, err := stack.Start(ctx, stack.Options{
+		Port: port, DemoFile: filepath.Join(dir, "demo.json"), LogDir: filepath.Join(dir, "logs"),
+		Progress: func(step string) { fmt.Printf("%5.1f s  %s\n", time.Since(began).Seconds(), step) },
+	})
+	if ctx.Err() != nil {
+		if s != nil {
+			err = s.Close()
+		}
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+		fmt.Println("stopped")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%5.1f s  ready\n\n", time.Since(began).Seconds())
+	greet(os.Stdout, s)
+	<-ctx.Done()
+	fmt.Println("\nstopping")
+	return s.Close()
+}
+
+// watchParent ends the stack when the process that started it dies without passing a signal on, as `go run` does.
+func watchParent(ctx context.Context, orphaned func()) {
+	parent := os.Getppid()
+	ticks := time.NewTicker(500 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+			if os.Getppid() != parent {
+				orphaned()
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// greet says where everything is and how to use it.
+func greet(out io.Writer, s *stack.Stack) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, place := range [][2]string{
+		{"API", s.BaseURL},
+		{"Documentation", s.DocsURL},
+		{"Sent to vendors", s.SandboxURL + "/_sandbox/calls"},
+		{"DynamoDB", s.DynamoDBURL},
+		{"Secrets Manager", s.SecretsURL},
+		{"Lambda", s.LambdaURL},
+		{"Logs", s.LogDir},
+	} {
+		fmt.Fprintf(t, "%s\t%s\n", place[0], place[1])
+	}
+	_ = t.Flush()
+
+	fmt.Fprintln(out, "\nDemo projects, also in .local/demo.json")
+	fmt.Fprintln(t, "project\tX-ENV\tX-API-KEY\tX-API-SECRET\twhat it is")
+	for _, p := range s.Projects {
+		about := "\t" + p.About
+		for _, env := range admin.Environments() {
+			c := p.Credentials[env]
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\n", p.ID, env, c.ClientID, c.ClientSecret, about)
+			about = ""
+		}
+	}
+	_ = t.Flush()
+
+	c := demo.CredentialOf("managed", project.Development)
+	fmt.Fprintf(out, "\nSend an SMS\n  curl -sS %s/sms/send -H 'X-API-KEY: %s' -H 'X-API-SECRET: %s' \\\n    -d '%s'\n",
+		s.BaseURL, c.ClientID, c.ClientSecret, `{"send_method":"single","to":"0771234567","message":"Hello"}`)
+	fmt.Fprintf(out, "\nRun one event in Lambda's container, with a container engine and after `make sam-build`\n  %s\n",
+		samLine(s.Parameters))
+	fmt.Fprintln(out, "\nCtrl-C ends everything.")
+}
+
+// samLine is the command that runs a function against this stack's DynamoDB and secrets.
+func samLine(parameters map[string]string) string {
+	words := []string{"sam local invoke SmsFunction --event events/sms-send-managed.json --docker-network host " +
+		"--parameter-overrides"}
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		words = append(words, name+"="+parameters[name])
+	}
+	return strings.Join(words, " ")
 }

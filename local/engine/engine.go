@@ -13,7 +13,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"svcapi/local/process"
+	"svcapi/local/template"
+	"svcapi/local/workdir"
 )
 
 // EndpointVariable names an engine that already runs. Start uses it instead of starting one.
@@ -138,4 +144,89 @@ func (e *Engine) Close() {
 	if e.process != nil {
 		e.process.Kill()
 	}
+}
+
+// version is that of pom.xml, whose dependencies are the engine: its jars and native libraries.
+const version = "3.1.0"
+
+// fetch returns the folder of the engine's libraries below .local/dynamodb of the module, after downloading them once.
+func fetch(ctx context.Context, progress func(string)) (string, error) {
+	lib, err := workdir.Local("dynamodb", version)
+	if err != nil {
+		return "", err
+	}
+	root, err := workdir.Root()
+	if err != nil {
+		return "", err
+	}
+	return lib, workdir.Once(lib, func(partial string) error {
+		mvn, err := exec.LookPath("mvn")
+		if err != nil {
+			return errors.New("DynamoDB Local is fetched with Maven, and there is no `mvn` on the PATH. " +
+				"Install Maven, or set " + EndpointVariable + " to an engine that runs already")
+		}
+		progress("fetching DynamoDB Local " + version + " (48 MB, once)")
+		pom := filepath.Join(root, "local", "engine", "pom.xml")
+		_, err = workdir.Run(exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "--file", pom,
+			"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+partial),
+			"fetching DynamoDB Local with Maven failed (is its registry reachable?)")
+		return err
+	})
+}
+
+// Client returns a client of an engine, which accepts any credentials.
+func Client(url string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		BaseEndpoint: &url,
+		Region:       template.Region,
+		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
+	})
+}
+
+// CreateTables creates the template's tables. names holds names by logical ID; other tables have the template's names.
+// The engine knows no tags, no point-in-time recovery and no deletion protection.
+func CreateTables(ctx context.Context, client *dynamodb.Client, from *template.Template,
+	names map[string]string) error {
+	for _, table := range from.Tables {
+		name := table.Name
+		if given, ok := names[table.LogicalID]; ok {
+			name = given
+		}
+		if err := create(ctx, client, table, name); err != nil {
+			return fmt.Errorf("create table %s as %s: %w", table.LogicalID, name, err)
+		}
+	}
+	return nil
+}
+
+// DropTables deletes the named tables, of which some may be absent.
+func DropTables(ctx context.Context, client *dynamodb.Client, names map[string]string) error {
+	var failed []error
+	for _, name := range names {
+		_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
+		if _, absent := errors.AsType[*types.ResourceNotFoundException](err); err != nil && !absent {
+			failed = append(failed, fmt.Errorf("delete %s: %w", name, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func create(ctx context.Context, client *dynamodb.Client, table template.Table, name string) error {
+	input := &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: table.Attributes, KeySchema: table.Keys, GlobalSecondaryIndexes: table.Indexes,
+	}
+	if _, err := client.CreateTable(ctx, input); err != nil {
+		return err
+	}
+	if table.TTL == "" {
+		return nil
+	}
+	_, err := client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName: &name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{
+			AttributeName: &table.TTL, Enabled: new(true),
+		},
+	})
+	return err
 }

@@ -6,16 +6,22 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"svcapi/shared/testvalue"
 )
 
 // maxBody is the most that the sandbox reads of a request, in bytes.
@@ -127,4 +133,248 @@ func (r *response) write(w http.ResponseWriter) {
 	w.Header().Set("X-Sandbox-Source", r.source)
 	w.WriteHeader(r.status)
 	_, _ = w.Write(r.body)
+}
+
+// maxCalls is how many calls the sandbox keeps; at that number it drops the older half.
+const maxCalls = 50_000
+
+// masked replaces a credential.
+const masked = "***"
+
+// Call is one request as a vendor received it, with masked credentials.
+type Call struct {
+	Vendor    string            `json:"vendor"`
+	Operation string            `json:"operation"` // send, check_cost, balance, status, lookup, rates, list or login
+	At        time.Time         `json:"at"`
+	To        []string          `json:"to"` // destinations or address, as received
+	Method    string            `json:"method"`
+	Path      string            `json:"path"` // below the vendor's name, with the query
+	Headers   map[string]string `json:"headers"`
+	Body      string            `json:"body"`
+	Accepted  bool              `json:"accepted"` // the vendor has carried the request out, whatever it responded
+}
+
+// Calls returns the requests received so far, oldest first.
+func (s *Server) Calls() []Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Call{}, s.calls...)
+}
+
+// Forget empties the list of calls.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = nil
+}
+
+func (s *Server) record(c Call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.calls) >= maxCalls {
+		s.calls = slices.Clone(s.calls[maxCalls/2:])
+	}
+	s.calls = append(s.calls, c)
+}
+
+// secretHeaders hold credentials at every vendor.
+var secretHeaders = []string{"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Apikey",
+	"X-Amz-Security-Token"}
+
+// mask hides a vendor's credentials, by the names of their fields and by the accepted values.
+type mask struct {
+	names  []string
+	query  *regexp.Regexp
+	json   *regexp.Regexp
+	values *strings.Replacer
+}
+
+func newMask(d *document) *mask {
+	m := &mask{names: d.Secrets}
+	if len(d.Secrets) > 0 {
+		names := strings.Join(d.Secrets, "|")
+		m.query = regexp.MustCompile(`(?i)((?:^|[?&])(?:` + names + `)=)[^&]*`)
+		m.json = regexp.MustCompile(`(?i)("(?:` + names + `)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}\]]+)`)
+	}
+	var pairs []string
+	for _, value := range secretsOf(d.name) {
+		pairs = append(pairs, value, masked, url.QueryEscape(value), masked)
+	}
+	m.values = strings.NewReplacer(pairs...)
+	return m
+}
+
+func (m *mask) text(s string) string {
+	if m.query != nil {
+		s = m.query.ReplaceAllString(s, "${1}"+masked)
+		s = m.json.ReplaceAllString(s, `${1}"`+masked+`"`)
+	}
+	return m.values.Replace(s)
+}
+
+func (m *mask) header(name, value string) string {
+	hidden := func(secret string) bool { return strings.EqualFold(secret, name) }
+	if !slices.ContainsFunc(secretHeaders, hidden) && !slices.ContainsFunc(m.names, hidden) {
+		return m.values.Replace(value)
+	}
+	if scheme, _, ok := strings.Cut(value, " "); ok {
+		return scheme + " " + masked
+	}
+	return masked
+}
+
+func (m *mask) call(in *received, at time.Time) Call {
+	path := strings.TrimPrefix(in.URL.EscapedPath(), "/"+in.document.name)
+	for _, name := range m.names {
+		if part := in.PathValue(name); part != "" {
+			path = strings.ReplaceAll(path, url.PathEscape(part), masked)
+		}
+	}
+	if in.URL.RawQuery != "" {
+		path += "?" + in.URL.RawQuery
+	}
+	headers := map[string]string{}
+	for name, values := range in.Header {
+		headers[name] = m.header(name, strings.Join(values, ", "))
+	}
+	return Call{
+		Vendor: in.document.name, Operation: in.Operation, At: at, To: append([]string{}, in.To...),
+		Method: in.Method, Path: m.text(path), Headers: headers, Body: m.text(string(in.body)),
+	}
+}
+
+// Outcome is how a vendor handles a request.
+type Outcome = testvalue.Outcome
+
+// The outcomes. Each vendor has responses of its own to the first group; the second group is the same for all.
+const (
+	Accepted           = testvalue.Accepted
+	Rejected           = testvalue.Rejected
+	CredentialsRefused = testvalue.CredentialsRefused
+	// UnknownAddress and QuotaUsed are outcomes of the IP vendors.
+	UnknownAddress = testvalue.UnknownAddress
+	QuotaUsed      = testvalue.QuotaUsed
+
+	Unparseable         = testvalue.Unparseable
+	Hang                = testvalue.Hang
+	ServerError         = testvalue.ServerError
+	Slow                = testvalue.Slow
+	Truncated   Outcome = "truncated" // half of an acceptance's body, then the connection ends
+	Closed      Outcome = "closed"    // reads the request, then closes the connection
+)
+
+// carriedOut are the outcomes of requests that the vendor carries out, whatever the response is.
+var carriedOut = []Outcome{Accepted, Slow, Truncated, Closed, Hang, Unparseable, ServerError}
+
+func page(status int, title string) *response {
+	body := []byte("<!doctype html><title>" + title + "</title>")
+	return &response{status: status, media: "text/html; charset=utf-8", body: body}
+}
+
+// deliver sends the vendor's response to an outcome, or what the outcome makes of the response.
+func deliver(w http.ResponseWriter, in *received, outcome Outcome, delay time.Duration) {
+	like := outcome
+	switch outcome {
+	case Slow:
+		like, delay = Accepted, delay+2*time.Second
+	case Truncated:
+		like = Accepted
+	}
+	response := in.respond(cmp.Or(in.Responses[like], string(like)), "")
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-in.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
+	}
+	switch outcome {
+	case Unparseable:
+		response = page(http.StatusOK, "We are back soon")
+	case ServerError:
+		response = page(http.StatusInternalServerError, "Internal Server Error")
+	case Closed:
+		panic(http.ErrAbortHandler)
+	case Hang: // until the client closes the connection or the sandbox stops
+		<-in.Context().Done()
+		panic(http.ErrAbortHandler)
+	case Truncated: // the length of the whole body, half of the body and the end of the connection
+		w.Header().Set("Content-Length", strconv.Itoa(len(response.body)))
+		response.body = response.body[:len(response.body)/2]
+		response.write(w)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	response.write(w)
+}
+
+// Rule sets the outcome of the requests that match the rule. The first matching rule comes before the magic numbers.
+type Rule struct {
+	// Vendor, Operation and To restrict the rule; an empty field matches everything. To matches all forms of a number.
+	Vendor, Operation, To string
+
+	Outcome Outcome // empty: the outcome without the rule, after the delay
+	DelayMS int     // the delay before the response, in milliseconds
+	Times   int     // how often the rule is used at most; 0: no limit
+
+	used int
+}
+
+// Rules returns the rules in force.
+func (s *Server) Rules() []Rule {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Rule{}, s.rules...)
+}
+
+// SetRules replaces the rules. Without rules, only the magic numbers choose outcomes.
+func (s *Server) SetRules(rules ...Rule) error {
+	usual := append([]Outcome{"", Rejected, CredentialsRefused, UnknownAddress, QuotaUsed}, carriedOut...)
+	for _, rule := range rules {
+		if !slices.Contains(usual, rule.Outcome) && !slices.Contains(s.codes, string(rule.Outcome)) {
+			return fmt.Errorf("no such outcome: %q", rule.Outcome)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = slices.Clone(rules)
+	return nil
+}
+
+// decide returns a request's outcome. Of several destinations, the first one that chooses an outcome counts.
+func (s *Server) decide(vendor, operation string, to []string) (Outcome, time.Duration) {
+	var delay time.Duration
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.rules, func(r Rule) bool { return r.matches(vendor, operation, to) }); i >= 0 {
+		rule := &s.rules[i]
+		rule.used++
+		delay = time.Duration(rule.DelayMS) * time.Millisecond
+		if rule.Outcome != "" {
+			return rule.Outcome, delay
+		}
+	}
+	for _, t := range to {
+		if value := testvalue.Of(canonical(t)); value.Outcome != Accepted {
+			return value.Outcome, delay
+		}
+	}
+	return Accepted, delay
+}
+
+func (r Rule) matches(vendor, operation string, to []string) bool {
+	return (r.Vendor == "" || r.Vendor == vendor) &&
+		(r.Operation == "" || r.Operation == operation) &&
+		(r.Times == 0 || r.used < r.Times) &&
+		(r.To == "" || slices.ContainsFunc(to, func(t string) bool { return canonical(t) == canonical(r.To) }))
+}
+
+var numberPattern = regexp.MustCompile(`^(?:0|\+?94)?(7\d{8})$`)
+
+// canonical returns a phone number as 07XXXXXXXX, whichever form the vendor uses, and any other text unchanged.
+func canonical(to string) string {
+	if m := numberPattern.FindStringSubmatch(to); m != nil {
+		return "0" + m[1]
+	}
+	return to
 }

@@ -133,7 +133,7 @@ func (r request) send(t *testing.T) *response {
 	if r.base == "" {
 		r.base = fixture.baseURL
 	}
-	fixture.payloads.Remember(r.body)
+	fixture.payloads.remember(r.body)
 	in, err := http.NewRequestWithContext(t.Context(), r.method, r.base, strings.NewReader(r.body))
 	if err != nil {
 		t.Error(err)

@@ -27,7 +27,6 @@ import (
 	"svcapi/local/build"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
-	"svcapi/test/leaks"
 	"svcapi/test/mmdbtest"
 )
 
@@ -49,7 +48,7 @@ type system struct {
 
 	mu       sync.Mutex
 	secrets  []string         // client secrets that svc has printed
-	payloads *leaks.Payloads  // of all requests
+	payloads *payloads        // of all requests
 	projects []string         // created by tests
 	notRun   []string         // tests that need a local stack
 	images   *httptest.Server // a host of images that the functions treat as public
@@ -73,7 +72,7 @@ func run(m *testing.M) (code int) {
 		return failed(err)
 	}
 	defer os.RemoveAll(dir)
-	fixture = &system{dir: dir, payloads: leaks.NewPayloads(svcapi.OpenAPI),
+	fixture = &system{dir: dir, payloads: newPayloads(svcapi.OpenAPI),
 		browser: browser{held: semaphore.NewWeighted(2)}}
 	if err := fixture.start(context.Background()); err != nil {
 		return failed(err)

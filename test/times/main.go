@@ -5,15 +5,21 @@
 package main
 
 import (
+	"bufio"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // dir has a file NAME.json for the last run of each share.
@@ -101,4 +107,158 @@ func (s *share) write() error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, s.Name+".json"), text, 0o600)
+}
+
+// event is a line of go test -json (go doc cmd/test2json).
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64
+}
+
+// reporter shows the result of each package, and the output of each test that failed or did not end.
+type reporter struct {
+	out   io.Writer
+	open  map[string]string  // the output so far by package and test
+	times map[string]float64 // of the top-level tests that have ended
+}
+
+// report reads the lines of go test -json, writes their output to a log, and returns the times of the top-level tests.
+func report(events io.Reader, out, log io.Writer) (map[string]float64, error) {
+	r := reporter{out: out, open: map[string]string{}, times: map[string]float64{}}
+	for lines := bufio.NewReader(events); ; {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil { // a line of go itself, such as an unknown package
+				e = event{Action: "build-output", Output: string(line)}
+			}
+			if _, err := io.WriteString(log, e.Output); err != nil {
+				return nil, err
+			}
+			r.show(e)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return r.times, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+func (r *reporter) show(e event) {
+	key := e.Package + "." + e.Test
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(r.out, e.Output)
+	case "output":
+		r.open[key] += e.Output
+	case "fail":
+		keys := []string{key}
+		if e.Test == "" { // with the tests that a crash or the time limit has ended
+			keys = slices.DeleteFunc(slices.Sorted(maps.Keys(r.open)), func(key string) bool {
+				return !strings.HasPrefix(key, e.Package+".")
+			})
+		}
+		for _, key := range keys {
+			fmt.Fprint(r.out, r.open[key])
+			delete(r.open, key)
+		}
+	case "pass", "skip":
+		for line := range strings.Lines(r.open[key]) {
+			if e.Test == "" && strings.HasPrefix(line, "ok ") {
+				fmt.Fprint(r.out, line)
+			}
+		}
+		delete(r.open, key)
+	}
+	if e.Test != "" && !strings.Contains(e.Test, "/") && (e.Action == "pass" || e.Action == "fail") {
+		r.times[strings.TrimPrefix(key, "svcapi/")] = e.Elapsed
+	}
+}
+
+//go:embed proves.yaml
+var proves []byte
+
+// slow is the share of the time of all tests above which a test is slow.
+const slow = 0.02
+
+// row is a line of the table. Seconds are those of the last run.
+type row struct {
+	name               string
+	seconds, processor float64
+	proves             string
+}
+
+// table prints the shares and the slow tests. One of these without a sentence is an error.
+func table(out io.Writer) error {
+	shares, err := lastRuns()
+	if err != nil {
+		return err
+	}
+	sentences := map[string]string{}
+	if err := yaml.Unmarshal(proves, &sentences); err != nil {
+		return fmt.Errorf("proves.yaml: %w", err)
+	}
+	rows, problems := rowsOf(shares, sentences)
+	fmt.Fprintln(out, "| Seconds | Of the processor | Share or test | What nothing else proves |\n|--:|--:|---|---|")
+	for _, r := range rows {
+		processor := ""
+		if r.processor > 0 {
+			processor = fmt.Sprintf("%.0f", r.processor)
+		}
+		fmt.Fprintf(out, "| %.0f | %s | %s | %s |\n", r.seconds, processor, r.name, r.proves)
+	}
+	return errors.Join(problems...)
+}
+
+func lastRuns() ([]share, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	shares := make([]share, len(files))
+	for i, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, &shares[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	if len(shares) == 0 {
+		return nil, errors.New("no share has run: make test, make test-full")
+	}
+	return shares, nil
+}
+
+// rowsOf returns the shares and the slow tests, the slowest first.
+func rowsOf(shares []share, sentences map[string]string) (rows []row, problems []error) {
+	sum := 0.0
+	for _, s := range shares {
+		for _, seconds := range s.Tests {
+			sum += seconds
+		}
+	}
+	for _, s := range shares {
+		rows = append(rows, row{s.Name, s.Wall, s.Processor, sentences[s.Name]})
+		for test, seconds := range s.Tests {
+			if _, named := sentences[test]; named || seconds > slow*sum {
+				rows = append(rows, row{test, seconds, 0, sentences[test]})
+			}
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		if a.seconds != b.seconds {
+			return int(b.seconds*1000) - int(a.seconds*1000)
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	for _, r := range rows {
+		if r.proves == "" {
+			problems = append(problems, fmt.Errorf("test/times/proves.yaml lacks what %s proves", r.name))
+		}
+	}
+	return rows, problems
 }

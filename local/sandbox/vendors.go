@@ -1,12 +1,61 @@
 package sandbox
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"svcapi/shared/testvalue"
 )
+
+// facts are what every IP vendor of the sandbox knows of an address, for the templates of lookups.yaml.
+type facts struct {
+	flags
+	testvalue.Place
+	IP string
+}
+
+// flags are the kinds of network that an address belongs to.
+type flags struct{ testvalue.Flags }
+
+// Anonymous reports whether the network hides its users.
+func (f flags) Anonymous() bool { return f.VPN || f.Proxy || f.Tor || f.Relay }
+
+// Anonymizer returns what MaxMind reports of the flags. The vendor omits false members; the feed alone knows
+// residential proxies.
+func (f flags) Anonymizer() map[string]any {
+	public := f.Proxy && !f.Residential
+	list := map[string]any{}
+	for name, is := range map[string]bool{
+		"is_anonymous": f.VPN || public || f.Tor, "is_anonymous_vpn": f.VPN, "is_public_proxy": public,
+		"is_tor_exit_node": f.Tor, "is_hosting_provider": f.Hosting,
+	} {
+		if is {
+			list[name] = true
+		}
+	}
+	if f.Residential {
+		list["residential"] = map[string]any{"confidence": 80, "network_last_seen": "2026-01-01", "provider_name": "Example"}
+	}
+	return list
+}
+
+// IP returns the address of a look-up.
+func (in *received) IP() string { return in.To[0] }
+
+// Facts returns what the vendors know of the address.
+func (in *received) Facts() facts {
+	return facts{flags{testvalue.Of(in.IP()).Flags}, testvalue.PlaceOf(in.IP()), in.IP()}
+}
 
 // usdRates is the table that the sources of rates share: the units for 1 USD, with the digits that a source sends.
 var usdRates = map[string]json.Number{
@@ -101,4 +150,53 @@ func (in *received) Days() []string {
 	from, _ := time.Parse(time.DateOnly, in.Get("txtStart"))
 	to, _ := time.Parse(time.DateOnly, in.Get("txtEnd"))
 	return workingDays(to, int(to.Sub(from).Hours()/24))
+}
+
+// Error codes of AWS.
+const awsUnknownClient, awsInvalidSignature = "UnrecognizedClientException", "InvalidSignatureException"
+
+var awsSignature = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([^/]+)/sms-voice/aws4_request, ` +
+	`SignedHeaders=([^,]+), Signature=[0-9a-f]{64}$`)
+
+// awsSecret returns the secret key of a project's access key, or of a key that the Lambda host gives a function.
+func awsSecret(accessKeyID string) (string, bool) {
+	if strings.HasPrefix(accessKeyID, "LOCAL") {
+		return "local", true
+	}
+	return Accounts["aws"]["secret_access_key"], accessKeyID == Accounts["aws"]["access_key_id"]
+}
+
+// awsSignatureError signs the request again and returns AWS's error code for its signature, "" for a valid one.
+func awsSignatureError(r *received) string {
+	m := awsSignature.FindStringSubmatch(r.Header.Get("Authorization"))
+	if m == nil {
+		return "IncompleteSignatureException"
+	}
+	key, region := m[1], m[2]
+	secret, ok := awsSecret(key)
+	if !ok {
+		return awsUnknownClient
+	}
+	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	if err != nil || time.Since(at).Abs() > 15*time.Minute {
+		return awsInvalidSignature
+	}
+	again, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+r.Host+r.URL.RequestURI(), nil)
+	if err != nil {
+		return awsInvalidSignature
+	}
+	again.ContentLength = r.ContentLength
+	for name := range strings.SplitSeq(m[3], ";") {
+		if name != "host" && name != "content-length" { // the signer reads these two from the request
+			again.Header[http.CanonicalHeaderKey(name)] = r.Header.Values(name)
+		}
+	}
+	credentials := aws.Credentials{AccessKeyID: key, SecretAccessKey: secret,
+		SessionToken: r.Header.Get("X-Amz-Security-Token")}
+	sum := sha256.Sum256(r.body)
+	err = v4.NewSigner().SignHTTP(r.Context(), credentials, again, hex.EncodeToString(sum[:]), "sms-voice", region, at)
+	if err != nil || again.Header.Get("Authorization") != r.Header.Get("Authorization") {
+		return awsInvalidSignature
+	}
+	return ""
 }
