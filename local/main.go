@@ -30,10 +30,7 @@ import (
 
 func main() {
 	commands := map[string]func(args []string) error{"run": run, "invoke": invoke}
-	var command func(args []string) error
-	if len(os.Args) > 1 {
-		command = commands[os.Args[1]]
-	}
+	command := commands[append(os.Args, "")[1]]
 	if command == nil {
 		fmt.Fprintln(os.Stderr, "usage: local run [FOLDER] | local invoke FUNCTION EVENT")
 		os.Exit(2)
@@ -44,8 +41,8 @@ func main() {
 	}
 }
 
-// run runs the stack on the port that PORT names until a signal, or until the process that started it is gone. The
-// demo file and the logs go to .local, or to the folder that the only argument names.
+// run runs the stack on the port that PORT names until a signal. The demo file and the logs go to .local, or to the
+// folder that the only argument names.
 func run(args []string) error {
 	port, err := strconv.Atoi(cmp.Or(os.Getenv("PORT"), "8080"))
 	if err != nil || port < 0 || port > 65535 {
@@ -61,9 +58,6 @@ func run(args []string) error {
 	// The signals stay caught to the end: a second Ctrl-C must not leave anything behind.
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
-	ctx, orphaned := context.WithCancel(ctx)
-	defer orphaned()
-	go watchParent(ctx, orphaned)
 
 	began := time.Now()
 	s, err := stack.Start(ctx, stack.Options{
@@ -88,24 +82,6 @@ func run(args []string) error {
 	<-ctx.Done()
 	fmt.Println("\nstopping")
 	return s.Close()
-}
-
-// watchParent ends the stack when the process that started it dies without passing a signal on, as `go run` does.
-func watchParent(ctx context.Context, orphaned func()) {
-	parent := os.Getppid()
-	ticks := time.NewTicker(500 * time.Millisecond)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ticks.C:
-			if os.Getppid() != parent {
-				orphaned()
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // greet says where everything is and how to use it.

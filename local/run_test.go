@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"svcapi/local/workdir"
+	"svcapi/test/must"
 )
 
 // linked links this program where make builds it, so that it is linked only after a change.
@@ -35,9 +36,7 @@ var linked = sync.OnceValues(func() (string, error) {
 func compiled(t *testing.T) string {
 	t.Helper()
 	binary, err := linked()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return binary
 }
 
@@ -47,13 +46,9 @@ func started(t *testing.T, name string, args ...string) (*exec.Cmd, *bufio.Scann
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Env = append(os.Environ(), "PORT=0")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmd.Start())
 	return cmd, bufio.NewScanner(out)
 }
 
@@ -63,9 +58,7 @@ func only(t *testing.T, programs ...string) string {
 	dir := t.TempDir()
 	for _, program := range programs {
 		path, err := exec.LookPath(program)
-		if err = errors.Join(err, os.Symlink(path, filepath.Join(dir, program))); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(err, os.Symlink(path, filepath.Join(dir, program))))
 	}
 	return dir
 }
@@ -112,9 +105,7 @@ func TestRun(t *testing.T) {
 					t.Errorf("a second stack in the folder of the first one: %s", second.Text())
 				}
 			}
-			if err := cmd.Process.Signal(c.signal); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, cmd.Process.Signal(c.signal))
 			for lines.Scan() { // to the end of the stack
 			}
 			if err := cmd.Wait(); err != nil {
@@ -139,31 +130,11 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunEndsWithItsStarter checks that a stack does not outlive a starter that dies without a word.
-func TestRunEndsWithItsStarter(t *testing.T) {
-	t.Parallel()
-	binary, dir := compiled(t), t.TempDir()
-	// The shell stays the parent: it has a further command to run.
-	shell, lines := started(t, "sh", "-c", `"$0" run "$1"; true`, binary, dir)
-	for lines.Scan() && !strings.Contains(lines.Text(), "ready") {
-	}
-	if err := shell.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for lines.Scan() { // the stack holds the pipe open
-	}
-	if _, err := os.Stat(filepath.Join(dir, "demo.json")); err == nil {
-		t.Error("it left its demo file")
-	}
-}
-
 // TestCheck checks that make run names each program that is missing or too old, and a port that is taken, before it
 // compiles anything. Only the tools that every machine with a shell has are on the PATH.
 func TestCheck(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer listener.Close()
 	_, taken, _ := net.SplitHostPort(listener.Addr().String())
 	const java17, java11, go126, go120 = `echo 'openjdk version "17.0.15"' >&2`, `echo 'openjdk version "11.0.2"' >&2`,
@@ -194,9 +165,7 @@ func TestCheck(t *testing.T) {
 		maps.Copy(programs, c.change)
 		for program, text := range programs {
 			if text != "-" {
-				if err := os.WriteFile(filepath.Join(dir, program), []byte("#!"+dir+"/bash\n"+text+"\n"), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(filepath.Join(dir, program), []byte("#!"+dir+"/bash\n"+text+"\n"), 0o755))
 			}
 		}
 		cmd := exec.CommandContext(t.Context(), "./check.sh")

@@ -8,28 +8,23 @@ import (
 
 	"svcapi/local/build"
 	"svcapi/local/template"
+	"svcapi/test/must"
 )
 
 // TestFunctions checks that every function of the template builds, with the flags that ship. (-trimpath keeps
 // -ldflags out of what a binary says of itself.)
 func TestFunctions(t *testing.T) {
 	product, err := template.Load(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	paths, err := build.Functions(context.Background(), product.Functions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if len(paths) != len(product.Functions) {
 		t.Errorf("%d binaries of %d functions", len(paths), len(product.Functions))
 	}
 	want := map[string]string{"-trimpath": "true", "-tags": "lambda.norpc", "CGO_ENABLED": "0"}
 	for id, path := range paths {
 		info, err := buildinfo.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got := map[string]string{}
 		for _, setting := range info.Settings {
 			got[setting.Key] = setting.Value

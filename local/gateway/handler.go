@@ -302,12 +302,11 @@ func newEvent(state *requestState) event {
 
 // identity returns the client's identity, with null for what only an authorizer finds out.
 func identity(r *http.Request) map[string]any {
-	fields := map[string]any{
-		"accessKey": nil, "accountId": nil, "caller": nil, "cognitoAuthenticationProvider": nil,
-		"cognitoAuthenticationType": nil,
-		"cognitoIdentityId":         nil, "cognitoIdentityPoolId": nil, "principalOrgId": nil, "sourceIp": sourceIP(r),
-		"user":      nil,
-		"userAgent": nil, "userArn": nil,
+	fields := map[string]any{"sourceIp": sourceIP(r)}
+	for _, name := range []string{"accessKey", "accountId", "caller", "cognitoAuthenticationProvider",
+		"cognitoAuthenticationType", "cognitoIdentityId", "cognitoIdentityPoolId", "principalOrgId", "user", "userAgent",
+		"userArn"} {
+		fields[name] = nil
 	}
 	if agent := r.UserAgent(); agent != "" {
 		fields["userAgent"] = agent

@@ -20,6 +20,7 @@ import (
 	"svcapi/local/template"
 	"svcapi/local/workdir"
 	"svcapi/shared/project"
+	"svcapi/test/must"
 )
 
 // TestStack starts a stack beside whatever else runs here, and checks its demo file and its end.
@@ -30,9 +31,7 @@ func TestStack(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{
 		LogDir: logs, DemoFile: file, Log: t.Output(), Progress: func(step string) { t.Log(step) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 
 	// The schedules have run once: rates and lists are there before the first request.
@@ -80,9 +79,7 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&got); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, decoder.Decode(&got))
 	for _, name := range []string{"base_url", "docs_url", "sandbox_url", "dynamodb_url", "secrets_url",
 		"lambda_url", "log_dir"} {
 		if !strings.Contains(string(text), `"`+name+`": "`) {
@@ -103,9 +100,7 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 // TestPortTaken checks that a port that is taken is said so before anything is started.
 func TestPortTaken(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer listener.Close()
 	began := false
 	_, err = stack.Start(t.Context(), stack.Options{
@@ -120,9 +115,7 @@ func TestPortTaken(t *testing.T) {
 // documentation page gets a demo project's credentials, and that nothing else of a function changes.
 func TestOnLaptop(t *testing.T) {
 	product, err := template.Load(stack.Addresses{}.Overrides())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, f := range product.Functions {
 		want := maps.Clone(f.Environment)
 		if f.Folder == "settle" {
@@ -145,9 +138,7 @@ func TestOnLaptop(t *testing.T) {
 func TestBrowserLater(t *testing.T) {
 	t.Setenv("CHROMIUM", "")
 	lock, err := workdir.Local("layer", "lock") // which unpacking takes
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var s *stack.Stack
 	err = workdir.Locked(lock, func() error {
 		s = startStack(t)
@@ -161,9 +152,7 @@ func TestBrowserLater(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if status, _, body := post(t, s, "/utilities/pdf/generate", `{"html":"<p>a"}`); status != 200 {
 		t.Errorf("a PDF that waits: %d %.300s", status, body)
 	}
@@ -192,9 +181,7 @@ func TestNoBrowser(t *testing.T) {
 func startStack(t *testing.T) *stack.Stack {
 	t.Helper()
 	s, err := stack.Start(t.Context(), stack.Options{LogDir: t.TempDir(), Log: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -202,21 +189,15 @@ func startStack(t *testing.T) *stack.Stack {
 func post(t *testing.T, s *stack.Stack, path, body string) (status int, header http.Header, text string) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, s.BaseURL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	credential := demo.CredentialOf("managed", project.Development)
 	r.Header.Set("X-API-KEY", credential.ClientID)
 	r.Header.Set("X-API-SECRET", credential.ClientSecret)
 	r.Header.Set("X-ENV", "development")
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return response.StatusCode, response.Header, string(content)
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"svcapi/test/must"
 )
 
 // TestRun checks that a share's failure is the command's, that the output of failed and of unfinished tests is shown,
@@ -22,9 +24,7 @@ func TestPasses(t *testing.T)  { t.Run("sub", func(t *testing.T) { t.Log("quiet"
 func TestFails(t *testing.T)   { t.Error("loud") }
 func TestCrashes(t *testing.T) { t.Log("last words"); panic("crash") }
 `, "b/b_test.go": "package b\n\nimport \"testing\"\n\nfunc TestB(t *testing.T) {}\n"} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o600)))
 	}
 	var out strings.Builder
 	err := run("units", []string{"go", "test", "-json", "-vet=off", "./..."}, &out)
