@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,8 @@ func TestFiles(t *testing.T) {
 			"a.png": string(png)}, "", "Cousine-Bold"},
 		{"a font of the document's own style", "<style>@font-face{font-family:f;src:url(a.ttf)}p{font-family:f}</style><p>A",
 			"", map[string]string{"a.ttf": string(font)}, "", "Cousine-Bold"},
+		{"a font in the document's own style", "<style>@font-face{font-family:f;src:url('data:font/ttf;base64," +
+			base64.StdEncoding.EncodeToString(font) + "')}p{font-family:f}</style><p>A", "", nil, "", "Cousine-Bold"},
 		{"a drawing", "<img src=a.svg>", "", map[string]string{"a.svg": drawing + "</svg>"}, "", ""},
 		{"a transparent drawing without a size", "<img src=a.svg>", "",
 			map[string]string{"a.svg": "<?xml version='1.0'?><!DOCTYPE svg><svg xmlns='http://www.w3.org/2000/svg'/>"}, "", ""},

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-rod/rod/lib/proto"
@@ -74,23 +75,29 @@ func (p *page) unused() int {
 	return n
 }
 
-// fontsReady is the program that lays the document out and waits for the fonts that its text needs.
-const fontsReady = `(async () => {
+// fontsReady is the program that waits for fonts: for all fonts of a document that has no layout yet, otherwise for those
+// that the text needs.
+const fontsReady = `(async (all) => {
 	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
-	get(get(document, Document, "documentElement"), Element, "clientWidth");
-	await get(document, Document, "fonts").ready;
+	const fonts = get(document, Document, "fonts");
+	if (all) await Promise.allSettled([...fonts].map((face) => FontFace.prototype.load.call(face)));
+	else get(get(document, Document, "documentElement"), Element, "clientWidth");
+	await fonts.ready;
 	return "";
-})()`
+})`
 
-// waitForFonts waits for the fonts among the files, which the end of the document's load does not wait for.
-func (p *page) waitForFonts() error {
-	for name := range p.document.Files {
-		if strings.HasPrefix(event.MediaType(name), "font/") {
-			_, err := p.evaluate("fonts", proto.RuntimeEvaluate{Expression: fontsReady, AwaitPromise: true, ReturnByValue: true})
-			return err
-		}
+// waitForFonts waits for the fonts in the style sheets of a document that has no layout yet, or for those among the
+// files. The end of the document's load does not wait for them.
+func (p *page) waitForFonts(all bool) error {
+	ofFiles := slices.ContainsFunc(slices.Collect(maps.Keys(p.document.Files)), func(name string) bool {
+		return strings.HasPrefix(event.MediaType(name), "font/")
+	})
+	if !all && !ofFiles {
+		return nil
 	}
-	return nil
+	_, err := p.evaluate("fonts", proto.RuntimeEvaluate{Expression: fontsReady + "(" + strconv.FormatBool(all) + ")",
+		AwaitPromise: true, ReturnByValue: true})
+	return err
 }
 
 // maxImports bounds the style sheets of a template that load one another.

@@ -200,7 +200,8 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 // load sets the document and waits until its images, styles and frames are loaded.
 func (p *page) load(html string) error {
 	own := p.s.in(p.ctx, p.id)
-	if limits.NeedsLayout(html) {
+	layout, fonts := limits.NeedsLayout(html)
+	if layout {
 		if _, err := (proto.RuntimeEvaluate{Expression: showOnScreen}).Call(own); err != nil {
 			return err
 		}
@@ -211,7 +212,7 @@ func (p *page) load(html string) error {
 	}
 	select {
 	case <-p.loaded.Done():
-		return p.waitForFonts()
+		return p.waitForFonts(fonts)
 	case <-p.ctx.Done():
 		return context.Cause(p.ctx)
 	case <-p.s.ended.Done():

@@ -116,7 +116,7 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range,
 	blocked := maps.Clone(p.blocked)
 	p.mu.Unlock()
 	html := string(d.HTML)
-	document := strings.ToLower(html)
+	document, _ := limits.CutFonts(strings.ToLower(html))
 	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(html)
 	printed := o.printedScale()
 	shrunk, missing := printed > 0 && printed < screenScale*cmp.Or(d.Scale, 1)*0.999, o.missGlyphs()

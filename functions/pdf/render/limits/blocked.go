@@ -44,10 +44,35 @@ func mayLoad(lower string) bool {
 // hidden are an escape of CSS and references of HTML, behind which "url(" can hide.
 var hidden = regexp.MustCompile(`\\|&#|&lpar;`)
 
-// NeedsLayout reports whether a document may need a layout before its print, to animate or to load more than images.
-func NeedsLayout(document string) bool {
-	lower := strings.ReplaceAll(strings.ToLower(document), "<img", "")
-	return mayLoad(lower) || strings.Contains(lower, "@keyframes") || hidden.MatchString(lower)
+var (
+	fontFace = regexp.MustCompile(`@font-face\s*\{[^{}]*\}`)
+	// fontData matches the start of the address of a font that is in its own style sheet.
+	fontData = regexp.MustCompile(`url\(\s*["']?data:(?:font/|application/(?:x-)?font-)`)
+)
+
+// CutFonts returns a document, in lower case, without the font faces that have their fonts as data, and the number of
+// those faces. A face with a comment stays, because the comment can hide the end of another rule.
+func CutFonts(lower string) (rest string, faces int) {
+	rest = fontFace.ReplaceAllStringFunc(lower, func(face string) string {
+		other := fontData.ReplaceAllString(face, "")
+		if len(other) == len(face) || names(other) || strings.Contains(face, "/*") || strings.Contains(face, "*/") {
+			return face
+		}
+		faces++
+		return ""
+	})
+	return rest, faces
+}
+
+// mostFonts is the number of fonts that the renderer loads without a layout, whether text needs them or not.
+const mostFonts = 20
+
+// NeedsLayout reports whether a document may need a layout before its print, to animate or to load more than images and
+// the fonts of CutFonts; fonts reports whether a document that needs none has such fonts.
+func NeedsLayout(document string) (layout, fonts bool) {
+	lower, faces := CutFonts(strings.ReplaceAll(strings.ToLower(document), "<img", ""))
+	layout = faces > mostFonts || mayLoad(lower) || strings.Contains(lower, "@keyframes") || hidden.MatchString(lower)
+	return layout, faces > 0 && !layout
 }
 
 // names reports whether a style sheet, in lower case, may name what it loads.

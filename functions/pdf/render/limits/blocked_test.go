@@ -2,6 +2,7 @@ package limits
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 )
 
@@ -48,6 +49,24 @@ func TestBlock(t *testing.T) {
 		}
 		if got := Block(document, func(u *url.URL, image bool) bool { return image && u.Scheme == "https" }); got != want {
 			t.Errorf("%s\nis  %s\nnot %s", document, got, want)
+		}
+	}
+}
+
+// Only fonts in a style sheet need no layout: an image, an address elsewhere, or a face that a comment may end does.
+func TestNeedsLayout(t *testing.T) {
+	const font = "@font-face{src:URL( 'data:font/ttf;base64,AA')}"
+	for sheet, want := range map[string][2]bool{
+		"p{color:red}":                                         {false, false},
+		font + "@font-face {" + font[11:]:                      {false, true},
+		font + "p{background:url(data:image/png,)}":            {true, false},
+		"@font-face{src:url(data:font/ttf,AA),url(//a)}":       {true, false},
+		"/*@font-face{*/p{background:url(data:font/ttf,)}":     {true, false},
+		"@font-face{/*}*/}p{background:url(data:image/png,)/*": {true, false},
+		strings.Repeat(font, mostFonts+1):                      {true, false},
+	} {
+		if layout, fonts := NeedsLayout("<style>" + sheet); want != [2]bool{layout, fonts} {
+			t.Errorf("%s: layout %t, fonts %t", sheet, layout, fonts)
 		}
 	}
 }
