@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"net/url"
@@ -12,33 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"svcapi/local/workdir"
 	"svcapi/test/must"
 )
-
-// linked links this program where make builds it, so that it is linked only after a change.
-var linked = sync.OnceValues(func() (string, error) {
-	binary, err := workdir.Local("bin", "local")
-	if err != nil {
-		return "", err
-	}
-	output, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w\n%s", err, output)
-	}
-	return binary, err
-})
-
-func compiled(t *testing.T) string {
-	t.Helper()
-	binary, err := linked()
-	must.Succeed(t, err)
-	return binary
-}
 
 // started starts a command that runs the stack, and returns its output, line by line.
 func started(t *testing.T, name string, args ...string) (*exec.Cmd, *bufio.Scanner) {
@@ -67,7 +45,10 @@ func only(t *testing.T, programs ...string) string {
 // send, and a signal, while it starts or afterwards, ends everything and leaves no file.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	binary := compiled(t)
+	binary, err := workdir.Local("bin", "local") // where make builds it, so that it is linked only after a change
+	must.Succeed(t, err)
+	_, err = workdir.Run(exec.Command("go", "build", "-o", binary, "."), "build")
+	must.Succeed(t, err)
 	for name, c := range map[string]struct {
 		signal syscall.Signal
 		at     string // the line at which the signal comes

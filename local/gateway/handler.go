@@ -22,6 +22,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/uuid"
+	"golang.org/x/time/rate"
 
 	"svcapi/local/lambda"
 	"svcapi/local/template"
@@ -56,7 +57,12 @@ func New(t *template.Template, host *lambda.Host, accessLog io.Writer) (*Handler
 			if _, own := t.API.Throttles[key]; !own {
 				key = "* /*"
 			}
-			h.routes = append(h.routes, newRoute(function.LogicalID, r, t.API.Throttles[key]))
+			bucket := rate.NewLimiter(rate.Inf, 0)
+			if throttle := t.API.Throttles[key]; throttle != (template.Throttle{}) {
+				bucket = rate.NewLimiter(rate.Limit(throttle.PerSecond), throttle.Burst)
+			}
+			streams := r.TransferMode == "RESPONSE_STREAM"
+			h.routes = append(h.routes, route{r, function.LogicalID, strings.Split(r.Path, "/"), streams, bucket})
 			delete(settings, key)
 		}
 	}

@@ -108,14 +108,6 @@ type route struct {
 	bucket   *rate.Limiter // the stage's throttle: a token bucket, as API Gateway's
 }
 
-func newRoute(function string, r template.Route, throttle template.Throttle) route {
-	bucket := rate.NewLimiter(rate.Inf, 0)
-	if throttle != (template.Throttle{}) {
-		bucket = rate.NewLimiter(rate.Limit(throttle.PerSecond), throttle.Burst)
-	}
-	return route{r, function, strings.Split(r.Path, "/"), r.TransferMode == "RESPONSE_STREAM", bucket}
-}
-
 // sentPath returns the path as the client sent the path, from the request line: net/http decodes r.URL.
 func sentPath(r *http.Request) string {
 	path, _, _ := strings.Cut(r.RequestURI, "?")

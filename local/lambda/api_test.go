@@ -43,7 +43,8 @@ func client(t *testing.T, host *lambda.Host) *api.Client {
 	server := httptest.NewServer(host.API())
 	t.Cleanup(server.Close)
 	return api.New(api.Options{
-		Region: template.Region, BaseEndpoint: &server.URL, Retryer: aws.NopRetryer{}, HTTPClient: wholeBody{http.DefaultClient},
+		Region: template.Region, BaseEndpoint: &server.URL, Retryer: aws.NopRetryer{},
+		HTTPClient:  wholeBody{http.DefaultClient},
 		Credentials: credentials.NewStaticCredentialsProvider("LOCALPROBE", "local", ""),
 	})
 }
@@ -88,28 +89,12 @@ func TestAPI(t *testing.T) {
 			t.Errorf("%s %.20s: %+v, %v", c.name, c.event, out, err)
 		}
 	}
-	// One event has the function's only place.
-	busy := make(chan error, 1)
-	go func() {
-		for {
-			_, err := calls.Invoke(t.Context(),
-				&api.InvokeInput{FunctionName: new("Probe"), Payload: []byte(`{"do":"sleep","n":2000}`)})
-			if _, late := errors.AsType[*types.TooManyRequestsException](err); !late {
-				busy <- err
-				return
-			}
-		}
-	}()
-	throttled := false
-	for range 1000 {
-		_, err := calls.InvokeWithResponseStream(t.Context(),
-			&api.InvokeWithResponseStreamInput{FunctionName: new("Probe")})
-		if _, throttled = errors.AsType[*types.TooManyRequestsException](err); throttled {
-			break
-		}
-	}
-	if err := <-busy; err != nil || !throttled {
-		t.Errorf("throttled: %v; %v", throttled, err)
+	event, begun, _ := held(t)
+	go func() { _, _ = host.Invoke(t.Context(), "Probe", []byte(event)) }() // has the function's only place
+	<-begun
+	_, err := calls.InvokeWithResponseStream(t.Context(), &api.InvokeWithResponseStreamInput{FunctionName: new("Probe")})
+	if _, throttled := errors.AsType[*types.TooManyRequestsException](err); !throttled {
+		t.Errorf("beside an event in the only place: %v", err)
 	}
 }
 

@@ -104,6 +104,8 @@ type Result struct {
 
 	// FunctionError is empty for a response; "Unhandled" where the function failed, died or took too long.
 	FunctionError string
+
+	err error // of the host, which has no result then
 }
 
 // NewHost returns a host without functions.
@@ -237,13 +239,13 @@ func (h *Host) invoke(ctx context.Context, key poolKey, payload []byte, streams 
 	if !pool.room.TryAcquire(1) {
 		return Result{}, ErrThrottled
 	}
-	e := &event{id: uuid.NewString(), payload: payload, streams: streams, done: make(chan outcome, 1)}
+	e := &event{id: uuid.NewString(), payload: payload, streams: streams, done: make(chan Result, 1)}
 	e.leave = sync.OnceFunc(func() { pool.room.Release(1) })
 	pool.submit(e)
 	select {
-	case o := <-e.done:
-		o.result.RequestID = e.id
-		return o.result, o.err
+	case result := <-e.done:
+		result.RequestID = e.id
+		return result, result.err
 	case <-ctx.Done():
 		if pool.withdraw(e) {
 			e.leave()
@@ -303,7 +305,12 @@ func (h *Host) Processes(function string) []int {
 // AwaitIdle waits until the function has no event left, and each of its processes is frozen or has ended. The caller
 // may get the response earlier, if an extension still works.
 func (h *Host) AwaitIdle(ctx context.Context, function string) error {
-	for slices.ContainsFunc(h.poolsOf(function), func(p *pool) bool { return !p.isIdle() }) {
+	busy := func(p *pool) bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.queue) > 0 || len(p.idle) < len(p.instances)
+	}
+	for slices.ContainsFunc(h.poolsOf(function), busy) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
@@ -311,12 +318,6 @@ func (h *Host) AwaitIdle(ctx context.Context, function string) error {
 		}
 	}
 	return nil
-}
-
-func (p *pool) isIdle() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.queue) == 0 && len(p.idle) == len(p.instances)
 }
 
 // Close ends every process. Events that run or wait end with an error.

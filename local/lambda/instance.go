@@ -170,7 +170,7 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 	if streamed && e.streams {
 		toCaller = newStream()
 		result.Stream = toCaller
-		e.deliver(outcome{result: result})
+		e.deliver(result)
 		_, err = io.Copy(toCaller, body)
 	} else {
 		result.Payload, err = io.ReadAll(body)
@@ -189,7 +189,7 @@ func (i *instance) response(w http.ResponseWriter, r *http.Request) {
 		i.pool.fail(e, failure.Kind, failure.Message)
 		toCaller.end(failure)
 	} else {
-		e.finish(outcome{result: result})
+		e.finish(result)
 		toCaller.end(io.EOF)
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func (i *instance) failure(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, MaxResponse)) // an incomplete body is used as far as it was read
 	i.pool.output.take(false)
 	i.pool.report(e, errorType(r))
-	e.finish(outcome{result: Result{Payload: body, FunctionError: "Unhandled", Init: init}})
+	e.finish(Result{Payload: body, FunctionError: "Unhandled", Init: init})
 	i.respond(e)
 	sendJSON(w, http.StatusAccepted, map[string]string{"status": "OK"})
 }

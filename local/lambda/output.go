@@ -82,12 +82,9 @@ func (o *output) passes(line []byte) bool {
 	return level >= o.least
 }
 
-// record is what an event of the platform says.
-type record map[string]any
-
 // platform writes an event of the platform, in Lambda's JSON form (AWS Lambda Developer Guide, Telemetry API Event
 // schema reference). The events of what failed have the level WARN, which is the functions' system log level.
-func (o *output) platform(kind string, r record) {
+func (o *output) platform(kind string, r map[string]any) {
 	line, _ := json.Marshal(map[string]any{ // texts and numbers always marshal
 		"time": time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), "type": "platform." + kind, "record": r,
 	})

@@ -22,8 +22,8 @@ import (
 type event struct {
 	id      string
 	payload []byte
-	done    chan outcome // takes the first outcome; later ones are dropped
-	leave   func()       // returns its place in the account's concurrency, once
+	done    chan Result // takes the first result; later ones are dropped
+	leave   func()      // returns its place in the account's concurrency, once
 
 	streams  bool // the caller takes the response as a stream
 	extended bool // an extension has the event, too
@@ -39,24 +39,19 @@ type delivery struct {
 	trace    string
 }
 
-type outcome struct {
-	result Result
-	err    error
-}
-
-// finish gives the outcome to the caller of the event. The event keeps its place in the account's concurrency while an
+// finish gives the result to the caller of the event. The event keeps its place in the account's concurrency while an
 // extension works after the response.
-func (e *event) finish(o outcome) {
+func (e *event) finish(result Result) {
 	if !e.extended {
 		e.leave()
 	}
-	e.deliver(o)
+	e.deliver(result)
 }
 
-// deliver gives the outcome to the caller of the event, unless the event has one.
-func (e *event) deliver(o outcome) {
+// deliver gives the result to the caller of the event, unless the event has one.
+func (e *event) deliver(result Result) {
 	select {
-	case e.done <- o:
+	case e.done <- result:
 	default:
 	}
 }
@@ -69,13 +64,13 @@ const (
 
 // report writes how a run failed, once.
 func (p *pool) report(e *event, kind string) {
-	e.reported.Do(func() { p.failed("runtimeDone", "report", kind, e.began, record{"requestId": e.id}) })
+	e.reported.Do(func() { p.failed("runtimeDone", "report", kind, e.began, map[string]any{"requestId": e.id}) })
 }
 
 // failed writes the platform's two events of a run or an init that failed: a time-out by its status, anything else by
 // the type of the error, too (aws-lambda-runtime-interface-emulator, interop.BuildStatusFromError). No event has a
 // message.
-func (p *pool) failed(done, report, kind string, began time.Time, r record) {
+func (p *pool) failed(done, report, kind string, began time.Time, r map[string]any) {
 	if r["status"] = "timeout"; kind != timedOut {
 		r["status"], r["errorType"] = "error", kind
 	}
@@ -84,7 +79,7 @@ func (p *pool) failed(done, report, kind string, began time.Time, r record) {
 	if !began.IsZero() {
 		took = float64(time.Since(began).Microseconds()) / 1000
 	}
-	metrics := record{"durationMs": took}
+	metrics := map[string]any{"durationMs": took}
 	if report == "report" {
 		metrics["billedDurationMs"], metrics["memorySizeMB"] = math.Ceil(took), p.function.MemoryMB
 	}
@@ -94,14 +89,15 @@ func (p *pool) failed(done, report, kind string, began time.Time, r record) {
 
 // failedInit writes how an init failed.
 func (p *pool) failedInit(kind string, began time.Time) {
-	p.failed("initRuntimeDone", "initReport", kind, began, record{"initializationType": "on-demand", "phase": "init"})
+	p.failed("initRuntimeDone", "initReport", kind, began,
+		map[string]any{"initializationType": "on-demand", "phase": "init"})
 }
 
 // fail finishes an event as Lambda does when a function dies or takes too long.
 func (p *pool) fail(e *event, kind, message string) {
 	p.report(e, kind)
 	payload, _ := json.Marshal(map[string]string{"errorType": kind, "errorMessage": message}) // strings always marshal
-	e.finish(outcome{result: Result{Payload: payload, FunctionError: "Unhandled"}})
+	e.finish(Result{Payload: payload, FunctionError: "Unhandled"})
 }
 
 // settings are those of all pools of one function.
@@ -134,7 +130,7 @@ func (p *pool) submit(e *event) {
 	defer p.mu.Unlock()
 	if p.closed {
 		e.leave()
-		e.finish(outcome{err: ErrClosed})
+		e.finish(Result{err: ErrClosed})
 		return
 	}
 	if n := len(p.idle); n > 0 {
@@ -239,7 +235,7 @@ func (p *pool) ended(i *instance) {
 	}
 	if p.closed {
 		if e != nil {
-			e.finish(outcome{err: ErrClosed})
+			e.finish(Result{err: ErrClosed})
 		}
 		return
 	}
@@ -267,7 +263,7 @@ func (p *pool) close() {
 		i.process.Kill()
 	}
 	for _, e := range p.queue {
-		e.finish(outcome{err: ErrClosed})
+		e.finish(Result{err: ErrClosed})
 	}
 	p.queue = nil
 	p.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -97,38 +97,31 @@ var (
 	transaction   = 0
 )
 
-// sends makes a request to one vendor of each form for a number of nine digits, with and without good credentials.
-func (s *Server) sends(t *testing.T, good bool) map[string]func(nine string) sample {
+// sends are a request to one vendor of each form: NINE are the digits of the number, BAD is empty, or makes the
+// credentials wrong, and NEXT is a new number.
+var sends = map[string]sample{
+	"quicksend": {"POST", quicksendPath + "SEND_SINGLE", quicksendAuth + "BAD",
+		`{"senderID":"Demo","to":"0NINE","msg":"Hi"}`},
+	"textlk": {"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken + "BAD",
+		`{"recipient":"94NINE","sender_id":"Demo","type":"plain","message":"Hi"}`},
+	"hutch": {"POST", "/hutch/api/sendsms", hutchLogin,
+		`{"campaignName":"SMS","mask":"Demo","numbers":"94NINE","content":"Hi"}`},
+	"dialogv2": {"POST", "/dialogv2/api/v2/sms", dialogLogin, `{"msisdn":[{"mobile":"NINE"}],"message":"Hi",` +
+		`"sourceAddress":"Demo","transaction_id":NEXT,"payment_method":0}`},
+	"twilio": {"POST", twilioPath + "/Messages.json", twilioAuth + "BAD", "To=%2B94NINE&From=Demo&Body=Hi"},
+}
+
+// sendTo sends a vendor's request of sends to a number of nine digits, with good credentials where bad is empty.
+func (s *Server) sendTo(ctx context.Context, t *testing.T, vendor, nine, bad string) (int, string, error) {
 	t.Helper()
-	bad := "x"
-	token, hutchToken := "Bearer none", "Bearer none"
-	if good {
-		bad, token, hutchToken = "", s.login(t, "dialogv2", dialogLogin), s.login(t, "hutch", hutchLogin)
+	in := sends[vendor]
+	if strings.HasPrefix(in.authorization, "/") && bad == "" {
+		in.authorization = s.login(t, vendor, in.authorization)
 	}
-	return map[string]func(nine string) sample{
-		"quicksend": func(n string) sample {
-			return sample{"POST", quicksendPath + "SEND_SINGLE", quicksendAuth + bad,
-				`{"senderID":"Demo","to":"0` + n + `","msg":"Hi"}`}
-		},
-		"textlk": func(n string) sample {
-			return sample{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken + bad,
-				`{"recipient":"94` + n + `","sender_id":"Demo","type":"plain","message":"Hi"}`}
-		},
-		"hutch": func(n string) sample {
-			return sample{"POST", "/hutch/api/sendsms", hutchToken,
-				`{"campaignName":"SMS","mask":"Demo","numbers":"94` + n + `","content":"Hi"}`}
-		},
-		"dialogv2": func(n string) sample {
-			transaction++
-			return sample{"POST", "/dialogv2/api/v2/sms", token,
-				fmt.Sprintf(`{"msisdn":[{"mobile":%q}],"message":"Hi","sourceAddress":"Demo","transaction_id":%d,`+
-					`"payment_method":0}`, n, transaction)}
-		},
-		"twilio": func(n string) sample {
-			return sample{"POST", twilioPath + "/Messages.json", twilioAuth + bad,
-				url.Values{"To": {"+94" + n}, "From": {"Demo"}, "Body": {"Hi"}}.Encode()}
-		},
-	}
+	transaction++
+	fill := strings.NewReplacer("NINE", nine, "BAD", bad, "NEXT", strconv.Itoa(transaction))
+	in.authorization, in.body = fill.Replace(in.authorization), fill.Replace(in.body)
+	return s.send(ctx, in)
 }
 
 // TestOutcomes checks the table of magic numbers for one vendor of each form: the status and a part of the body.
@@ -145,24 +138,23 @@ func TestOutcomes(t *testing.T) {
 			"770000002": `401 "errCode":116`},
 		"twilio": {"771234567": `201 "status":"queued"`, "770000001": `400 "code":21610`, "770000002": `401 "code":20003`},
 	}
-	for name, send := range s.sends(t, true) {
-		want := wants[name]
+	for name, want := range wants {
 		want["770000003"], want["770000005"] = "200 <!doctype html>", "500 Internal Server Error"
 		for number, expected := range want {
 			status, part, _ := strings.Cut(expected, " ")
-			got, body, err := s.send(t.Context(), send(number))
+			got, body, err := s.sendTo(t.Context(), t, name, number, "")
 			if err != nil || fmt.Sprint(got) != status || !strings.Contains(body, part) {
 				t.Errorf("%s to %s: %d %s %v, want %s", name, number, got, body, err, expected)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if _, body, err := s.send(ctx, send("770000004")); err == nil {
+		if _, body, err := s.sendTo(ctx, t, name, "770000004", ""); err == nil {
 			t.Errorf("%s responds to a request that should hang: %s", name, body)
 		}
 		cancel()
 	}
-	for name, send := range s.sends(t, false) {
-		got, body, err := s.send(t.Context(), send("771234567"))
+	for name := range wants {
+		got, body, err := s.sendTo(t.Context(), t, name, "771234567", "x")
 		if err != nil || got != http.StatusUnauthorized {
 			t.Errorf("%s accepts wrong credentials: %d %s %v", name, got, body, err)
 		}
@@ -172,7 +164,7 @@ func TestOutcomes(t *testing.T) {
 func TestSlow(t *testing.T) {
 	s := start(t)
 	began, pause := time.Now(), clocktest.Beside(2*time.Second)
-	status, body, err := s.send(t.Context(), s.sends(t, true)["twilio"]("770000006"))
+	status, body, err := s.sendTo(t.Context(), t, "twilio", "770000006", "")
 	if took := time.Since(began); err != nil || status != http.StatusCreated || took < 2*time.Second ||
 		took > pause()*3/2 {
 		t.Errorf("%d %s %v after %v, want an acceptance after 2 s", status, body, err, took)
@@ -467,17 +459,16 @@ func TestCalls(t *testing.T) {
 // TestRules checks the outcomes that only rules choose.
 func TestRules(t *testing.T) {
 	s := start(t)
-	send := s.sends(t, true)
 	if err := s.SetRules(
 		Rule{To: "0771111111", Outcome: Truncated}, Rule{To: "+94772222222", Outcome: Closed},
 		Rule{Vendor: "quicksend", Operation: "send", Outcome: "without id"},
-		Rule{Vendor: "dialogv2", Outcome: "100", Times: 1}, Rule{Vendor: "textlk", DelayMS: 80},
+		Rule{Vendor: "dialogv2", Operation: "send", Outcome: "100", Times: 1}, Rule{Vendor: "textlk", DelayMS: 80},
 	); err != nil {
 		t.Fatal(err)
 	}
-	for vendor := range send {
+	for vendor := range sends {
 		for _, number := range []string{"771111111", "772222222"} {
-			if status, body, err := s.send(t.Context(), send[vendor](number)); err == nil {
+			if status, body, err := s.sendTo(t.Context(), t, vendor, number, ""); err == nil {
 				t.Errorf("%s to %s: %d %s, want a broken connection", vendor, number, status, body)
 			}
 		}
@@ -494,7 +485,7 @@ func TestRules(t *testing.T) {
 		{"textlk", "770000001", 200, `"error"`},
 	} {
 		began := time.Now()
-		status, body, err := s.send(t.Context(), send[c.vendor](c.number))
+		status, body, err := s.sendTo(t.Context(), t, c.vendor, c.number, "")
 		if err != nil || status != c.status || !strings.Contains(body, c.part) {
 			t.Errorf("send %d: %d %s %v, want %d %s", i, status, body, err, c.status, c.part)
 		}
@@ -513,12 +504,11 @@ func TestRules(t *testing.T) {
 func TestCloseEndsHangingRequests(t *testing.T) {
 	s := start(t)
 	ended := make(chan error, 1)
-	in := s.sends(t, true)["twilio"]("770000004")
 	go func() {
-		_, _, err := s.send(context.Background(), in)
+		_, _, err := s.sendTo(context.Background(), t, "twilio", "770000004", "")
 		ended <- err
 	}()
-	for len(s.Calls()) < 2 { // the login and the one that hangs
+	for len(s.Calls()) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	must.Succeed(t, s.Close())

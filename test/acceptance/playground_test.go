@@ -246,7 +246,7 @@ func TestPlaygroundCountsUnits(t *testing.T) {
 func TestPageIsAccessible(t *testing.T) {
 	local(t)
 	t.Parallel()
-	modules, err := workdir.NodeModules(t.Context())
+	modules, err := workdir.Installed(t.Context(), "npm", "node_modules")
 	must.Succeed(t, err)
 	axe := readFile(t, filepath.Join(modules, "axe-core", "axe.min.js"))
 	browser := newBrowser(t)

@@ -21,7 +21,7 @@ const unfit = "positive_data_acceptance,negative_data_rejection"
 func TestSchemathesis(t *testing.T) {
 	local(t)
 	t.Parallel()
-	program, err := workdir.Schemathesis(t.Context())
+	program, err := workdir.Installed(t.Context(), "schemathesis", "bin/schemathesis")
 	must.Succeed(t, err)
 	projects, phases := []string{"managed"}, "examples,fuzzing"
 	if os.Getenv("API_EXAMPLES") != "" {

@@ -162,7 +162,7 @@ func (c client) install(t *testing.T, root, dir string, environment []string) (p
 		}
 	}
 	if c.language == "typescript" {
-		modules, err := workdir.NodeModules(t.Context())
+		modules, err := workdir.Installed(t.Context(), "npm", "node_modules")
 		must.Succeed(t, err)
 		command(t, dir, environment, "sh", "-ec", "cp $HERE/call.mts . && "+filepath.Join(modules, ".bin", "tsc")+
 			" --strict --target es2022 --module nodenext --lib es2022,dom call.mts")

@@ -316,7 +316,7 @@ export const wrong: Body<"sendSms"> = { send_method: "none", to: "0771234567", m
 // A client that is generated from openapi.yaml compiles: TypeScript.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
-	modules, err := workdir.NodeModules(t.Context())
+	modules, err := workdir.Installed(t.Context(), "npm", "node_modules")
 	must.Succeed(t, err)
 	dir := t.TempDir()
 	tool(t, dir, filepath.Join(modules, ".bin", "openapi-typescript"), root("openapi.yaml"), "-o",

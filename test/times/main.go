@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -73,7 +74,11 @@ func (s *share) runAll(cmd *exec.Cmd, out io.Writer) error {
 	if !slices.Contains(cmd.Args, "-json") {
 		return cmd.Run()
 	}
-	log, err := logFile(s.Name)
+	path := os.DevNull
+	if folder := os.Getenv("TEST_LOGS"); folder != "" {
+		path = filepath.Join(folder, s.Name+".log")
+	}
+	log, err := os.Create(path)
 	if err != nil {
 		return err
 	}
@@ -90,23 +95,9 @@ func (s *share) runAll(cmd *exec.Cmd, out io.Writer) error {
 	return errors.Join(err, cmd.Wait())
 }
 
-func logFile(name string) (*os.File, error) {
-	folder := os.Getenv("TEST_LOGS")
-	if folder == "" {
-		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	}
-	return os.Create(filepath.Join(folder, name+".log"))
-}
-
 func (s *share) write() error {
-	text, err := json.MarshalIndent(s, "", "\t")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, s.Name+".json"), text, 0o600)
+	text, _ := json.MarshalIndent(s, "", "\t") // texts and numbers always marshal
+	return errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, s.Name+".json"), text, 0o600))
 }
 
 // event is a line of go test -json (go doc cmd/test2json).
@@ -250,10 +241,7 @@ func rowsOf(shares []share, sentences map[string]string) (rows []row, problems [
 		}
 	}
 	slices.SortFunc(rows, func(a, b row) int {
-		if a.seconds != b.seconds {
-			return int(b.seconds*1000) - int(a.seconds*1000)
-		}
-		return strings.Compare(a.name, b.name)
+		return cmp.Or(cmp.Compare(b.seconds, a.seconds), strings.Compare(a.name, b.name))
 	})
 	for _, r := range rows {
 		if r.proves == "" {

@@ -175,7 +175,7 @@ func run(t *testing.T, dir string, s Sample) string {
 	cmd := exec.CommandContext(t.Context(), l.command[0], append(l.command[1:], file)...)
 	cmd.Dir = dir
 	if s.Lang == "PHP" {
-		modules, err := workdir.NodeModules(t.Context())
+		modules, err := workdir.Installed(t.Context(), "npm", "node_modules")
 		must.Succeed(t, err)
 		cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	}
