@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -39,8 +40,8 @@ func WriteUnlessHot[In, Out any](ctx context.Context, do call[In, Out], in *In) 
 	return repeat(ctx, Attempts, do, in)
 }
 
-// repeat repeats a write, and returns the error of the last attempt. The write ends after mostHot throttles by a hot
-// key.
+// repeat repeats a write, and returns the error of the last attempt, with that of ctx where the time has ended. The write
+// ends after mostHot throttles by a hot key.
 func repeat[In, Out any](ctx context.Context, mostHot int, do call[In, Out],
 	in *In) (out *Out, ambiguous int, err error) {
 	var retryer aws.Retryer
@@ -60,8 +61,11 @@ func repeat[In, Out any](ctx context.Context, mostHot int, do call[In, Out],
 			hot++
 		}
 		ended := lost == Attempts || hot == mostHot
-		if ended || !retryer.IsErrorRetryable(err) || !pause(ctx, retryer, attempt) {
+		if ended || !retryer.IsErrorRetryable(err) {
 			return nil, ambiguous, err
+		}
+		if paused := pause(ctx, retryer, attempt); paused != nil {
+			return nil, ambiguous, fmt.Errorf("%w, then: %w", err, paused)
 		}
 	}
 }
@@ -89,16 +93,16 @@ func statusOf(err error) int {
 	return 0
 }
 
-// pause waits before the next attempt, and reports false if ctx ends first. An attempt after the end would not leave
-// this process, but the caller could not distinguish it from an attempt that did.
-func pause(ctx context.Context, retryer aws.Retryer, attempt int) bool {
+// pause waits before the next attempt, and returns the error of ctx if ctx ends first. An attempt after the end would not
+// leave this process, but the caller could not distinguish it from an attempt that did.
+func pause(ctx context.Context, retryer aws.Retryer, attempt int) error {
 	delay, err := retryer.RetryDelay(attempt, nil)
 	if err != nil {
-		return false
+		return err
 	}
 	select {
 	case <-ctx.Done():
 	case <-time.After(delay):
 	}
-	return ctx.Err() == nil
+	return ctx.Err()
 }
