@@ -78,7 +78,7 @@ func decode(in *request.Input) (document, error) {
 		d.event.PageHeight = in.Number("page_height", side)
 		short = min(short, d.event.PageHeight)
 	}
-	margins, usual := in.Object.Object("margins"), 15.0
+	margins, usual := in.Object.Object("margins"), event.UsualMargin
 	if short > 0 {
 		usual = min(usual, short/4) // a small label has room for its text, too
 	}

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"image"
-	"image/png"
 	"io"
 	"log"
 	"math"
@@ -242,17 +241,20 @@ func Inked(t testing.TB, pdf []byte) Margins {
 // Gray draws the first page of a PDF in shades of grey, with options of pdftoppm.
 func Gray(t testing.TB, pdf []byte, dpi int, options ...string) *image.Gray {
 	t.Helper()
-	sheet, err := png.Decode(bytes.NewReader(PNG(t, pdf, 1, dpi, append(options, "-gray")...)))
-	must.Succeed(t, err)
-	return sheet.(*image.Gray)
+	pgm := Tool(t, pdf, "pdftoppm",
+		append(options, "-r", strconv.Itoa(dpi), "-gray", "-f", "1", "-l", "1", "-singlefile")...)
+	var width, height, depth int
+	if _, err := fmt.Sscanf(string(pgm[:min(len(pgm), 30)]), "P5\n%d %d\n%d\n", &width, &height, &depth); err != nil {
+		t.Fatal(err)
+	}
+	return &image.Gray{Pix: pgm[len(pgm)-width*height:], Stride: width, Rect: image.Rect(0, 0, width, height)}
 }
 
-// PNG draws one page of a PDF, with options of pdftoppm.
-func PNG(t testing.TB, pdf []byte, page, dpi int, options ...string) []byte {
+// PNG draws one page of a PDF.
+func PNG(t testing.TB, pdf []byte, page, dpi int) []byte {
 	t.Helper()
-	number := strconv.Itoa(page)
-	return Tool(t, pdf, "pdftoppm",
-		append(options, "-png", "-r", strconv.Itoa(dpi), "-f", number, "-l", number, "-singlefile")...)
+	return Tool(t, pdf, "pdftoppm", "-png", "-r", strconv.Itoa(dpi), "-f", strconv.Itoa(page), "-l",
+		strconv.Itoa(page), "-singlefile")
 }
 
 // Invoice is a small document.

@@ -127,13 +127,17 @@ func TestSheets(t *testing.T) {
 		{"receipt", "", event.Event{PageWidth: 80, PageHeight: 2000}, 227, 5669},
 		{"smallest", "", event.Event{PageWidth: 10, PageHeight: 10}, 28, 28},
 		{"page rule", "@page{size:80mm 200mm;margin:40mm}", event.Event{PageSize: "A4", CSSSize: true}, 227, 567},
+		{"label", "@page{size:62mm 29mm}", event.Event{PageSize: "A4", CSSSize: true,
+			Margins: event.Margins{Top: 15, Right: 15, Bottom: 15, Left: 15}}, 176, 82},
 		{"no page rule", "", event.Event{PageSize: "Letter", Landscape: true, CSSSize: true}, 792, 612},
 		{"huge page rule", "@page{size:1000000cm 1000000cm}", event.Event{PageSize: "A4", CSSSize: true}, 0, 0},
 		{"page rule of nothing", "@page{size:0 0}", event.Event{PageSize: "A4", CSSSize: true}, 596, 842},
 	} {
 		c.e.HTML, c.e.MaxBytes, c.e.Outline = []byte("<style>"+c.style+
 			"</style><body style='margin:0'><h1 style='margin:0;font-size:3px'>A"), 1<<20, true
-		c.e.Margins = event.Margins{Top: 2, Right: 2, Bottom: 2, Left: 2}
+		if c.e.Margins == (event.Margins{}) {
+			c.e.Margins = event.Margins{Top: 2, Right: 2, Bottom: 2, Left: 2}
+		}
 		result := handled(t, r, c.e)
 		if (result.Rejection != nil) != (c.width == 0) {
 			t.Errorf("%s: %v", c.name, result.Rejection)
@@ -146,7 +150,7 @@ func TestSheets(t *testing.T) {
 			!strings.Contains(string(result.PDF), "/Outlines") {
 			t.Errorf("%s: %v points", c.name, sheet)
 		}
-		if got := pdftest.Inked(t, result.PDF); got[3] > 4 {
+		if got := pdftest.Inked(t, result.PDF); got[3] > c.e.Margins.Left+2 {
 			t.Errorf("%s: margins %v", c.name, got)
 		}
 	}

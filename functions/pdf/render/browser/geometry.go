@@ -75,15 +75,22 @@ func (d Document) style() string {
 	mm := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + "mm" }
 	sheet := d.sheet()
 	ofSheet := fmt.Sprintf("size:%s %s!important;page-orientation:upright!important;", mm(sheet.width), mm(sheet.height))
-	if d.CSSSize {
+	margin := mm
+	if d.CSSSize { // Chromium ignores a size that the margins fill: those that no request names leave half of a label
 		ofSheet = ""
+		margin = func(v float64) string {
+			if v == event.UsualMargin {
+				return "min(" + mm(v) + ",25%)"
+			}
+			return mm(v)
+		}
 	}
 	return fmt.Sprintf("@layer{@page{%s"+
 		"margin:%s %s %s %s!important;"+
 		"width:auto!important;min-width:0!important;max-width:none!important;"+
 		"height:auto!important;min-height:0!important;max-height:none!important;"+
 		"padding:0!important;border:none!important;outline:none!important}}",
-		ofSheet, mm(d.Margins.Top), mm(d.Margins.Right), mm(d.Margins.Bottom), mm(d.Margins.Left))
+		ofSheet, margin(d.Margins.Top), margin(d.Margins.Right), margin(d.Margins.Bottom), margin(d.Margins.Left))
 }
 
 // hideOnScreen is the program that hides the body of each document in the window, where nobody sees the body: Chromium

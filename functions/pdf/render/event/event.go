@@ -28,6 +28,8 @@ const (
 	MaxScale = 2
 	// MaxMargin is the widest margin in millimetres.
 	MaxMargin = 100
+	// UsualMargin is a margin that a request does not name, in millimetres, or a quarter of the side where that is less.
+	UsualMargin = 15.0
 	// MinSide is the shortest side of a sheet of the request's own size in millimetres.
 	MinSide = 10
 	// MaxSide is the longest side of a sheet of the request's own size in millimetres.
