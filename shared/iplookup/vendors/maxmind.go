@@ -1,39 +1,47 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/oschwald/maxminddb-golang/v2"
 
 	"svcapi/shared/upstream"
 )
 
-// maxMindSpec is MaxMind's GeoIP web service (dev.maxmind.com, version 2.1).
-var maxMindSpec = upstream.Spec{
-	Name: "maxmind", Title: "MaxMind GeoIP web service", Endpoint: "https://geoip.maxmind.com",
-	Secrets: []upstream.Field{
-		{Name: "account_id", Description: "account ID", Required: true},
-		{Name: "license_key", Description: "license key; IP risk uses GeoIP Insights, location GeoIP City", Required: true},
+// maxMind is MaxMind's GeoIP web service (dev.maxmind.com, version 2.1). The fields are those of City and Insights,
+// which omit booleans that are false. The flags are those of Insights' anonymizer, which the databases Anonymous Plus
+// and Anonymous IP share. MaxMind has no flag for relays, and is_anonymous includes hosting. The object residential has
+// the fields of the feed of residential proxies, also where every flag is false (GeoIP2-dotnet 6.1.0, geoip2-node
+// 7.1.0).
+var maxMind = service{
+	spec: upstream.Spec{
+		Name: "maxmind", Title: "MaxMind GeoIP web service", Endpoint: "https://geoip.maxmind.com",
+		Secrets: append(key("account_id", "account ID"),
+			key("license_key", "license key; IP risk uses GeoIP Insights, location GeoIP City")...),
 	},
-}
-
-// maxMindFields are the used fields of a response of City and Insights, which omit booleans that are false.
-var maxMindFields = fields{
-	country: "country.names.en", countryCode: "country.iso_code", city: "city.names.en", timezone: "location.time_zone",
-	latitude: "location.latitude", longitude: "location.longitude", asn: "traits.autonomous_system_number",
-	network: []string{"traits.autonomous_system_organization", "traits.isp"},
-	isp:     []string{"traits.isp", "traits.autonomous_system_organization"},
-}
-
-// maxMindFlags are the flags of Insights' anonymizer, which the databases Anonymous Plus and Anonymous IP share
-// (dev.maxmind.com). MaxMind has no flag for relays, and is_anonymous includes hosting. The object residential has the
-// fields of the feed of residential proxies, also where every flag is false (GeoIP2-dotnet 6.1.0, geoip2-node 7.1.0).
-var maxMindFlags = Flags{
-	UnnamedOrHosting: {"is_anonymous"}, VPN: {"is_anonymous_vpn"},
-	Proxy: {"is_public_proxy", "is_residential_proxy", "residential"}, Tor: {"is_tor_exit_node"},
-	Hosting: {"is_hosting_provider"},
+	fields: fields{
+		country: "country.names.en", countryCode: "country.iso_code", city: "city.names.en", timezone: "location.time_zone",
+		latitude: "location.latitude", longitude: "location.longitude", asn: "traits.autonomous_system_number",
+		network: []string{"traits.autonomous_system_organization", "traits.isp"},
+		isp:     []string{"traits.isp", "traits.autonomous_system_organization"},
+	},
+	object: "anonymizer",
+	flags: Flags{
+		UnnamedOrHosting: {"is_anonymous"}, VPN: {"is_anonymous_vpn"},
+		Proxy: {"is_public_proxy", "is_residential_proxy", "residential"}, Tor: {"is_tor_exit_node"},
+		Hosting: {"is_hosting_provider"},
+	},
 }
 
 var maxMindCodes = map[text]meaning{
@@ -48,34 +56,159 @@ var maxMindCodes = map[text]meaning{
 	"INSUFFICIENT_FUNDS":    quota,
 }
 
-// maxMind makes a look-up with a product of MaxMind's web service: city for a place, insights for a risk.
-func maxMind(product string) lookup {
-	return func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error) {
+// maxMindProduct returns the look-up with a product of MaxMind's web service: city for a place, insights for a risk.
+func maxMindProduct(product string) lookup {
+	return func(ctx context.Context, c Caller, addr netip.Addr) (document, error) {
 		user := c.Account.Secrets["account_id"] + ":" + c.Account.Secrets["license_key"]
 		r, err := c.get(ctx, "/geoip/v2.1/"+product+"/"+url.PathEscape(addr.String()), nil, http.Header{
 			"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user))},
 			"Accept":        {"application/json"},
 		})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		d, decoded := c.decode(r.Body)
 		code := d.text("code")
 		detail := string(code + ": " + d.text("error"))
 		if meaning, ok := maxMindCodes[code]; ok {
-			return nil, nil, c.fail(meaning, detail)
+			return nil, c.fail(meaning, detail)
 		}
-		if err := c.byStatus(r, nil); err != nil {
-			return nil, nil, err
-		}
+		err = cmp.Or(c.byStatus(r, nil), decoded)
 		switch {
-		case decoded != nil:
-			return nil, nil, decoded
+		case err != nil:
+			return nil, err
 		case code != "":
-			return nil, nil, c.fail(rejected, detail)
+			return nil, c.fail(rejected, detail)
 		case d.object("traits") == nil:
-			return nil, nil, c.fail(unusable, "response without traits")
+			return nil, c.fail(unusable, "response without traits")
 		}
-		return d, d.object("anonymizer"), nil
+		return d, nil
 	}
+}
+
+// Databases reads MaxMind's .mmdb files of one folder. Databases opens a file at its first use, and keeps it open.
+type Databases struct {
+	directory string
+
+	mu   sync.Mutex
+	open map[string]*maxminddb.Reader
+}
+
+// NewDatabases returns the reader of a folder without opening a file.
+func NewDatabases(directory string) *Databases {
+	return &Databases{directory: directory, open: map[string]*maxminddb.Reader{}}
+}
+
+// The file names of MaxMind by content, the more precise file first.
+var (
+	cityFiles        = []string{"GeoIP2-City.mmdb", "GeoLite2-City.mmdb"}
+	networkFiles     = []string{"GeoIP2-ISP.mmdb", "GeoLite2-ASN.mmdb"}
+	anonymousFiles   = []string{"GeoIP-Anonymous-Plus.mmdb", "GeoIP2-Anonymous-IP.mmdb"}
+	residentialFiles = []string{"GeoIP-Residential-Proxy.mmdb"}
+)
+
+// record decodes the record of an address in the first file that exists, and returns false for an address without a
+// record. The error wraps fs.ErrNotExist where none of the files exists.
+func (d *Databases) record(files []string, addr netip.Addr, into any) (found bool, err error) {
+	reader, err := d.first(files)
+	if err != nil {
+		return false, err
+	}
+	result := reader.Lookup(addr)
+	if err := result.Err(); err != nil || !result.Found() {
+		return false, err
+	}
+	return true, result.Decode(into)
+}
+
+func (d *Databases) first(files []string) (*maxminddb.Reader, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, name := range files {
+		if r := d.open[name]; r != nil {
+			return r, nil
+		}
+		r, err := maxminddb.Open(filepath.Join(d.directory, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", name, err)
+		}
+		d.open[name] = r
+		return r, nil
+	}
+	return nil, fmt.Errorf("%s: %w", strings.Join(files, ", "), fs.ErrNotExist)
+}
+
+// database is MaxMind's database files, whose records have the fields of the web service.
+var database = service{
+	spec: upstream.Spec{Name: "maxmind-mmdb",
+		Title: "MaxMind database files (.mmdb), in the function's MMDB_DIRECTORY"},
+	fields: maxMind.fields, object: maxMind.object, flags: maxMind.flags,
+}
+
+// optional decodes a record of files that need not exist.
+func (d *Databases) optional(files []string, addr netip.Addr, into any) (found bool, err error) {
+	found, err = d.record(files, addr, into)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return found, err
+}
+
+// has reports whether a file of any group exists.
+func (d *Databases) has(groups ...[]string) bool {
+	for _, files := range groups {
+		if _, err := d.first(files); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// location returns the record of the City database, with that of the ISP or ASN database as its traits: the fields of
+// the web service. The function record reads the City database.
+func (c Caller) location(record func([]string, netip.Addr, any) (bool, error),
+	addr netip.Addr) (found document, known bool, err error) {
+	found = document{}
+	inCity, err := record(cityFiles, addr, &found)
+	var network map[string]any
+	inNetwork, networkErr := c.Databases.optional(networkFiles, addr, &network)
+	found["traits"] = network
+	return found, inCity || inNetwork, errors.Join(err, networkErr)
+}
+
+// databaseRisk reads the Anonymous Plus or the Anonymous IP database, and the Residential Proxy, City and ASN databases
+// where they exist. The databases of anonymous addresses list those alone, so an address that is in none of several
+// databases is unknown.
+func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (document, error) {
+	flags := map[string]any{} // only true flags are there
+	var residential struct{}
+	inAnonymous, err := c.Databases.record(anonymousFiles, addr, &flags)
+	inResidential, residentialErr := c.Databases.optional(residentialFiles, addr, &residential)
+	d, known, locationErr := c.location(c.Databases.optional, addr)
+	if err := errors.Join(err, residentialErr, locationErr); err != nil {
+		return nil, c.fail(unusable, err.Error())
+	}
+	if inResidential {
+		flags["is_residential_proxy"] = true
+	}
+	if !inAnonymous && !inResidential && !known && c.Databases.has(cityFiles, networkFiles) {
+		return nil, ErrUnknown
+	}
+	d[database.object] = flags
+	return d, nil
+}
+
+// databasePlace reads the City database, and the ISP or ASN database where one exists.
+func databasePlace(_ context.Context, c Caller, addr netip.Addr) (document, error) {
+	d, known, err := c.location(c.Databases.record, addr)
+	switch {
+	case err != nil:
+		err = c.fail(unusable, err.Error())
+	case !known:
+		err = ErrUnknown
+	}
+	return d, err
 }

@@ -1,12 +1,16 @@
-// Package vendors looks up the risk and the location of IP addresses. A new vendor is a file, and a row of Risks, of
-// Places or of both.
+// Package vendors looks up the risk and the location of IP addresses. A new vendor is a service with its look-ups, and a
+// row of Risks, of Places or of both.
 package vendors
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"strings"
 
+	"svcapi/shared/project"
+	"svcapi/shared/testvalue"
 	"svcapi/shared/upstream"
 )
 
@@ -21,27 +25,45 @@ type Vendor[T any] struct {
 	Flags Flags
 }
 
-// lookup makes one look-up. It returns the vendor's response, and the object in it that has the flags.
-type lookup func(ctx context.Context, c Caller, addr netip.Addr) (d, flags document, err error)
+// service is what the rows of a vendor declare.
+type service struct {
+	spec   upstream.Spec
+	fields fields
+	object string // the path of the object that has the flags; empty: the response itself
+	flags  Flags
+}
 
-func risk(spec upstream.Spec, f fields, flags Flags, ask lookup) Vendor[Risk] {
-	return Vendor[Risk]{Spec: spec, Flags: flags, Ask: func(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
-		d, object, err := ask(ctx, c, addr)
+// lookup makes one look-up and returns the vendor's response.
+type lookup func(ctx context.Context, c Caller, addr netip.Addr) (document, error)
+
+func (s service) risk(ask lookup) Vendor[Risk] {
+	read := func(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+		d, err := ask(ctx, c, addr)
 		if err != nil {
 			return Risk{}, err
 		}
-		return c.risk(d, f, flags, object)
+		object := d
+		if s.object != "" {
+			object = d.object(s.object)
+		}
+		risk, err := c.flagged(s.flags, object)
+		risk.CountryCode, risk.City = d.text(s.fields.countryCode).country(), d.text(s.fields.city).pointer()
+		risk.ASN, risk.Network = d.text(s.fields.asn).asn(), d.first(s.fields.network)
+		return risk, err
+	}
+	return Vendor[Risk]{Spec: s.spec, Flags: s.flags, Ask: read}
+}
+
+func (s service) place(ask lookup) Vendor[Place] {
+	return Vendor[Place]{Spec: s.spec, Ask: func(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
+		d, err := ask(ctx, c, addr)
+		return d.place(s.fields), err
 	}}
 }
 
-func place(spec upstream.Spec, f fields, ask lookup) Vendor[Place] {
-	return Vendor[Place]{Spec: spec, Ask: func(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
-		d, _, err := ask(ctx, c, addr)
-		if err != nil {
-			return Place{}, err
-		}
-		return d.place(f), nil
-	}}
+// key returns a required secret field.
+func key(name, description string) []upstream.Field {
+	return []upstream.Field{{Name: name, Description: description, Required: true}}
 }
 
 // uncached returns the row of a vendor whose results are not cached.
@@ -54,15 +76,15 @@ func uncached[T any](v Vendor[T]) Vendor[T] {
 // their published terms do not forbid caching, but no contract was read. A database file is as quick as the cache.
 func Risks() []Vendor[Risk] {
 	return []Vendor[Risk]{
-		uncached(risk(ipGeolocationSpec, ipGeolocationFields, ipGeolocationFlags, ipGeolocationRisk)),
-		risk(ipInfoSpec, ipInfoFields, ipInfoFlags, ipInfoRisk),
-		risk(proxyCheckSpec, proxyCheckFields, proxyCheckFlags, proxyCheck),
-		uncached(risk(vpnAPISpec, vpnAPIFields, vpnAPIFlags, vpnAPI)),
-		risk(ipAPISpec, ipAPIFields, ipAPIFlags, ipAPIRisk),
-		uncached(risk(ipQualityScoreSpec, ipQualityScoreFields, ipQualityScoreFlags, ipQualityScore)),
-		uncached(risk(ip2LocationSpec, ip2LocationFields, ip2LocationFlags, ip2Location)),
-		uncached(risk(maxMindSpec, maxMindFields, maxMindFlags, maxMind("insights"))),
-		uncached(risk(databaseSpec, maxMindFields, maxMindFlags, databaseRisk)),
+		uncached(ipGeolocation.risk(ipGeolocationRisk)),
+		ipInfo.risk(ipInfoRisk),
+		proxyCheck.risk(proxyCheckRisk),
+		uncached(vpnAPI.risk(vpnAPIRisk)),
+		ipAPI.risk(ipAPIRisk),
+		uncached(ipQualityScore.risk(ipQualityScoreRisk)),
+		uncached(ip2Location.risk(ip2LocationRisk)),
+		uncached(maxMind.risk(maxMindProduct("insights"))),
+		uncached(database.risk(databaseRisk)),
 		test(testRisk),
 	}
 }
@@ -70,12 +92,12 @@ func Risks() []Vendor[Risk] {
 // Places returns the vendors that report the location of an address.
 func Places() []Vendor[Place] {
 	return []Vendor[Place]{
-		place(ipAPISpec, ipAPIFields, ipAPI("country,countryCode,city,isp,lat,lon,timezone")),
-		place(ipInfoSpec, ipInfoFields, ipInfo),
-		place(ipInfoLiteSpec, ipInfoLiteFields, ipInfoLite),
-		uncached(place(ipGeolocationSpec, ipGeolocationFields, ipGeolocation(""))),
-		uncached(place(maxMindSpec, maxMindFields, maxMind("city"))),
-		uncached(place(databaseSpec, maxMindFields, databasePlace)),
+		ipAPI.place(ipAPIPlace),
+		ipInfo.place(ipInfoPlace),
+		ipInfoLite.place(ipInfoLitePlace),
+		uncached(ipGeolocation.place(ipGeolocationPlace)),
+		uncached(maxMind.place(maxMindProduct("city"))),
+		uncached(database.place(databasePlace)),
 		test(testPlace),
 	}
 }
@@ -119,4 +141,84 @@ func Find[T any](table []Vendor[T], name string) *Vendor[T] {
 		}
 	}
 	return nil
+}
+
+// Mark is what a vendor's flag sets in openapi.yaml#VpnResult.
+type Mark string
+
+// The marks. Unnamed sets is_proxy where no flag names VPN, proxy, Tor or relay; UnnamedOrHosting does so where none
+// names hosting either, because the vendor's flag includes hosting.
+const (
+	VPN              Mark = "is_vpn"
+	Proxy            Mark = "is_proxy"
+	Tor              Mark = "is_tor"
+	Relay            Mark = "is_relay"
+	Hosting          Mark = "is_hosting"
+	Unnamed          Mark = "is_proxy, if no other kind"
+	UnnamedOrHosting Mark = "is_proxy, if no other kind and no hosting"
+)
+
+// marks are all marks.
+var marks = []Mark{VPN, Proxy, Tor, Relay, Hosting, Unnamed, UnnamedOrHosting}
+
+// Flags are the documented flags of a vendor's response about anonymity, not about abuse, by what they set: paths, each
+// with "=" and the text that sets the mark where the flag is no boolean.
+type Flags map[Mark][]string
+
+// flagged returns the risk that the flags of an object set. An absent object has no flags. A flag that is absent or
+// null is not set, and a flag that is an object is set where the object has members.
+func (c Caller) flagged(flags Flags, object document) (Risk, error) {
+	set := map[Mark]bool{}
+	for _, mark := range marks {
+		for _, flag := range flags[mark] {
+			path, text, _ := strings.Cut(flag, "=")
+			switch v := object.at(path).(type) {
+			case nil:
+			case bool:
+				set[mark] = set[mark] || v
+			case map[string]any:
+				set[mark] = set[mark] || len(v) > 0
+			case string:
+				if text == "" {
+					return Risk{}, c.fail(unusable, "the flag "+path+" is "+v)
+				}
+				set[mark] = set[mark] || v == text
+			default:
+				return Risk{}, c.fail(unusable, "the flag "+path+" is no boolean")
+			}
+		}
+	}
+	named := set[VPN] || set[Proxy] || set[Tor] || set[Relay]
+	proxy := set[Proxy] || !named && (set[Unnamed] || set[UnnamedOrHosting] && !set[Hosting])
+	return Risk{VPN: set[VPN], Proxy: proxy, Tor: set[Tor], Relay: set[Relay], Hosting: set[Hosting]}, nil
+}
+
+// test returns the row of the vendor "test", which responds by the table of shared/testvalue and calls nobody
+// (docs/decisions/extensions.md#test-vendor).
+func test[T any](result func(testvalue.Flags, testvalue.Place) T) Vendor[T] {
+	return Vendor[T]{
+		Spec:     upstream.Spec{Name: project.TestVendor, Title: "Test values, in development only"},
+		Uncached: true,
+		Ask: func(_ context.Context, _ Caller, addr netip.Addr) (none T, err error) {
+			value := testvalue.Of(addr.String())
+			if value.Outcome == testvalue.UnknownAddress {
+				return none, ErrUnknown
+			}
+			if err := upstream.TestFailure(value); err != nil {
+				return none, err
+			}
+			return result(value.Flags, testvalue.PlaceOf(addr.String())), nil
+		},
+	}
+}
+
+func testRisk(f testvalue.Flags, p testvalue.Place) Risk {
+	asn := fmt.Sprintf("AS%d", p.ASN)
+	return Risk{VPN: f.VPN, Proxy: f.Proxy, Tor: f.Tor, Relay: f.Relay, Hosting: f.Hosting, CountryCode: &p.Code,
+		City: &p.City, ASN: &asn, Network: &p.Network}
+}
+
+func testPlace(_ testvalue.Flags, p testvalue.Place) Place {
+	return Place{Country: &p.Country, CountryCode: &p.Code, City: &p.City, ISP: &p.Network, Latitude: &p.Latitude,
+		Longitude: &p.Longitude, Timezone: &p.Timezone}
 }
