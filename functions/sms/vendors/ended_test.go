@@ -7,10 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 	"svcapi/test/conntest"
 )
@@ -101,4 +103,98 @@ func checkEnded(ctx context.Context, t *testing.T, name, url string, want upstre
 	if e.Vendor != name || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// For every response to every call, an acceptance has a status, a failure has a class, and no error contains a secret.
+// An HTTP 5xx is never an acceptance, and its status alone never means that a message was not sent.
+func FuzzResponses(f *testing.F) {
+	table := overNetwork()
+	for v := range table {
+		for _, a := range commonResponses {
+			f.Add(uint8(v), uint8(0), a.status, a.body)
+		}
+	}
+	for _, body := range []string{
+		`{"status":"success","data":{"uid":"u1","campaignId":7}}`, `{"status":"success","token":"s3cret-key",` +
+			`"expiration":43200}`,
+		`{"status":"failed","errCode":"105","comment":"token s3cret-key"}`, `{"sid":"SM12","status":"queued"}`,
+		`{"balance":"0.05","currency":"USD"}`,
+		`{"MessageId":"m1"}`, `{"status":"success","campaign_data":{"campaign_total_cost":1.5,"sms_msg_data":[{"msg":"a"}]}}`,
+		"1", "0|s3cret-key", "OK",
+		`{"success":true,"data":{"campaign_id":1,"sms_credit_balance":"9"}}`, `{"success":false,"message":"s3cret-key",` +
+			`"errors":{"contact":["s3cret-key"]}}`,
+		`{"accessToken":"s3cret-key-2","expiresIn":60,"serverRef":"r"}`,
+	} {
+		for v := range table {
+			f.Add(uint8(v), uint8(0), 200, body)
+			f.Add(uint8(v), uint8(v+1), 200, body)
+		}
+	}
+	var status int
+	var body string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	f.Cleanup(server.Close)
+	client := upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true})
+	classes := []upstream.Class{upstream.NotSent, upstream.NoResponse, upstream.Unusable, upstream.Rejected,
+		upstream.CredentialsRefused, upstream.AccountRefused, upstream.TooFast}
+	f.Fuzz(func(t *testing.T, vendor, call uint8, s int, b string) {
+		if s < 200 || s > 599 || len(b) > 1<<16 {
+			return
+		}
+		status, body = s, b
+		v := overNetwork()[int(vendor)%len(table)] // a new table has no cached tokens
+		adapter := v.New(client, upstream.Account{
+			Integration: project.Integration{Vendor: v.Name, Mode: project.BYOK, Settings: filled},
+			Endpoint:    server.URL, Settings: filled, Secrets: filled,
+		})
+		check := func(err error, send bool, accepted ...string) {
+			t.Helper()
+			if err == nil {
+				if s >= 500 || slices.Contains(accepted, "") {
+					t.Errorf("%s accepts %d %q: %q", v.Name, s, b, accepted)
+				}
+				return
+			}
+			var e *upstream.Error
+			if !errors.As(err, &e) || !slices.Contains(classes, e.Class) {
+				t.Fatalf("%s, %d %q: %v has no class", v.Name, s, b, err)
+			}
+			if strings.Contains(err.Error(), "s3cret-key") {
+				t.Errorf("%s: the error contains a secret: %v", v.Name, err)
+			}
+			// except for their logins
+			if send && s >= 500 && e.Class == upstream.NotSent && v.Name != "dialogv2" && v.Name != "hutch" {
+				t.Errorf("%s: %d %q is %s", v.Name, s, b, e.Class)
+			}
+		}
+		switch call % 5 {
+		case 0:
+			r, err := adapter.Send(t.Context(), message)
+			check(err, true, r.Status)
+		case 1:
+			if a, ok := adapter.(Balancer); ok {
+				balance, err := a.Balance(t.Context())
+				check(err, false, balance)
+			}
+		case 2:
+			if v.Batch > 1 {
+				r, err := adapter.Send(t.Context(), Message{To: []string{message.To[0], "+94771234568"}, Text: message.Text})
+				check(err, true, r.Status)
+			}
+		case 3:
+			if a, ok := adapter.(DifferentSender); ok {
+				r, err := a.SendDifferent(t.Context(), []Message{message, sinhala})
+				check(err, true, r.Status)
+			}
+		default:
+			if a, ok := adapter.(CostChecker); ok {
+				_, err := a.CheckCost(t.Context(), message.To, message.Text)
+				check(err, false)
+			}
+		}
+	})
 }

@@ -1,22 +1,14 @@
-// Package vendors sends SMS through vendors, one file each. A new vendor is a file and a row of Table.
+// Package vendors sends SMS through vendors: those that log in (logins.go), those whose refusals have words only
+// (words.go) and those with codes (codes.go). A new vendor is a file and a row of Table.
 package vendors
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
-	"maps"
-	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
-	"svcapi/shared/pattern"
 	"svcapi/shared/upstream"
 )
 
@@ -168,185 +160,94 @@ func required(name, description string) upstream.Field {
 	return upstream.Field{Name: name, Description: description, Required: true}
 }
 
-// keyWords are the refusals of an account by vendors without error codes, known from third-party clients.
-var keyWords = pattern.New(`(?i)\b(unauthori[sz]ed|unauthenticated|not allowed|invalid (api[ ` +
-	`_]?key|key|token|user|credentials|login))\b`)
-
-// fundsWords are the refusals of an account without funds, known from third-party clients.
-var fundsWords = pattern.New(`(?i)\b(insufficient|not enough|low) (account )?(balance|credits?|funds)\b`)
-
-// ownWords are those keyWords that may also refuse one message.
-var ownWords = pattern.New(`(?i)^(unauthori[sz]ed|not allowed)$`)
-
-// senderWords are the refusals of an account's sender. The sender is a setting of the integration.
-var senderWords = pattern.New(`(?i)\b(sender|mask)(_?id)?\b`)
-
-// messageWords show that a refusal by ownWords or senderWords is of one message.
-var messageWords = pattern.New(`(?i)\b(recipient|number|destination|msisdn|subscriber|phone|mobile|opt(ed)?[ ` +
-	`-]?out|unsubscribed|dnd)s?\b`)
-
-// caller is the common part of the adapters: the HTTP client and the account.
-type caller struct {
-	*upstream.Client
-	upstream.Account
+// StatusChecker is an Adapter whose vendor reports the state of an earlier send.
+type StatusChecker interface {
+	CheckStatus(ctx context.Context, s PastSend) (Status, error)
 }
 
-// call makes a request: a GET without a body, else a POST of a form (url.Values) or of JSON. The header is not nil;
-// send says whether the request sends a message (upstream.Request).
-func (c caller) call(ctx context.Context, address string, header http.Header, body any,
-	send bool) (*upstream.Response, error) {
-	r := &upstream.Request{Method: http.MethodPost, URL: address, Header: header, Redact: c.Redact(), Send: send}
-	switch body := body.(type) {
-	case nil:
-		r.Method = http.MethodGet
-	case url.Values:
-		r.Body = []byte(body.Encode())
-		header.Set("Content-Type", "application/x-www-form-urlencoded")
-	default:
-		content, err := json.Marshal(body, json.Deterministic(true))
-		if err != nil {
-			return nil, c.fail(upstream.NotSent, err.Error())
+// PastSend is a send that has ended, accepted or uncertain.
+type PastSend struct {
+	Key   string    // of the Message
+	ID    string    // of the Receipt; empty: not known
+	Ended time.Time // to the second
+	// IsTo reports, for a send without an ID, whether +947XXXXXXXX is the number of the only recipient, and body the text.
+	IsTo func(number, body string) bool
+	// IsOf reports whether the owner of the account is the one of the send: the project, or the operator.
+	IsOf func(upstream.Account) bool
+	// IsBy reports whether the account, at its endpoint, has sent, and for a send without an ID that no secret has
+	// changed.
+	IsBy func(upstream.Account) bool
+}
+
+// State is the state of a send at its vendor (openapi.yaml#SmsStatusResult).
+type State string
+
+// The states.
+const (
+	StateAccepted  State = "accepted" // and not sent yet
+	StateSent      State = "sent"
+	StateDelivered State = "delivered"
+	StateFailed    State = "failed"
+	StateNotFound  State = "not_found" // for a send without an ID only where the vendor has accepted no such send
+	StateUnknown   State = "unknown"
+)
+
+// The reasons of StateUnknown.
+const (
+	ReasonNoStatus     = "vendor_has_no_status"  // no vendor is asked
+	ReasonIDUnknown    = "vendor_id_unknown"     // the vendor finds a message only by its ID
+	ReasonWordUnknown  = "vendor_status_unknown" // the word is not documented
+	ReasonInconclusive = "search_inconclusive"   // no message, or several ones, can be the one
+	ReasonOtherAccount = "account_changed"       // an account that has not sent does not know the send
+)
+
+// Status is the state that a vendor reports.
+type Status struct {
+	State  State
+	Word   string // of the vendor, or its code; empty: the vendor has none
+	Reason string // of StateUnknown
+
+	searched bool // a search in the account has found the send, without its ID or its key
+}
+
+// CheckStatus asks the vendor of an account for the state of a send, where the vendor has a call for that.
+func (t Table) CheckStatus(ctx context.Context, c *upstream.Client, secrets *upstream.SecretCache,
+	account upstream.Account,
+	s PastSend) (Status, error) {
+	vendor := t.Find(account.Integration.Vendor)
+	if _, ok := vendor.New(c, account).(StatusChecker); !ok {
+		return Status{State: StateUnknown, Reason: ReasonNoStatus}, nil
+	}
+	if !s.IsOf(account) {
+		return Status{State: StateUnknown, Reason: ReasonOtherAccount}, nil
+	}
+	return upstream.Call(ctx, nil, secrets, account, func(a upstream.Account) (Status, error) {
+		found, err := vendor.New(c, a).(StatusChecker).CheckStatus(ctx, s)
+		if (found.State == StateNotFound || found.searched) && !s.IsBy(a) {
+			word := found.Word
+			if found.searched { // the word is of another message
+				word = ""
+			}
+			found = Status{State: StateUnknown, Word: word, Reason: ReasonOtherAccount}
 		}
-		r.Body = content
-		header.Set("Content-Type", "application/json")
-	}
-	return c.Do(ctx, c.Integration.Vendor, r)
+		found.Word = ForClient(found.Word, a)
+		return found, err
+	})
 }
 
-// bearer returns a header with a token, and an empty header without one.
-func bearer(token string) http.Header {
-	header := http.Header{}
-	if token != "" {
-		header.Set("Authorization", "Bearer "+token)
-	}
-	return header
-}
-
-// basic returns a header with a user and a password (RFC 7617).
-func basic(user, password string) http.Header {
-	return http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}}
-}
-
-func (c caller) fail(class upstream.Class, detail string) *upstream.Error {
-	e, _ := errors.AsType[*upstream.Error](upstream.Failure(class, c.Integration.Vendor, detail, c.Redact()))
-	return e
-}
-
-// codePattern matches the codes of vendors. No other text of a vendor reaches a client as a code.
-var codePattern = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
-
-// redacting returns the caller with more secrets to remove from its errors, such as a token of the vendor.
-func (c caller) redacting(more upstream.SecretValues) caller {
-	secrets := maps.Clone(more)
-	maps.Copy(secrets, c.Secrets)
-	c.Secrets = secrets
-	return c
-}
-
-// status returns the state for a vendor's word in any case, by the vendor's table, or the error of the call or of no
-// word.
-func (c caller) status(states map[string]State, word string, err error) (Status, error) {
-	switch state := states[strings.ToLower(word)]; {
-	case err != nil:
-		return Status{}, err
-	case word == "":
-		return Status{}, c.fail(upstream.Unusable, "response without a status")
-	case state != "":
-		return Status{State: state, Word: word}, nil
-	}
-	return Status{State: StateUnknown, Word: word, Reason: ReasonWordUnknown}, nil
-}
-
-// balance returns a number that the vendor reports as the balance, or the error of the call or of another text.
-func (c caller) balance(number string, err error) (string, error) {
-	switch {
-	case err != nil:
-		return "", err
-	case !isNumber(number):
-		return "", c.fail(upstream.Unusable, "response without a balance")
-	}
-	return number, nil
-}
-
-// refusal returns the error for a documented failure: the class, the vendor's text, and the code, unless the code is
-// empty or holds a secret; for a refusal of the pace the seconds of the header Retry-After.
-func (c caller) refusal(class upstream.Class, code, text string, header http.Header) error {
-	e := c.fail(class, strings.TrimSpace(code+" "+text))
-	if codePattern().MatchString(code) && upstream.Redact(code, c.Redact()) == code {
-		e.Code = code
-	}
-	if class == upstream.TooFast {
-		seconds, _ := strconv.ParseUint(header.Get("Retry-After"), 10, 16) // 0 for a date
-		e.Pause = time.Duration(seconds) * time.Second
-	}
-	return e
-}
-
-// byText returns the error for a refusal whose text alone shows the class.
-func (c caller) byText(text string) error {
-	class, word, own := upstream.CredentialsRefused, keyWords().FindString(text), messageWords().MatchString(text)
-	switch {
-	case fundsWords().MatchString(text):
-		return c.fail(upstream.AccountRefused, text)
-	case !own && senderWords().MatchString(text):
-		class = upstream.AccountRefused
-	case word == "" || own && ownWords().MatchString(word):
-		return c.fail(upstream.Rejected, text)
-	}
-	e := c.fail(class, text)
-	e.ByWords = true
-	return e
-}
-
-// byWords returns the error of byStatus for a vendor without error codes, where the words of a refusal decide about its
-// class.
-func (c caller) byWords(r *upstream.Response) error {
-	err := c.byStatus(r, "")
-	if values, _ := members(r.Body); values != nil && upstream.ClassOf(err) == upstream.Rejected {
-		return c.byText(string(r.Body))
-	}
-	return err
-}
-
-// byStatus returns the error for an HTTP status that shows a failure, with the vendor's code, and nil where the body
-// decides.
-func (c caller) byStatus(r *upstream.Response, code string) error {
-	class := upstream.Rejected
-	switch {
-	case r.Status >= 200 && r.Status < 300:
-		return nil
-	case r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden:
-		class = upstream.CredentialsRefused
-	case r.Status == http.StatusPaymentRequired:
-		class = upstream.AccountRefused
-	case r.Status == http.StatusTooManyRequests:
-		class = upstream.TooFast
-	case r.Status < 400 || r.Status >= 500:
-		class = upstream.Unusable
-	}
-	return c.refusal(class, code, http.StatusText(r.Status)+": "+string(r.Body), r.Header)
-}
-
-// read returns the members of a successful response of a vendor without error codes. The words of the vendor are the
-// values, in lower case, by which "success" or "status" shows that the vendor has accepted the call (true) or refused
-// it (false); no other value shows either. The reasons of a refusal are in other members.
-func (c caller) read(words map[string]bool, response *upstream.Response, err error) (map[string]jsontext.Value, error) {
-	if err == nil {
-		err = c.byWords(response)
-	}
-	if err != nil {
-		return nil, err
-	}
-	values, _ := members(response.Body)
-	for _, member := range []string{"success", "status"} {
-		accepted, known := words[member+" "+strings.ToLower(text(values[member]))]
-		if accepted {
-			return values, nil
-		}
-		if known {
-			reasons := []string{text(values["message"]), text(values["data"]), text(values["error"]), string(values["errors"])}
-			return nil, c.byText(strings.TrimSpace(strings.Join(reasons, " ")))
+// Reporting returns the names of the vendors that report the state of a send.
+func (t Table) Reporting(c *upstream.Client) (names []string) {
+	for _, v := range t {
+		if _, ok := v.New(c, upstream.Account{}).(StatusChecker); ok {
+			names = append(names, v.Name)
 		}
 	}
-	return nil, c.fail(upstream.Unusable, string(response.Body))
+	return names
+}
+
+// ForClient returns a vendor's own word as a client gets it: without the account's secrets, and of at most 64 bytes.
+func ForClient(word string, a upstream.Account) string {
+	const longest = 64
+	word = upstream.Redact(word, a.Redact())
+	return strings.ToValidUTF8(word[:min(len(word), longest)], "")
 }

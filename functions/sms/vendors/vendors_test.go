@@ -178,27 +178,6 @@ func TestRefusalsByWords(t *testing.T) {
 	}
 }
 
-// balanceCase is a recorded response to a balance call.
-type balanceCase struct {
-	name, source string
-	status       int
-	body, want   string
-	class        upstream.Class
-}
-
-func testBalances(t *testing.T, vendor string, cases []balanceCase) {
-	t.Helper()
-	for _, c := range append(cases,
-		balanceCase{"HTTP 401", "made", 401, `{"status":"error"}`, "", upstream.CredentialsRefused}) {
-		t.Run("balance "+c.name, func(t *testing.T) {
-			got, err := connect(t, vendor, responds(c.status, c.body)).(Balancer).Balance(t.Context())
-			if got != c.want || (c.class == "") != (err == nil) || err != nil && upstream.ClassOf(err) != c.class {
-				t.Errorf("got %q, %v; want %q, %s", got, err, c.want, c.class)
-			}
-		})
-	}
-}
-
 // Every vendor has a title, a name of its own, and a maximum of calls at once.
 func TestTable(t *testing.T) {
 	names := map[string]bool{}

@@ -1,19 +1,192 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
+	"svcapi/shared/cache"
 	"svcapi/shared/upstream"
 )
+
+// tokens are the results of an instance's logins at one vendor, by endpoint, user and password. A changed password has
+// no result.
+type tokens struct {
+	results *cache.Expiring[string, loginResult]
+	running singleflight.Group // one login at a time, because a vendor counts those that fail
+}
+
+// loginResult is a token, or the error of a refused login.
+type loginResult struct {
+	token   string
+	refused error
+}
+
+const (
+	tokenMargin = 5 * time.Minute // before its end a token is renewed
+	// refusedFor is the time without a login after a refused one. A vendor locks an account after several of them.
+	refusedFor = 5 * time.Minute
+	maxTokens  = 1000
+)
+
+func newTokens() *tokens { return &tokens{results: cache.NewExpiring[string, loginResult](maxTokens)} }
+
+// tokenRefused is a class within this package only, because withToken logs in again.
+const tokenRefused upstream.Class = "token_refused"
+
+// loginClasses maps the class of a failed login to that of the send; AccountRefused for another class. Each is
+// certain, because no message left.
+var loginClasses = map[upstream.Class]upstream.Class{
+	upstream.NotSent:            upstream.NotSent,
+	upstream.NoResponse:         upstream.NotSent,
+	upstream.TooFast:            upstream.TooFast,
+	upstream.Rejected:           upstream.CredentialsRefused,
+	upstream.CredentialsRefused: upstream.CredentialsRefused,
+	tokenRefused:                upstream.CredentialsRefused,
+}
+
+// logIn returns a new token of a vendor and its life. The body has the user and the password.
+type logIn func(ctx context.Context, body any) (token string, life time.Duration, err error)
+
+// session is an account at a vendor with a login by user and password.
+type session struct {
+	caller
+	tokens *tokens
+}
+
+// token returns a cached or a new token, and its key in the cache. The error of a refused login is cached, too.
+func (s session) token(ctx context.Context, logIn logIn) (key, token string, err error) {
+	user, password := s.Secrets["username"], s.Secrets["password"]
+	key = s.Endpoint + " " + user + " " + password
+	result, _, _ := s.tokens.running.Do(key, func() (any, error) {
+		if known, ok := s.tokens.results.Get(key); ok {
+			return known, nil
+		}
+		token, life, err := logIn(ctx, map[string]string{"username": user, "password": password})
+		if failed, ok := errors.AsType[*upstream.Error](err); ok {
+			failed.Class = cmp.Or(loginClasses[failed.Class], upstream.AccountRefused)
+			failed.Detail, failed.ByWords = "login: "+failed.Detail, false
+			if failed.Class == upstream.CredentialsRefused {
+				life = refusedFor + tokenMargin
+			}
+		}
+		result := loginResult{token, err}
+		s.tokens.results.Put(key, result, life-tokenMargin) // nothing for other errors, whose life is 0
+		return result, nil
+	})
+	known, _ := result.(loginResult)
+	return key, known.token, known.refused
+}
+
+// withToken makes a call with a token. A call with a refused token does nothing, so withToken logs in and calls again.
+func (s session) withToken(ctx context.Context, logIn logIn,
+	call func(token string) (Receipt, error)) (Receipt, error) {
+	var refused error
+	for range 2 {
+		key, token, err := s.token(ctx, logIn)
+		if err != nil {
+			return Receipt{}, err
+		}
+		receipt, err := call(token)
+		if err == nil || upstream.ClassOf(err) != tokenRefused {
+			return receipt, err
+		}
+		s.tokens.results.DeleteFunc(key, func(known loginResult) bool { return known.token == token }) // another may be new
+		refused = err
+	}
+	return Receipt{}, s.refusal(upstream.CredentialsRefused, upstream.CodeOf(refused), refused.Error(), nil)
+}
+
+// hutch is Hutch BSMS' API v1 (bsms.hutch.lk), as the Laravel package sureshhemal/laravel-sms-sri-lanka and other
+// clients use it. The vendor publishes no document. A login returns a token.
+func hutch() Vendor {
+	tokens := newTokens()
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "hutch", Title: "Hutch BSMS", Endpoint: "https://bsms.hutch.lk",
+			Settings: []upstream.Field{senderID,
+				{Name: "campaign_name", Description: "name of the campaigns in the vendor's reports; SMS where it is empty"}},
+			Secrets: []upstream.Field{
+				required("username", "API user of the account, not the user of the web pages"),
+				required("password", "password of the API user"),
+			},
+		},
+		Concurrency: unpublished, Batch: 100,
+		New: func(c *upstream.Client, a upstream.Account) Adapter {
+			return &hutchAdapter{session{caller{c, a}, tokens}}
+		},
+	}
+}
+
+// hutchTokenLife is the life of a token without a stated life. A token that ends earlier is refused, and a new one
+// follows.
+const hutchTokenLife = time.Hour
+
+type hutchAdapter struct{ session }
+
+// post returns the members of a response with the HTTP status of success.
+func (a *hutchAdapter) post(ctx context.Context, path, token string, body any,
+	send bool) (map[string]jsontext.Value, error) {
+	header := bearer(token)
+	header["Accept"], header["X-API-VERSION"] = []string{"*/*"}, []string{"v1"}
+	response, err := a.call(ctx, a.Endpoint+path, header, body, send)
+	if err != nil {
+		return nil, err
+	}
+	values, _ := members(response.Body)
+	c := a.redacting(map[string]string{"token": token, "issued token": text(values["accessToken"]),
+		"refresh token": text(values["refreshToken"])})
+	if token != "" && response.Status == http.StatusUnauthorized {
+		return nil, c.fail(tokenRefused, string(response.Body))
+	}
+	if err := c.byWords(response); err != nil {
+		return nil, err
+	}
+	if values == nil {
+		return nil, c.fail(upstream.Unusable, string(response.Body))
+	}
+	return values, nil
+}
+
+// logIn returns a new token and its life.
+func (a *hutchAdapter) logIn(ctx context.Context, login any) (string, time.Duration, error) {
+	response, err := a.post(ctx, "/api/login", "", login, false)
+	if err != nil {
+		return "", 0, err
+	}
+	token := text(response["accessToken"])
+	if token == "" {
+		return "", 0, a.fail(upstream.Unusable, "response without accessToken")
+	}
+	life, err := time.ParseDuration(text(response["expiresIn"]) + "s")
+	if err != nil {
+		life = hutchTokenLife
+	}
+	return token, life, nil
+}
+
+// Send implements Adapter. A response without serverRef does not show that the vendor has accepted the message.
+func (a *hutchAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	request := map[string]string{
+		"campaignName": cmp.Or(a.Settings["campaign_name"], "SMS"), "mask": a.Settings["sender_id"],
+		"numbers": strings.Join(each(m.To, international), ","), "content": m.Text,
+	}
+	return a.withToken(ctx, a.logIn, func(token string) (Receipt, error) {
+		response, err := a.post(ctx, "/api/sendsms", token, request, true)
+		return a.identified("accepted", response["serverRef"], err)
+	})
+}
 
 // dialogV2 is Dialog eSMS's v2 JSON interface, as clients of the vendor's documents v3.0 and v3.2 use it. A login
 // returns a token, which the adapter caches until shortly before its end, or until the vendor refuses the token.

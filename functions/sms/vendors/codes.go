@@ -1,0 +1,333 @@
+package vendors
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/dynamo"
+	"svcapi/shared/pattern"
+	"svcapi/shared/upstream"
+)
+
+// dialog is Dialog eSMS's URL method (3rd Party SMS API v2.5): GET, with a code as the whole response.
+func dialog() Vendor {
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "dialog", Title: "Dialog eSMS, URL method", Endpoint: "https://e-sms.dialog.lk",
+			Settings: []upstream.Field{senderID},
+			Secrets:  []upstream.Field{required("esmsqk", "key of the URL method (esmsqk)")},
+		},
+		Concurrency: unpublished,
+		Batch:       100, // keeps the URL short
+		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &dialogAdapter{caller{c, a}} },
+	}
+}
+
+type dialogAdapter struct{ caller }
+
+// documented is a row of a vendor's failure codes.
+type documented struct {
+	class   upstream.Class
+	meaning string
+}
+
+// dialogCodes are the vendor's failure codes: 3rd Party SMS API v2.5, and 2013 of v3.2.
+var dialogCodes = map[string]documented{
+	"2001": {upstream.Rejected, "campaign creation failed"},
+	"2002": {upstream.Rejected, "bad request"},
+	"2003": {upstream.Rejected, "empty number list"},
+	"2004": {upstream.Rejected, "empty message"},
+	"2005": {upstream.Rejected, "invalid number list"},
+	"2006": {upstream.CredentialsRefused, "account not allowed to use GET"},
+	"2007": {upstream.CredentialsRefused, "invalid key"},
+	"2008": {upstream.AccountRefused, "insufficient balance or quota"},
+	"2009": {upstream.Rejected, "no valid numbers left after mask block"},
+	"2010": {upstream.AccountRefused, "not eligible for packaging"},
+	"2011": {upstream.Unusable, "transactional error"}, // the document does not say of which step
+	"2013": {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
+}
+
+// get returns the text after the code of success.
+func (a *dialogAdapter) get(ctx context.Context, path string, query url.Values, send bool) (string, error) {
+	query.Set("esmsqk", a.Secrets["esmsqk"])
+	response, err := a.call(ctx, a.Endpoint+"/api/v1/message-via-url/"+path+"?"+query.Encode(), http.Header{}, nil, send)
+	if err != nil {
+		return "", err
+	}
+	body := strings.TrimSpace(string(response.Body))
+	if failure, known := dialogCodes[body]; known {
+		return "", a.refusal(failure.class, body, failure.meaning, response.Header)
+	}
+	if err := a.byStatus(response, ""); err != nil {
+		return "", err
+	}
+	code, rest, _ := strings.Cut(body, "|")
+	if code != "1" {
+		return "", a.fail(upstream.Unusable, body)
+	}
+	return rest, nil
+}
+
+// Send implements Adapter.
+func (a *dialogAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	_, err := a.get(ctx, "create/url-campaign", url.Values{
+		"list": {strings.Join(each(m.To, local), ",")}, "source_address": {a.Settings["sender_id"]}, "message": {m.Text},
+	}, true)
+	return accepted("", nil, err)
+}
+
+// Balance implements Balancer.
+func (a *dialogAdapter) Balance(ctx context.Context) (string, error) {
+	return a.balance(a.get(ctx, "check/balance", url.Values{}, false))
+}
+
+// twilio is Twilio's Messages resource (REST API 2010-04-01).
+func twilio() Vendor {
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "twilio", Title: "Twilio", Endpoint: "https://api.twilio.com",
+			Settings: []upstream.Field{required("sender_id", "From number or name, or a Messaging Service SID (MG…)")},
+			Secrets: []upstream.Field{
+				required("account_sid", "Account SID (AC…)"),
+				required("auth_token", "auth token, or the secret of api_key_sid"),
+				{Name: "api_key_sid", Description: "API key SID (SK…), where an API key is used"},
+			},
+		},
+		// The vendor limits calls at once without a number; above the limit error 20429 is certain
+		// (twilio.com/docs/errors/20429).
+		Concurrency: 32,
+		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &twilioAdapter{caller{c, a}} },
+	}
+}
+
+type twilioAdapter struct{ caller }
+
+// twilioCodes are the codes about the account (twilio.com/docs/errors). All others are about the message, such as
+// 21211 (the number), 21608 (not verified on trial), 21610 (opted out), 21612 and 21614 (no route, no mobile).
+var twilioCodes = map[string]upstream.Class{
+	"20003": upstream.CredentialsRefused, // authenticate
+	"20404": upstream.CredentialsRefused, // the account is not found; for a message CheckStatus reads the code
+	"20429": upstream.TooFast,            // too many requests
+	"21606": upstream.AccountRefused,     // the From number cannot be used
+	"21611": upstream.TooFast,            // the queue of the From number is full
+	"21659": upstream.AccountRefused,     // the From number is not the account's
+}
+
+// request makes a call to a resource of the account: a send with a form, and a GET without one (nil). The result has
+// the members of a successful response.
+func (a *twilioAdapter) request(ctx context.Context, resource string, form any) (map[string]jsontext.Value, error) {
+	account := a.Secrets["account_sid"]
+	address := a.Endpoint + "/2010-04-01/Accounts/" + url.PathEscape(account) + resource
+	header := basic(cmp.Or(a.Secrets["api_key_sid"], account), a.Secrets["auth_token"])
+	response, err := a.call(ctx, address, header, form, form != nil)
+	if err != nil {
+		return nil, err
+	}
+	values, _ := members(response.Body)
+	code, message := text(values["code"]), text(values["message"])
+	if class := twilioCodes[code]; class != "" {
+		return nil, a.refusal(class, code, message, response.Header)
+	}
+	if err := a.byStatus(response, code); err != nil {
+		return nil, err
+	}
+	switch {
+	case code != "": // an error with the HTTP status of success
+		return nil, a.refusal(upstream.Rejected, code, message, nil)
+	case values == nil:
+		return nil, a.fail(upstream.Unusable, string(response.Body))
+	}
+	return values, nil
+}
+
+// Send implements Adapter.
+func (a *twilioAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	sender, from := a.Settings["sender_id"], "From"
+	if strings.HasPrefix(sender, "MG") && len(sender) == 34 {
+		from = "MessagingServiceSid"
+	}
+	message, err := a.request(ctx, "/Messages.json", url.Values{"To": m.To, from: {sender}, "Body": {m.Text}})
+	receipt := Receipt{Status: text(message["status"]), ID: text(message["sid"])}
+	switch {
+	case err != nil:
+		return Receipt{}, err
+	case receipt.ID == "" || receipt.Status == "":
+		return Receipt{}, a.fail(upstream.Unusable, "response without sid or status")
+	case twilioStates[receipt.Status] == StateFailed: // the message exists and will not be sent
+		return Receipt{}, a.refusal(upstream.Rejected, text(message["error_code"]), "message "+receipt.Status, nil)
+	}
+	return receipt, nil
+}
+
+// twilioStates are the states of an outgoing message (twilio.com/docs/messaging/api/message-resource).
+var twilioStates = map[string]State{
+	"accepted": StateAccepted, "scheduled": StateAccepted, "queued": StateAccepted, "sending": StateAccepted,
+	"sent": StateSent, "delivered": StateDelivered, "read": StateDelivered,
+	"failed": StateFailed, "undelivered": StateFailed, "canceled": StateFailed,
+}
+
+// CheckStatus implements StatusChecker. Without its ID, CheckStatus searches for the message.
+func (a *twilioAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, error) {
+	if s.ID == "" {
+		return a.search(ctx, s)
+	}
+	message, err := a.request(ctx, "/Messages/"+url.PathEscape(s.ID)+".json", nil)
+	if upstream.CodeOf(err) == "20404" {
+		return Status{State: StateNotFound, Word: "20404"}, nil
+	}
+	return a.status(twilioStates, text(message["status"]), err)
+}
+
+// search compares the messages of the account that were created during the send, from a minute before its end to 15
+// seconds, a difference of the clocks, after it. Any other number of them than one with the number and the text is
+// inconclusive, and so is more than a page has: the list can lack a message, so that a search never proves its absence.
+func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) {
+	from, to := s.Ended.Add(-time.Minute).UTC(), s.Ended.Add(10*time.Minute).UTC()
+	query := url.Values{"PageSize": {"1000"}, "DateSent>": {from.Format(time.RFC3339)},
+		"DateSent<": {to.Format(time.RFC3339)}}
+	list, err := a.request(ctx, "/Messages.json?"+query.Encode(), nil)
+	var found []map[string]jsontext.Value
+	if err == nil && json.Unmarshal(list["messages"], &found) != nil {
+		err = a.fail(upstream.Unusable, "response without messages")
+	}
+	found = slices.DeleteFunc(found, func(m map[string]jsontext.Value) bool {
+		created, err := time.Parse(time.RFC1123Z, text(m["date_created"])) // RFC 2822
+		return err != nil || created.Before(from) || created.After(s.Ended.Add(15*time.Second)) ||
+			!s.IsTo(text(m["to"]), text(m["body"]))
+	})
+	switch {
+	case err != nil:
+		return Status{}, err
+	case len(found) != 1 || text(list["next_page_uri"]) != "":
+		return Status{State: StateUnknown, Reason: ReasonInconclusive}, nil
+	}
+	state, err := a.status(twilioStates, text(found[0]["status"]), nil)
+	state.searched = true
+	return state, err
+}
+
+// Balance implements Balancer.
+func (a *twilioAdapter) Balance(ctx context.Context) (string, error) {
+	values, err := a.request(ctx, "/Balance.json", nil)
+	balance, err := a.balance(text(values["balance"]), err)
+	return strings.TrimSpace(balance + " " + text(values["currency"])), err
+}
+
+// endUserMessaging is AWS End User Messaging (pinpoint-sms-voice-v2). A Managed integration sends with the function's
+// role, a Manual (BYOK) one with the keys of the project.
+func endUserMessaging(cfg aws.Config) Vendor {
+	return Vendor{
+		Spec: upstream.Spec{
+			Name: "aws", Title: "AWS End User Messaging",
+			Settings: []upstream.Field{
+				required("sender_id", "origination identity: sender ID, phone number, pool, or an ARN of one"),
+				{Name: "region", Description: "AWS region; the stack's own where it is empty"},
+				{Name: "message_type", Description: "kind of message: TRANSACTIONAL (default) or PROMOTIONAL",
+					Pattern: "^(TRANSACTIONAL|PROMOTIONAL)$"},
+			},
+			Secrets: []upstream.Field{
+				required("access_key_id", "access key that may sms-voice:SendTextMessage"),
+				required("secret_access_key", "its secret"),
+			},
+			ManagedAction: "sms-voice:SendTextMessage",
+		},
+		Pace:        20, // AWS End User Messaging quotas: SendTextMessage requests a second
+		Concurrency: 32,
+		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &awsAdapter{caller{c, a}, cfg} },
+	}
+}
+
+var phoneNumber = pattern.New(`^\+?[0-9]+$`)
+
+// OriginationIdentity returns the ARN of the origination identity in an integration's settings, in a region and in the
+// account of a role, and "" for a phone number, whose ARN AWS alone knows. A sender ID is that of the recipients'
+// country (Service Authorization Reference, AWS End User Messaging SMS and Voice V2, Resource types).
+func OriginationIdentity(settings map[string]string, region string, role arn.ARN) string {
+	id := settings["sender_id"]
+	resource := "sender-id/" + id + "/LK"
+	switch {
+	case strings.HasPrefix(id, "arn:"):
+		return id
+	case phoneNumber().MatchString(id):
+		return ""
+	case strings.HasPrefix(id, "phone-"):
+		resource = "phone-number/" + id
+	case strings.HasPrefix(id, "pool-"):
+		resource = "pool/" + id
+	}
+	return arn.ARN{
+		Partition: role.Partition, Service: "sms-voice", Region: cmp.Or(settings["region"],
+			region), AccountID: role.AccountID, Resource: resource,
+	}.String()
+}
+
+type awsAdapter struct {
+	caller
+	cfg aws.Config
+}
+
+// awsCodes are the classes of AWS' common errors and of those of SendTextMessage.
+var awsCodes = map[string]upstream.Class{
+	"AccessDeniedException":               upstream.CredentialsRefused,
+	"ExpiredTokenException":               upstream.CredentialsRefused,
+	"IncompleteSignatureException":        upstream.CredentialsRefused,
+	"InvalidSignatureException":           upstream.CredentialsRefused,
+	"MissingAuthenticationTokenException": upstream.CredentialsRefused,
+	"NotAuthorized":                       upstream.CredentialsRefused,
+	"SignatureDoesNotMatch":               upstream.CredentialsRefused,
+	"UnrecognizedClientException":         upstream.CredentialsRefused,
+	"ConflictException":                   upstream.Rejected,
+	"ResourceNotFoundException":           upstream.AccountRefused, // the origination identity
+	"ServiceQuotaExceededException":       upstream.AccountRefused, // such as the monthly spend limit
+	"ThrottlingException":                 upstream.TooFast,
+	"ValidationException":                 upstream.Rejected,
+	"InternalServerException":             upstream.Unusable,
+}
+
+// Send implements Adapter. The request is one of AWS's JSON protocol 1.0 (Smithy, "AWS JSON 1.0 protocol").
+func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	cfg, secrets := a.cfg, a.Secrets
+	cfg.Region = cmp.Or(a.Settings["region"], cfg.Region)
+	if a.Endpoint != "" {
+		cfg.BaseEndpoint = &a.Endpoint
+	}
+	if secrets["access_key_id"] != "" {
+		cfg.Credentials = credentials.NewStaticCredentialsProvider(secrets["access_key_id"], secrets["secret_access_key"], "")
+	}
+	body, err := json.Marshal(map[string]string{
+		"DestinationPhoneNumber": m.To[0], "OriginationIdentity": a.Settings["sender_id"], "MessageBody": m.Text,
+		"MessageType": cmp.Or(a.Settings["message_type"], "TRANSACTIONAL"),
+	}, json.Deterministic(true))
+	if err != nil {
+		return Receipt{}, a.fail(upstream.NotSent, err.Error())
+	}
+	r, err := dynamo.SignedRequest(ctx, cfg, "sms-voice", http.MethodPost, "/", http.Header{
+		"Content-Type": {"application/x-amz-json-1.0"}, "X-Amz-Target": {"PinpointSMSVoiceV2.SendTextMessage"},
+	}, body)
+	if err != nil {
+		return Receipt{}, a.fail(upstream.NotSent, err.Error())
+	}
+	response, err := a.Do(ctx, a.Integration.Vendor, &upstream.Request{
+		Method: r.Method, URL: r.URL.String(), Header: r.Header, Body: body, Redact: a.Redact(), Send: true,
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	values, _ := members(response.Body)
+	_, code, _ := strings.Cut(text(values["__type"]), "#")
+	if class := awsCodes[code]; class != "" {
+		return Receipt{}, a.refusal(class, code, cmp.Or(text(values["message"]), text(values["Message"])), nil)
+	}
+	return a.identified("accepted", values["MessageId"], a.byStatus(response, ""))
+}
