@@ -103,25 +103,19 @@ func (s matrixSize) draw(words []byte, text string) barcode.Barcode {
 	}
 	height, width := s.rows-2*s.down, s.columns-2*s.across
 	bits := place(words, height, width)
-	code := matrix{size: image.Pt(s.columns, s.rows), text: text, dark: make([]bool, s.rows*s.columns)}
-	for y := range s.rows {
-		for x := range s.columns {
-			inY, inX := y%(s.rows/s.down), x%(s.columns/s.across)
-			lastY, lastX := inY == s.rows/s.down-1, inX == s.columns/s.across-1
-			switch {
-			case inX == 0 || lastY: // the solid border
-				code.dark[y*s.columns+x] = true
-			case inY == 0: // the dashed border
-				code.dark[y*s.columns+x] = inX%2 == 0
-			case lastX:
-				code.dark[y*s.columns+x] = inY%2 == 1
-			default:
-				row, column := y-1-2*(y/(s.rows/s.down)), x-1-2*(x/(s.columns/s.across))
-				code.dark[y*s.columns+x] = bits[row*width+column] == 1
-			}
+	return Matrix{barcode.TypeDataMatrix, image.Pt(s.columns, s.rows), text, func(x, y int) bool {
+		inY, inX := y%(s.rows/s.down), x%(s.columns/s.across)
+		switch {
+		case inX == 0 || inY == s.rows/s.down-1: // the solid border
+			return true
+		case inY == 0: // the dashed border
+			return inX%2 == 0
+		case inX == s.columns/s.across-1:
+			return inY%2 == 1
 		}
-	}
-	return code
+		row, column := y-1-2*(y/(s.rows/s.down)), x-1-2*(x/(s.columns/s.across))
+		return bits[row*width+column] == 1
+	}}
 }
 
 // place returns the modules of the mapping matrix, 1 for dark ones (ISO/IEC 16022, F.1).
@@ -176,22 +170,29 @@ func place(words []byte, height, width int) []int8 {
 	return bits
 }
 
-// matrix is a symbol of rows and columns.
-type matrix struct {
-	size image.Point
-	text string
-	dark []bool
+// Matrix is a symbol of rows and columns, one pixel per module, without quiet zone.
+type Matrix struct {
+	Kind string // as boombuler names it
+	Size image.Point
+	Text string
+	Dark func(x, y int) bool
 }
 
-func (m matrix) Bounds() image.Rectangle { return image.Rectangle{Max: m.size} }
-func (m matrix) ColorModel() color.Model { return color.GrayModel }
-func (m matrix) Content() string         { return m.text }
-func (m matrix) Metadata() barcode.Metadata {
-	return barcode.Metadata{CodeKind: barcode.TypeDataMatrix, Dimensions: 2}
-}
+// Bounds returns the size in modules.
+func (m Matrix) Bounds() image.Rectangle { return image.Rectangle{Max: m.Size} }
 
-func (m matrix) At(x, y int) color.Color {
-	if m.dark[y*m.size.X+x] {
+// ColorModel returns a model that has black and white.
+func (m Matrix) ColorModel() color.Model { return color.GrayModel }
+
+// Content returns the text in the symbol.
+func (m Matrix) Content() string { return m.Text }
+
+// Metadata returns the kind of barcode.
+func (m Matrix) Metadata() barcode.Metadata { return barcode.Metadata{CodeKind: m.Kind, Dimensions: 2} }
+
+// At returns black where the module is dark.
+func (m Matrix) At(x, y int) color.Color {
+	if m.Dark(x, y) {
 		return color.Black
 	}
 	return color.White
