@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"svcapi/shared/rates"
 	"svcapi/shared/rates/sources"
 	"svcapi/shared/request"
+	"svcapi/shared/telemetry"
 	"svcapi/shared/upstream"
 )
 
@@ -182,4 +184,183 @@ func (g *group) accounts(ctx context.Context, call *request.Call) ([]upstream.Ac
 		return nil, request.ErrInternal.WithCause(err)
 	}
 	return accounts, nil
+}
+
+const (
+	// fetchInterval is the least time between two fetches with a project's own key.
+	fetchInterval = time.Hour
+	// fetchLease is how long another request leaves a running fetch alone: longer than any request lives.
+	fetchLease = 40 * time.Second
+	// retryInterval is the time before a failed fetch is repeated while the project has no rates.
+	retryInterval = 10 * time.Second
+	// pollInterval is the pause of a request that waits for the fetch of another request.
+	pollInterval = 150 * time.Millisecond
+	// maxCachedProjects and maxCachedDays bound the sets of rates that an instance caches.
+	maxCachedProjects, maxCachedDays = 200, 100
+)
+
+// fetchIsDue reports whether a project's rates must be fetched: there are none, the last attempt is an hour old, or the
+// vendor of the rates is no longer among the accounts.
+func fetchIsDue(own rates.ProjectRates, accounts []upstream.Account, now time.Time) bool {
+	return own.Set == nil || now.Sub(own.Tried) >= fetchInterval || !contains(accounts, own.Set.Source)
+}
+
+func contains(accounts []upstream.Account, vendor string) bool {
+	return slices.ContainsFunc(accounts, func(a upstream.Account) bool { return a.Integration.Vendor == vendor })
+}
+
+// projectJob returns the job for a project with its own vendor account. The project's rates are fetched on demand, at
+// most once an hour, and stored for all instances without the sets of earlier days.
+func (g *group) projectJob(ctx context.Context, call *request.Call, r rateRequest,
+	data resultData) (*request.Job, error) {
+	accounts, err := g.accounts(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	p := &projectRates{group: g, project: call.Project.ID, env: call.Environment,
+		request: call.RequestID, accounts: accounts}
+	return &request.Job{
+		Prefetch: p.load,
+		Run: func(ctx context.Context) (*request.Result, error) {
+			var failure error
+			if fetchIsDue(p.own, accounts, g.clock.Now()) {
+				failure = p.refresh(ctx)
+			}
+			if p.own.Set == nil {
+				return nil, call.NoIntegration(fmt.Errorf("no rates with the project's own key: %w", failure))
+			}
+			if first := p.own.Set.Date.Truncate(24 * time.Hour); !r.day.IsZero() &&
+				(r.from.Before(first) || r.day.After(g.today())) {
+				return nil, g.errNotStored(first)
+			}
+			for day := r.from; !r.day.IsZero() && !day.After(r.day); day = day.AddDate(0, 0, 1) {
+				r.sets = append(r.sets, p.own.Set)
+			}
+			result, err := g.result(p.own.Set, r, data)
+			if failure != nil && err == nil {
+				result.Metrics = append(result.Metrics, telemetry.Metric{Name: "OwnRatesFailed", Unit: telemetry.Count, Value: 1})
+				result.Attributes = append(result.Attributes, slog.String("rates_failure", failureClass(failure)))
+			}
+			return result, err
+		},
+	}, nil
+}
+
+// failureClass returns the class of a fetch failure without the vendor's text, which privacy mode forbids in the log.
+func failureClass(failure error) string {
+	if e, ok := errors.AsType[*upstream.Error](failure); ok {
+		return string(e.Class)
+	}
+	return "rejected"
+}
+
+// projectRates is a request for the rates of a project with its own vendor account.
+type projectRates struct {
+	*group
+	project, request string
+	env              project.Environment
+	accounts         []upstream.Account
+	own              rates.ProjectRates
+}
+
+func (p *projectRates) key() string { return p.project + "/" + string(p.env) }
+
+// load reads the project's rates, from the cache while no fetch is due.
+func (p *projectRates) load(ctx context.Context) error {
+	if cached, ok := p.cached.Get(p.key()); ok && !fetchIsDue(cached, p.accounts, p.clock.Now()) {
+		p.own = cached
+		return nil
+	}
+	return p.reload(ctx, false)
+}
+
+func (p *projectRates) reload(ctx context.Context, consistent bool) error {
+	own, err := p.store.ProjectRates(ctx, p.project, p.env, consistent)
+	if err != nil {
+		return err
+	}
+	p.own = own
+	p.cached.Put(p.key(), own)
+	return nil
+}
+
+// refresh fetches the rates, unless another request has claimed the fetch. The error is why the rates are not new.
+func (p *projectRates) refresh(ctx context.Context) error {
+	pause, again := fetchInterval, fetchInterval
+	if p.own.Set == nil {
+		pause, again = fetchLease, retryInterval
+	} else if !contains(p.accounts, p.own.Set.Source) {
+		pause, again = fetchLease, fetchLease
+	}
+	tried := p.clock.Now()
+	claimed, err := p.store.Claim(ctx, p.project, p.env, p.request, tried, pause, again)
+	if err != nil {
+		return fmt.Errorf("claim the fetch: %w", err)
+	}
+	if !claimed {
+		return p.wait(ctx)
+	}
+	set, err := p.fetch(ctx)
+	if err != nil {
+		return errors.Join(err, p.store.FailProjectRates(ctx, p.project, p.env, p.clock.Now()))
+	}
+	if err := p.store.PutProjectRates(ctx, p.project, p.env, set, tried); err != nil {
+		return fmt.Errorf("store the rates: %w", err)
+	}
+	return p.reload(ctx, true)
+}
+
+// wait waits for the fetch of another request while the project has no rates.
+func (p *projectRates) wait(ctx context.Context) error {
+	for p.own.Set == nil {
+		if err := p.reload(ctx, true); err != nil || p.own.Set != nil {
+			return err
+		}
+		if !p.own.Failed.Before(p.own.Tried) {
+			return errors.New("the fetch of another request has just failed")
+		}
+		select {
+		case <-time.After(pollInterval):
+		case <-ctx.Done():
+			return fmt.Errorf("the fetch of another request: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// fetch calls the accounts in their order until one returns valid rates. The central bank's values are those of the
+// service.
+func (p *projectRates) fetch(ctx context.Context) (*rates.Set, error) {
+	service, err := p.inUse(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var previous, reference *rates.Table
+	var bank rates.Bank
+	if service != nil {
+		reference, bank = &service.Table, service.Bank
+	}
+	if p.own.Set != nil {
+		previous, reference = &p.own.Set.Table, &p.own.Set.Table
+	}
+	var failed []error
+	for _, account := range p.accounts {
+		vendor := sources.Find(account.Integration.Vendor) // accounts has found the vendor in the table
+		table, err := upstream.Call(ctx, p.breakers, p.secrets, account, func(a upstream.Account) (*rates.Table, error) {
+			return vendor.Fetch(ctx, p.client, a)
+		})
+		if err == nil {
+			table.Fetched = p.clock.Now().UTC()
+			before := previous
+			if before != nil && before.Source != vendor.Name {
+				before = nil // dates of two sources cannot be compared
+			}
+			err = rates.Validate(table, before, reference, p.clock.Now(), false)
+		}
+		if err == nil {
+			return &rates.Set{Table: *table, Bank: bank}, nil
+		}
+		failed = append(failed, fmt.Errorf("%s: %w", vendor.Name, err))
+	}
+	return nil, errors.Join(failed...)
 }

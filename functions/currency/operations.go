@@ -86,37 +86,27 @@ const currencyPath = "/api/v1/utility/currency"
 
 // routes returns the operations openapi.yaml#getLatestRates, openapi.yaml#getRateHistory, openapi.yaml#getPairRate,
 // openapi.yaml#convertPairRate and openapi.yaml#listCurrencyCodes.
-func (g *group) routes() []request.Route {
-	return []request.Route{
-		&request.Operation[rateRequest]{
-			Name: "currency_latest", Method: "GET", Path: currencyPath + "/latest/{base}", Kind: project.Currency,
-			Decode: decodeLatest, Prepare: g.prepare(latest),
-		},
-		&request.Operation[rateRequest]{ // a name of its own would be one more custom metric, which docs/costs.md bounds
-			Name: "currency_latest", Method: "GET", Path: currencyPath + "/history/{base}", Kind: project.Currency,
-			Decode: g.decodeHistory, Prepare: g.prepare(history),
-		},
-		&request.Operation[rateRequest]{
-			Name: "currency_pair", Method: "GET", Path: currencyPath + "/pair/{base}/{target}", Kind: project.Currency,
-			Decode: decodePair, Prepare: g.prepare(pair),
-		},
-		&request.Operation[rateRequest]{
-			Name: "currency_convert", Method: "GET", Path: currencyPath +
-				"/pair/{base}/{target}/{amount}", Kind: project.Currency,
-			Decode: decodeConversion, Prepare: g.prepare(convert),
-		},
-		&request.Operation[rateRequest]{
-			Name: "currency_codes", Method: "GET", Path: currencyPath + "/codes", Kind: project.Currency,
-			Decode: func(*request.Input) (rateRequest, error) { return rateRequest{}, nil }, Prepare: g.prepare(codes),
-		},
+func (g *group) routes() (routes []request.Route) {
+	for _, o := range []struct {
+		name, path string
+		decode     func(*request.Input) (rateRequest, error)
+		data       resultData
+	}{
+		{"currency_latest", "/latest/{base}", decodeLatest, latest},
+		// a name of its own would be one more custom metric, which docs/costs.md bounds
+		{"currency_latest", "/history/{base}", g.decodeHistory, history},
+		{"currency_pair", "/pair/{base}/{target}", decodePair, pair},
+		{"currency_convert", "/pair/{base}/{target}/{amount}", decodeConversion, convert},
+		{"currency_codes", "/codes", func(*request.Input) (rateRequest, error) { return rateRequest{}, nil }, codes},
+	} {
+		routes = append(routes, &request.Operation[rateRequest]{
+			Name: o.name, Method: "GET", Path: currencyPath + o.path, Kind: project.Currency, Decode: o.decode,
+			Prepare: func(ctx context.Context, call *request.Call, r rateRequest) (*request.Job, error) {
+				return g.job(ctx, call, r, o.data)
+			},
+		})
 	}
-}
-
-// prepare returns the function that prepares an operation, whose response has the data.
-func (g *group) prepare(data resultData) func(context.Context, *request.Call, rateRequest) (*request.Job, error) {
-	return func(ctx context.Context, call *request.Call, r rateRequest) (*request.Job, error) {
-		return g.job(ctx, call, r, data)
-	}
+	return routes
 }
 
 func latest(r rateRequest, set *rates.Set, _ time.Time) (any, error) {
