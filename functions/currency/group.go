@@ -39,9 +39,8 @@ func newGroup(store *rates.Store, client *upstream.Client, secrets *upstream.Sec
 	current.Clock = clock
 	return &group{
 		current: current, store: store, client: client, secrets: secrets, breakers: upstream.NewBreakers(), life: life,
-		clock:  clock,
-		cached: cache.New[string, rates.ProjectRates](maxCachedProjects), past: cache.New[time.Time,
-			*rates.Set](maxCachedDays),
+		clock: clock, cached: cache.New[string, rates.ProjectRates](maxCachedProjects),
+		past: cache.New[time.Time, *rates.Set](maxCachedDays),
 	}
 }
 
@@ -60,7 +59,9 @@ func (g *group) job(ctx context.Context, call *request.Call, r rateRequest, data
 		Prefetch: func(ctx context.Context) (err error) {
 			if set, err = g.inUse(ctx); err == nil && set != nil && !r.day.IsZero() {
 				r.sets, first, err = g.usedOnDays(ctx, r.from, r.day, set)
-				set = last(r.sets)
+				if set = nil; len(r.sets) > 0 {
+					set = r.sets[len(r.sets)-1]
+				}
 			}
 			return err
 		},
@@ -122,14 +123,6 @@ func (g *group) usedOnDays(ctx context.Context, from, to time.Time,
 		return nil, first, err
 	}
 	return sets, from, nil
-}
-
-// last returns the last set, nil of none.
-func last(sets []*rates.Set) *rates.Set {
-	if len(sets) == 0 {
-		return nil
-	}
-	return sets[len(sets)-1]
 }
 
 // usedOn returns the service's set of an earlier day, or nil and the first day that is stored.

@@ -24,15 +24,11 @@ const (
 var refusedFields = refusals(map[string]string{
 	notSupported: `
 		broadcastat date datetime datetosend deferred delay delayuntil deliverat deliveryat deliverydate deliverytime
-		deliverytimewindow schedule scheduleat
-		scheduled scheduledat scheduledate scheduleddatetime scheduleddeliverytime scheduledfor scheduledtime
-		scheduletime scheduletype sendat
-		senddate
-		senddatetime sendlater sendingdatetime sendingspeedlimit sendon sendtime startdate starttime time timetosend
-		timezone
+		deliverytimewindow schedule scheduleat scheduled scheduledat scheduledate scheduleddatetime
+		scheduleddeliverytime scheduledfor scheduledtime scheduletime scheduletype sendat senddate senddatetime
+		sendlater sendingdatetime sendingspeedlimit sendon sendtime startdate starttime time timetosend timezone
 		expire expireat expires expiresat expiry timetolive ttl validity validityminutes validityperiod
-		validityperiodinseconds
-		validityperiodtimeunit validuntil
+		validityperiodinseconds validityperiodtimeunit validuntil
 		applicationsid callback callbackdata callbackurl deliveryreport deliveryreportrequest deliveryreporturl dlr
 		dlrmask dlrurl eventurl intermediatereport notifycontenttype notifyurl providefeedback pushnotificationurl
 		reporturl statuscallback statuscallbackurl statusreport statusreportreq statusreporturl statusurl webhook
@@ -42,8 +38,7 @@ var refusedFields = refusals(map[string]string{
 	`,
 	noAlias: `
 		from fromname fromnumber mask messagingservicesid originationidentity originator sender senderaddress senderid
-		senderids
-		sendername senderprofileid source sourceaddr sourceaddress src
+		senderids sendername senderprofileid source sourceaddr sourceaddress src
 	`,
 })
 

@@ -107,10 +107,8 @@ type SecretConfig struct {
 
 // Validate returns the reasons why the configuration is not valid.
 func (c SecretConfig) Validate() error {
-	return errors.Join(
-		settings.InRange("SECRET_CACHE_SECONDS", c.CacheSeconds, 0, 3600), settings.InRange("SECRET_STALE_SECONDS",
-			c.StaleSeconds, 0, 86_400),
-	)
+	return errors.Join(settings.InRange("SECRET_CACHE_SECONDS", c.CacheSeconds, 0, 3600),
+		settings.InRange("SECRET_STALE_SECONDS", c.StaleSeconds, 0, 86_400))
 }
 
 const (

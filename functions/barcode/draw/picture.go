@@ -119,15 +119,12 @@ func Square(title string, code barcode.Barcode, size, margin int) (*Picture, err
 		return nil, fmt.Errorf("%d modules and margins of %d do not fit %d pixels; size must be at least %d",
 			side, margin, size, side+2*margin)
 	}
-	start := (size - side*module) / 2
-	tops := make([]int, side+1)
-	for row := range tops {
-		tops[row] = start + row*module
+	p := Matrix(title, code, module, 0)
+	p.Width, p.Height, p.left = size, size, (size-side*module)/2
+	for row := range p.tops {
+		p.tops[row] += p.left
 	}
-	return &Picture{
-		Width: size, Height: size, Background: Color{255, 255, 255}, Title: title,
-		code: code, module: module, left: start, tops: tops,
-	}, nil
+	return p, nil
 }
 
 // runs sets ends: for each run of dark modules in a row, at its first column, the column after its last; else 0.

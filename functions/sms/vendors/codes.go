@@ -3,6 +3,7 @@ package vendors
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,6 +18,8 @@ import (
 
 	"svcapi/shared/dynamo"
 	"svcapi/shared/pattern"
+	"svcapi/shared/project"
+	"svcapi/shared/testvalue"
 	"svcapi/shared/upstream"
 )
 
@@ -266,10 +269,8 @@ func OriginationIdentity(settings map[string]string, region string, role arn.ARN
 	case strings.HasPrefix(id, "pool-"):
 		resource = "pool/" + id
 	}
-	return arn.ARN{
-		Partition: role.Partition, Service: "sms-voice", Region: cmp.Or(settings["region"],
-			region), AccountID: role.AccountID, Resource: resource,
-	}.String()
+	return arn.ARN{Partition: role.Partition, Service: "sms-voice", Region: cmp.Or(settings["region"], region),
+		AccountID: role.AccountID, Resource: resource}.String()
 }
 
 type awsAdapter struct {
@@ -330,4 +331,44 @@ func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 		return Receipt{}, a.refusal(class, code, cmp.Or(text(values["message"]), text(values["Message"])), nil)
 	}
 	return a.identified("accepted", values["MessageId"], a.byStatus(response, ""))
+}
+
+// testVendor responds by the table of shared/testvalue, calls nobody and needs no account
+// (docs/decisions/extensions.md#test-vendor).
+func testVendor() Vendor {
+	return Vendor{
+		Spec: upstream.Spec{Name: project.TestVendor, Title: "Test values, in development only",
+			Settings: []upstream.Field{{Name: SenderID, Description: "sender of requests that name none"}}},
+		Concurrency: unpublished,
+		New:         func(*upstream.Client, upstream.Account) Adapter { return testAdapter{} },
+	}
+}
+
+type testAdapter struct{}
+
+// Send implements Adapter.
+func (testAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
+	value := testvalue.Of("0" + strings.TrimPrefix(m.To[0], "+94"))
+	if value.Outcome == testvalue.Slow {
+		select {
+		case <-time.After(2 * time.Second):
+		case <-ctx.Done():
+			value.Outcome = testvalue.Hang
+		}
+	}
+	if err := upstream.TestFailure(value); err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{Status: "success", ID: "test-" + strings.ToLower(rand.Text()[:12])}, nil
+}
+
+// Balance implements Balancer.
+func (testAdapter) Balance(context.Context) (string, error) { return "0", nil }
+
+// CheckStatus implements StatusChecker. An accepted message is delivered at once.
+func (testAdapter) CheckStatus(_ context.Context, s PastSend) (Status, error) {
+	if s.ID == "" {
+		return Status{State: StateUnknown, Reason: ReasonIDUnknown}, nil
+	}
+	return Status{State: StateDelivered, Word: "delivered"}, nil
 }

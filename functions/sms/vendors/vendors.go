@@ -212,8 +212,7 @@ type Status struct {
 
 // CheckStatus asks the vendor of an account for the state of a send, where the vendor has a call for that.
 func (t Table) CheckStatus(ctx context.Context, c *upstream.Client, secrets *upstream.SecretCache,
-	account upstream.Account,
-	s PastSend) (Status, error) {
+	account upstream.Account, s PastSend) (Status, error) {
 	vendor := t.Find(account.Integration.Vendor)
 	if _, ok := vendor.New(c, account).(StatusChecker); !ok {
 		return Status{State: StateUnknown, Reason: ReasonNoStatus}, nil

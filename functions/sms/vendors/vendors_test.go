@@ -2,6 +2,7 @@ package vendors
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,12 +10,17 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
+	"svcapi/test/clocktest"
 )
 
 // recorded is a response of a vendor with the result of the adapter. The source is V for the vendor's documentation, T
@@ -190,5 +196,191 @@ func TestTable(t *testing.T) {
 	if spec := NewTable(aws.Config{}).Spec("ultimatesms"); spec.Endpoint != "" ||
 		upstream.Missing(spec.Settings, map[string]string{"sender_id": "x"}) == nil {
 		t.Errorf("an integration without the gateway's endpoint is complete: %+v", spec)
+	}
+}
+
+// The requests are those of the vendors' documents and clients. A case without a message is a balance call.
+func TestRequests(t *testing.T) {
+	two := Message{To: []string{"+94771234567", "+94712345678"}, Text: "Hi & bye"}
+	const (
+		json, form = " application/json", " application/x-www-form-urlencoded"
+		success    = `{"status":"success","id":"1","success":true,"data":{"sms_credit_balance":1}}`
+		quickSend  = "Basic bWVAZXhhbXBsZS5jb206czNjcmV0LWtleQ==" + json // me@example.com:s3cret-key
+	)
+	for _, c := range []struct {
+		vendor, path string // path of the endpoint
+		m            Message
+		response     string
+		method, url  string
+		header       string // Authorization and Content-Type
+		body         string
+	}{
+		{"quicksend", "", message, success, "POST", "/Client/api.php?FUN=SEND_SINGLE", quickSend,
+			`{"msg":"Hello & good day","senderID":"MyBrand","to":"0771234567"}`},
+		{"quicksend", "/Client/api.php", two, success, "POST", "/Client/api.php?FUN=SEND_BULK_SAME", quickSend,
+			`{"msg":"Hi & bye","senderID":"MyBrand","to":["0771234567","0712345678"]}`},
+		{"quicksend", "/label", message, success, "POST", "/label?FUN=SEND_SINGLE", quickSend,
+			`{"msg":"Hello & good day","senderID":"MyBrand","to":"0771234567"}`},
+		{"notifylk", "", message, success, "POST", "/api/v1/send", form,
+			"api_key=s3cret-key&message=Hello+%26+good+day&sender_id=MyBrand&to=94771234567&user_id=7"},
+		{"notifylk", "", sinhala, success, "POST", "/api/v1/send", form,
+			"api_key=s3cret-key&message=%E0%B6%86%E0%B6%BA%E0%B7%94%E0%B6%B6%E0%B7%9D%E0%B7%80%E0%B6%B1%E0%B7%8A&" +
+				"sender_id=MyBrand&to=94771234567&type=unicode&user_id=7"},
+		{"textlk", "", sinhala, success, "POST", "/api/v3/sms/send", "Bearer s3cret-key" + json,
+			`{"message":"ආයුබෝවන්","recipient":"94771234567","sender_id":"MyBrand","type":"unicode"}`},
+		{"ultimatesms", "/portal/v3", two, success, "POST", "/portal/v3/sms/send", "Bearer s3cret-key" + json,
+			`{"message":"Hi & bye","recipient":"94771234567,94712345678","sender_id":"MyBrand","type":"plain"}`},
+		{"smslenz", "", sinhala, success, "POST", "/send-sms", json,
+			`{"api_key":"s3cret-key","contact":"+94771234567","message":"ආයුබෝවන්","sender_id":"MyBrand","user_id":"7"}`},
+		{"smslenz", "", two, success, "POST", "/send-bulk-sms", json,
+			`{"api_key":"s3cret-key","contacts":["+94771234567","+94712345678"],"message":"Hi & bye","sender_id":"MyBrand",` +
+				`"user_id":"7"}`},
+		{"smslenz", "", Message{}, success, "POST", "/account-status", json, `{"api_key":"s3cret-key","user_id":"7"}`},
+		{"dialog", "", two, "1", "GET",
+			"/api/v1/message-via-url/create/url-campaign?esmsqk=s3cret-key&list=0771234567%2C0712345678&message=Hi+%26+bye&" +
+				"source_address=MyBrand", "", ""},
+		{"hutch", "", two, `{"serverRef":1}`, "POST", "/api/sendsms", "Bearer t0ken" + json + " v1",
+			`{"campaignName":"SMS","content":"Hi & bye","mask":"MyBrand","numbers":"94771234567,94712345678"}`},
+		{"twilio", "", message, `{"sid":"SM1","status":"queued"}`, "POST", "/2010-04-01/Accounts/AC1/Messages.json",
+			"Basic QUMxOnMzY3JldC1rZXk=" + form, "Body=Hello+%26+good+day&From=MyBrand&To=%2B94771234567"},
+		{"aws", "", message, `{"MessageId":"1"}`, "POST", "/",
+			"AWS4-HMAC-SHA256 Credential=AKIA1/eu-west-1/sms-voice/aws4_request application/x-amz-json-1.0 " +
+				"PinpointSMSVoiceV2.SendTextMessage", `{"DestinationPhoneNumber":"+94771234567","MessageBody":"Hello & good day",` +
+				`"MessageType":"TRANSACTIONAL","OriginationIdentity":"MyBrand"}`},
+	} {
+		got := make([]string, 4)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			authorization := r.Header.Get("Authorization")
+			if scope, _, signed := strings.Cut(authorization, ", SignedHeaders"); signed { // without the day
+				key, rest, _ := strings.Cut(scope, "/")
+				authorization = key + rest[len("20260102"):]
+			}
+			header := []string{authorization, r.Header.Get("Content-Type"),
+				r.Header.Get("X-Api-Version") + r.Header.Get("X-Amz-Target")}
+			got = []string{r.Method, r.URL.String(), strings.TrimRight(strings.Join(header, " "), " "), string(body)}
+			responds(200, c.response)(w, r)
+		}))
+		adapter := adapterAt(t, c.vendor, server.URL+c.path, upstream.Config{TimeoutSeconds: 2, Local: true})
+		var err error
+		if c.m.To != nil {
+			_, err = adapter.Send(t.Context(), c.m)
+		} else {
+			_, err = adapter.(Balancer).Balance(t.Context())
+		}
+		server.Close()
+		for i, want := range []string{c.method, c.url, c.header, c.body} {
+			if err != nil || got[i] != want {
+				t.Errorf("%s: %v\n got %q\nwant %q", c.vendor, err, got[i], want)
+			}
+		}
+	}
+}
+
+// A token is cached between calls, and a refused token is renewed once. After a failed login of any kind no message has
+// left, so no outcome is uncertain.
+func TestLogins(t *testing.T) {
+	const dialog = `{"status":"success","token":"t0ken","expiration":43200}`
+	for _, c := range []struct {
+		vendor, name  string
+		status        int // of the login; 0: the connection ends
+		login         string
+		refuse        int32 // sends whose token is refused
+		class         upstream.Class
+		logins, sends int32 // of two messages
+	}{
+		{"hutch", "cached", 200, `{"accessToken":"t0ken","refreshToken":"r"}`, 0, "", 1, 2},
+		{"hutch", "with a life", 200, `{"accessToken":"t0ken","expiresIn":86400}`, 0, "", 1, 2},
+		{"hutch", "a life that is over", 200, `{"accessToken":"t0ken","expiresIn":1}`, 0, "", 2, 2},
+		{"hutch", "refused once", 200, `{"accessToken":"t0ken"}`, 1, "", 2, 3},
+		{"hutch", "refused by status, remembered", 401, `{"message":"no"}`, 0, upstream.CredentialsRefused, 1, 0},
+		{"hutch", "refused as a bad request", 400, `{"message":"no"}`, 0, upstream.CredentialsRefused, 1, 0},
+		{"hutch", "without a token", 200, `{}`, 0, upstream.AccountRefused, 2, 0},
+		{"hutch", "server error with a token", 500, `{"accessToken":"t0ken"}`, 0, upstream.AccountRefused, 2, 0},
+		{"hutch", "too fast", 429, `{"message":"no"}`, 0, upstream.TooFast, 2, 0},
+		{"hutch", "cut off", 0, "", 0, upstream.NotSent, 2, 0},
+		{"dialogv2", "refused once", 200, dialog, 1, "", 2, 3},
+		{"dialogv2", "refused", 200, `{"status":"failed","comment":"Invalid","token":null,"remainingCount":2,"errCode":101}`,
+			0, upstream.CredentialsRefused, 1, 0},
+		{"dialogv2", "refused without a code", 200, `{"status":"failed"}`, 0, upstream.CredentialsRefused, 1, 0},
+		{"dialogv2", "server error with a token", 500, dialog, 0, upstream.AccountRefused, 2, 0},
+		{"dialogv2", "without a token", 200, `{"status":"success"}`, 0, upstream.AccountRefused, 2, 0},
+	} {
+		t.Run(c.vendor+" "+c.name, func(t *testing.T) {
+			var logins, sends atomic.Int32
+			adapter := connect(t, c.vendor, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/login") {
+					if logins.Add(1); c.status == 0 {
+						panic(http.ErrAbortHandler)
+					}
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, c.login)
+					return
+				}
+				if sends.Add(1) <= c.refuse {
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				_, _ = io.WriteString(w, `{"status":"success","serverRef":1}`)
+			})
+			for range 2 {
+				_, err := adapter.Send(t.Context(), message)
+				if (err == nil) != (c.class == "") ||
+					err != nil && (upstream.ClassOf(err) != c.class || strings.Contains(err.Error(), "t0ken")) {
+					t.Errorf("%v, want %s", err, c.class)
+				}
+			}
+			if logins.Load() != c.logins || sends.Load() != c.sends {
+				t.Errorf("%d logins, %d sends; want %d, %d", logins.Load(), sends.Load(), c.logins, c.sends)
+			}
+		})
+	}
+}
+
+// A token is cached until shortly before its end by the wall time, also over a freeze.
+func TestTokenFreeze(t *testing.T) {
+	frozen := clocktest.New()
+	s, logins := session{tokens: newTokens()}, 0
+	s.tokens.results.Clock = cache.ClockOf(frozen.Now)
+	logIn := func(context.Context, any) (string, time.Duration, error) { logins++; return "token", time.Hour, nil }
+	for _, step := range []struct {
+		frozen time.Duration
+		logins int
+	}{{0, 1}, {54 * time.Minute, 1}, {2 * time.Minute, 2}} {
+		frozen.Move(step.frozen)
+		if _, token, err := s.token(t.Context(), logIn); token != "token" || err != nil || logins != step.logins {
+			t.Errorf("%v: %q, %v, %d logins", step, token, err, logins)
+		}
+	}
+}
+
+// A refused login waits for minutes, a changed password does not (docs/decisions/sms.md#refused-logins).
+func TestRefusedLogin(t *testing.T) {
+	s, logins := session{tokens: newTokens()}, atomic.Int32{}
+	frozen := clocktest.New()
+	s.tokens.results.Clock = cache.ClockOf(frozen.Now)
+	logIn := func(context.Context, any) (string, time.Duration, error) {
+		logins.Add(1)
+		return "", 0, &upstream.Error{Class: upstream.CredentialsRefused, Vendor: "dialogv2", Code: "116"}
+	}
+	for _, step := range []struct {
+		frozen   time.Duration
+		password string
+		logins   int32
+	}{{0, "a", 1}, {4 * time.Minute, "a", 1}, {0, "b", 2}, {2 * time.Minute, "a", 3}} {
+		frozen.Move(step.frozen)
+		s.Secrets = map[string]string{"password": step.password}
+		var calls sync.WaitGroup
+		for range 4 {
+			calls.Go(func() {
+				if _, _, err := s.token(t.Context(), logIn); upstream.ClassOf(err) != upstream.CredentialsRefused ||
+					upstream.CodeOf(err) != "116" {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		if calls.Wait(); logins.Load() != step.logins {
+			t.Errorf("%+v: %d logins", step, logins.Load())
+		}
 	}
 }
