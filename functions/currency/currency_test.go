@@ -15,14 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go/middleware"
 
 	"svcapi/local/sandbox"
-	"svcapi/local/secrets"
 	"svcapi/shared/cache"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
@@ -35,6 +32,7 @@ import (
 	"svcapi/test/enginetest"
 	"svcapi/test/logtest"
 	"svcapi/test/must"
+	"svcapi/test/secretstest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -74,17 +72,11 @@ func newFixture(t *testing.T) *fixture {
 				}), middleware.Before)
 		})
 	})
-	vault, err := secrets.Start()
+	var err error
+	w.sandbox, err = sandbox.Start()
 	must.Succeed(t, err)
-	t.Cleanup(func() { _ = vault.Close() })
-	if w.sandbox, err = sandbox.Start(); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { _ = w.sandbox.Close() })
-	manager := secretsmanager.New(secretsmanager.Options{
-		Region: "eu-west-1", BaseEndpoint: &vault.URL,
-		Credentials: aws.NewCredentialsCache(credentials.NewStaticCredentialsProvider("local", "local", "")),
-	})
+	manager := secretsmanager.New(secretstest.Start(t))
 	w.store, w.projects, w.writer = rates.NewStore(plain, tables.Rates), admin.NewStore(plain, tables.Projects),
 		secret.NewWriter(manager, "test")
 	w.newOne = func() http.Handler {
@@ -105,14 +97,11 @@ func newFixture(t *testing.T) *fixture {
 // project creates a project with one credential.
 func (w *fixture) project(id string) {
 	w.t.Helper()
-	if _, err := w.projects.CreateProject(w.t.Context(),
-		project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1_000_000, Window: time.Hour}}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := w.projects.CreateProject(w.t.Context(),
+		project.Project{ID: id, Name: id, Limit: project.RateLimit{Requests: 1_000_000, Window: time.Hour}})
+	must.Succeed(w.t, err)
 	key, issued, err := w.projects.IssueCredential(w.t.Context(), id, project.Development)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 	w.access[id] = [2]string{key, issued}
 }
 
@@ -132,21 +121,15 @@ func (w *fixture) connect(id string, mode project.Mode, vendor string, priority 
 		err = w.writer.Put(w.t.Context(), project.Currency, id,
 			secret.Change{Environment: project.Development, Vendor: vendor, After: accepted[vendor]})
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
 }
 
 // putInUse stores a set as the set in use.
 func (w *fixture) putInUse(set *rates.Set) {
 	w.t.Helper()
 	held, err := w.store.Stored(w.t.Context())
-	if err == nil {
-		err = w.store.PutCurrent(w.t.Context(), held, set)
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Succeed(w.t, err)
+	must.Succeed(w.t, w.store.PutCurrent(w.t.Context(), held, set))
 }
 
 func dec(t *testing.T, text string) rates.Decimal {
@@ -344,10 +327,7 @@ func TestOwnKeyFails(t *testing.T) {
 	}
 	// The next vendor of the chain is called, and the first one again after the vendor of the set is removed.
 	w.connect(own, project.BYOK, "exchangerateapi", 2, w.sandbox.URL)
-	if err := w.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates",
-		Outcome: sandbox.CredentialsRefused}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.sandbox.SetRules(sandbox.Rule{Vendor: "openexchangerates", Outcome: sandbox.CredentialsRefused}))
 	w.handler = w.newOne()
 	w.expect(own, "/pair/USD/LKR", "304.718462")
 	kept, err := w.store.ProjectRates(t.Context(), own, project.Development, true)

@@ -5,10 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,28 +29,22 @@ func (noAccounts) Fields(context.Context, project.Kind, string, project.Environm
 	return nil, nil
 }
 
-// newFixture returns the function with a table, the sandbox of the sources and a clock.
-func newFixture(t *testing.T, log io.Writer, now *time.Time) (*scheduled, *sandbox.Server) {
-	t.Helper()
-	db, tables := enginetest.Client(t)
-	server, err := sandbox.Start()
-	must.Succeed(t, err)
-	t.Cleanup(func() { _ = server.Close() })
-	return &scheduled{
-		refresher: &refresh.Refresher{
-			Store: rates.NewStore(db, tables.Rates), Client: upstream.New(upstream.Config{TimeoutSeconds: 2, Local: true}),
-			Secrets: noAccounts{}, Endpoint: server.URL, Now: func() time.Time { return *now },
-		},
-		log: telemetry.New(log, telemetry.Config{}),
-	}, server
-}
-
 // docs/decisions/currency.md#rates-in-use: after a failed or rejected fetch the last good rates stay, and metrics raise
 // an alarm. The function fails where it cannot read or write the table, and not where no source returned rates.
 func TestHandle(t *testing.T) {
 	now := time.Now()
 	var log bytes.Buffer
-	s, server := newFixture(t, &log, &now)
+	db, tables := enginetest.Client(t)
+	server, err := sandbox.Start()
+	must.Succeed(t, err)
+	t.Cleanup(func() { _ = server.Close() })
+	s := &scheduled{
+		refresher: &refresh.Refresher{
+			Store: rates.NewStore(db, tables.Rates), Client: upstream.New(upstream.Config{TimeoutSeconds: 2, Local: true}),
+			Secrets: noAccounts{}, Endpoint: server.URL, Now: func() time.Time { return now },
+		},
+		log: telemetry.New(&log, telemetry.Config{}),
+	}
 	type line struct {
 		Level, Message                                             string
 		RatesRefused, RatesFailed, RatesAge, RatesDateAge, BankAge *float64
@@ -107,69 +98,17 @@ func TestHandle(t *testing.T) {
 	if l.Level != "WARN" {
 		t.Errorf("%s", log.Bytes())
 	}
-	db, _ := enginetest.Client(t)
+	s.bankHours, now = refresh.BankSchedule{12, 16}, now.Add(time.Minute)
+	fail()
+	server.Forget()
+	if l = run(); *l.RatesFailed != 1 || len(server.Calls()) != 1 {
+		t.Errorf("within the pause after the bank's failure: %s, %+v", log.Bytes(), server.Calls())
+	}
 	s.refresher.Store = rates.NewStore(db, "no-such-table")
 	log.Reset()
 	if err := s.handle(t.Context()); err == nil || errors.Is(err, refresh.ErrNoRates) ||
 		!bytes.Contains(log.Bytes(), []byte("rates not synced")) {
 		t.Errorf("without a table: %v, %s", err, log.Bytes())
-	}
-}
-
-// docs/decisions/currency.md#bank-schedule: the central bank gets at most four requests twice on a working day. Other
-// days have none, unless the fetch before has failed.
-func TestBankRequests(t *testing.T) {
-	monday := rates.DayOf(time.Now())
-	for !monday.Working() || monday.Back(1).Working() {
-		monday = monday.Back(-1)
-	}
-	now := monday.Start().Add(20 * time.Minute) // the hourly runs are not at the full hour
-	s, server := newFixture(t, io.Discard, &now)
-	s.bankHours = refresh.BankSchedule{12, 16}
-	for day, c := range []struct {
-		fails   int // the number of requests from noon on that fail; a fetch that fails has two requests
-		hours   string
-		failing bool // at the end of the day
-	}{
-		{0, "0:4 12:4", false}, // Monday; a new stack asks at once, and the day's limit is two fetches
-		{0, "12:4 16:4", false},
-		{99, "12:2 13:2", true}, // Wednesday: a failure, and one more after an hour
-		{2, "0:2 4:4", false},   // Thursday, the third failure, with a pause of four hours
-		{99, "12:2 13:2", true}, // Friday
-		{99, "0:2 4:2", true},   // Saturday, because Friday failed
-		{0, "0:4", false},       // Sunday, because Saturday failed
-		{0, "12:4 16:4", false}, // Monday
-	} {
-		var rules []sandbox.Rule
-		if c.fails > 0 {
-			rules = append(rules, sandbox.Rule{Vendor: "cbsl", Outcome: sandbox.Unparseable, Times: c.fails})
-		}
-		must.Succeed(t, server.SetRules(rules...))
-		var hours []string
-		total := 0
-		for range 24 {
-			server.Forget()
-			must.Succeed(t, s.handle(t.Context()))
-			requests := 0
-			for _, call := range server.Calls() {
-				if call.Vendor == "cbsl" {
-					requests++
-				}
-			}
-			if requests > 0 {
-				hours = append(hours, fmt.Sprintf("%d:%d", int(now.Sub(rates.DayOf(now).Start()).Hours()), requests))
-				total += requests
-			}
-			now = now.Add(time.Hour)
-		}
-		if got := strings.Join(hours, " "); got != c.hours || total > 8 {
-			t.Errorf("day %d, %s: requests at %q, want %q", day, monday.Back(-day), got, c.hours)
-		}
-		stored, err := s.refresher.Store.Stored(t.Context())
-		if source := stored.Sources[rates.BankSource]; err != nil || (source.Failures > 0) != c.failing ||
-			len(source.Bank) != 6 {
-			t.Errorf("day %d: %+v, %v", day, source, err)
-		}
 	}
 }
 

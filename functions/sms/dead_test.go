@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/google/uuid"
@@ -20,7 +19,6 @@ import (
 	"svcapi/functions/sms/ask"
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
-	"svcapi/local/secrets"
 	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
@@ -32,6 +30,7 @@ import (
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
+	"svcapi/test/secretstest"
 	"svcapi/test/wallettest"
 )
 
@@ -47,9 +46,7 @@ func TestDeadLeasedSend(t *testing.T) {
 			ctx := t.Context()
 			s, err := sandbox.Start()
 			must.Succeed(t, err)
-			vault, err := secrets.Start()
-			must.Succeed(t, err)
-			t.Cleanup(func() { _ = errors.Join(s.Close(), vault.Close()) })
+			t.Cleanup(func() { _ = s.Close() })
 			client, tables := enginetest.Client(t)
 			store, projects := books.NewStore(client, tables.Tables), admin.NewStore(client, tables.Projects)
 			_, err = projects.CreateProject(ctx,
@@ -58,8 +55,7 @@ func TestDeadLeasedSend(t *testing.T) {
 				Project: id, ID: wallet.NewKey(time.Now(), "g"), Credits: 1_000_000, Actor: "test", Reason: "test"})))
 			key, password, err := projects.IssueCredential(ctx, id, project.Production)
 			must.Succeed(t, err)
-			reader := secretsmanager.New(secretsmanager.Options{Region: "eu-west-1", BaseEndpoint: &vault.URL,
-				Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")})
+			reader := secretsmanager.New(secretstest.Start(t))
 			for _, vendor := range []string{"dialogv2", "quicksend"} {
 				must.Succeed(t, secret.NewWriter(reader, "test").Put(ctx, project.SMS, upstream.ManagedOwner,
 					secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}))

@@ -46,7 +46,8 @@ func acceptedBy(vendor, id string) outcome {
 }
 
 // docs/decisions/sms.md#vendor-outcomes: without an accepted message the client gets the error of the first uncertain
-// recipient, else of the first. The outcome is stored where a byte of any message may have reached a vendor.
+// recipient, else of the first. The outcome is stored where a byte of any message may have reached a vendor. TestDeliver
+// has the errors of single messages.
 func TestFailure(t *testing.T) {
 	const notSent, noResponse, unusable, rejected, refused = upstream.NotSent, upstream.NoResponse, upstream.Unusable,
 		upstream.Rejected, upstream.CredentialsRefused
@@ -59,15 +60,7 @@ func TestFailure(t *testing.T) {
 		outcomes []outcome
 		want     string
 	}{
-		{"accepted", []outcome{acceptedBy("a", "1")}, ""},
 		{"one of them accepted", []outcome{of(rejected), of(noResponse), acceptedBy("a", "1"), of(notSent)}, ""},
-		{"not sent", []outcome{of(notSent)}, "503 not_sent a"},
-		{"no response", []outcome{of(noResponse)}, "503 no_response a reached uncertain"},
-		{"unusable", []outcome{of(unusable)}, "502 unusable_response a reached uncertain"},
-		{"rejected", []outcome{of(rejected)}, "502 rejected a reached"},
-		{"refused", []outcome{of(refused)}, "502 credentials_refused a reached"},
-		{"no class", []outcome{{vendor: "a", called: true, err: errors.New("odd")}},
-			"502 unusable_response a reached uncertain"},
 		{"nothing called", []outcome{notCalled(), notCalled()}, "503 not_sent a"},
 		{"the first, whatever comes after", []outcome{of(notSent), at("b", of(rejected)), at("c", of(refused))},
 			"503 not_sent a reached"},

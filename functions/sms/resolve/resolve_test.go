@@ -8,15 +8,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"svcapi/functions/sms/ask"
 	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
-	"svcapi/local/secrets"
-	"svcapi/local/template"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
@@ -25,6 +22,8 @@ import (
 	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
+	"svcapi/test/must"
+	"svcapi/test/secretstest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -101,13 +100,13 @@ func TestResolve(t *testing.T) {
 				message := vendors.Message{To: []string{number}, Text: "m",
 					Key: reference.Key(projectID+"/production/"+string(key), 0)}
 				_, err := f.Vendors.Find(vendor).New(f.Client, account).Send(t.Context(), message)
-				f.must(err)
+				must.Succeed(f.t, err)
 			}
 			f.sandbox.Forget()
-			f.must(f.sandbox.SetRules(sandbox.Rule{Operation: "status", Outcome: c.status}))
+			must.Succeed(f.t, f.sandbox.SetRules(sandbox.Rule{Operation: "status", Outcome: c.status}))
 			f.Now = func() time.Time { return time.Now().Add(c.age) }
 			results, err := f.Run(t.Context())
-			f.must(err)
+			must.Succeed(f.t, err)
 			got := "not asked"
 			for result := range results {
 				if got = string(result); result == ask.Open && len(f.sandbox.Calls()) == 0 {
@@ -115,7 +114,7 @@ func TestResolve(t *testing.T) {
 				}
 			}
 			resolved, err := f.Credits.Resolved(t.Context(), projectID)
-			f.must(err)
+			must.Succeed(f.t, err)
 			for _, e := range resolved {
 				if r := e.Resolution; string(r.Verdict) != got || r.Reason != c.reason || r.Actor != actor {
 					t.Errorf("%+v", r)
@@ -136,7 +135,7 @@ func TestFailing(t *testing.T) {
 	account := f.integrate("dialogv2", nil)
 	f.charge("dialogv2", account)
 	f.charge("dialogv2", account)
-	f.must(f.sandbox.SetRules(sandbox.Rule{Operation: "login", Outcome: sandbox.Closed}))
+	must.Succeed(f.t, f.sandbox.SetRules(sandbox.Rule{Operation: "login", Outcome: sandbox.Closed}))
 	f.Now = func() time.Time { return time.Now().Add(time.Hour) }
 	if results, err := f.Run(t.Context()); err != nil || results[failed] != 2 || len(f.sandbox.Calls()) != 1 {
 		t.Errorf("%v, %v, %d calls", results, err, len(f.sandbox.Calls()))
@@ -171,26 +170,13 @@ type fixture struct {
 	admin   *admin.Store // of the projects
 }
 
-func (f *fixture) must(err error) {
-	f.t.Helper()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-}
-
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	s, err := sandbox.Start()
-	vault, vaultErr := secrets.Start()
-	if err = errors.Join(err, vaultErr); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = errors.Join(s.Close(), vault.Close()) })
-	reader := secretsmanager.New(secretsmanager.Options{
-		Region: template.Region, BaseEndpoint: &vault.URL, Credentials: credentials.NewStaticCredentialsProvider("local",
-			"local", ""),
-	})
+	must.Succeed(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	reader := secretsmanager.New(secretstest.Start(t))
 	log := telemetry.New(io.Discard, telemetry.Config{})
 	f := &fixture{t: t, sandbox: s, admin: admin.NewStore(client, tables.Projects),
 		Resolver: &Resolver{Ages: testAges, Log: log, Asker: &ask.Asker{
@@ -201,12 +187,12 @@ func newFixture(t *testing.T) *fixture {
 		}}}
 	for _, vendor := range []string{"dialogv2", "twilio", "quicksend"} {
 		change := secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}
-		f.must(secret.NewWriter(reader, "test").Put(t.Context(), project.SMS, upstream.ManagedOwner, change))
+		must.Succeed(f.t, secret.NewWriter(reader, "test").Put(t.Context(), project.SMS, upstream.ManagedOwner, change))
 	}
 	_, err = f.admin.CreateProject(t.Context(),
 		project.Project{ID: projectID, Name: "p", Limit: project.RateLimit{Requests: 1, Window: time.Hour}})
-	f.must(errors.Join(err, f.Credits.CreateWallet(t.Context(), projectID)))
-	f.must(f.Credits.Grant(t.Context(),
+	must.Succeed(f.t, errors.Join(err, f.Credits.CreateWallet(t.Context(), projectID)))
+	must.Succeed(f.t, f.Credits.Grant(t.Context(),
 		books.Movement{Project: projectID, ID: wallet.NewKey(time.Now(), "g"), Credits: 100, Actor: "test", Reason: "test"}))
 	return f
 }
@@ -222,7 +208,7 @@ func (f *fixture) integrate(vendor string, change func(*project.Integration, *up
 	if change != nil {
 		change(&in, &account)
 	}
-	f.must(f.admin.PutIntegration(f.t.Context(), projectID, in))
+	must.Succeed(f.t, f.admin.PutIntegration(f.t.Context(), projectID, in))
 	return account
 }
 
@@ -230,18 +216,18 @@ func (f *fixture) integrate(vendor string, change func(*project.Integration, *up
 func (f *fixture) charge(vendor string, by upstream.Account) wallet.Key {
 	f.t.Helper()
 	record, err := f.Projects.Load(f.t.Context(), projectID)
-	f.must(err)
+	must.Succeed(f.t, err)
 	r := &wallet.Reservation{
 		Project: projectID, Began: time.Now(), Credits: 10, Price: wallet.SMS, Environment: "production", RequestID: "r",
 		Irrevocable: true,
 	}
-	f.must(f.Credits.Reserve(f.t.Context(), r))
+	must.Succeed(f.t, f.Credits.Reserve(f.t.Context(), r))
 	o := wallet.Outcome{Uncertain: true}
 	if vendor != "" {
 		by.Integration.Vendor = vendor
 		sealer := reference.New(&record.Project, project.Production)
 		o.Reference = sealer.Seal(by, reference.Key(sealer.Scope+string(r.Key), 0), "", number, "m")
 	}
-	f.must(errors.Join(f.Credits.Mark(f.t.Context(), r), f.Credits.Capture(f.t.Context(), r, o)))
+	must.Succeed(f.t, errors.Join(f.Credits.Mark(f.t.Context(), r), f.Credits.Capture(f.t.Context(), r, o)))
 	return r.Key
 }

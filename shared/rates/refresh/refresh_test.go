@@ -464,6 +464,14 @@ func TestBankClaim(t *testing.T) {
 	if got := f.history(); got != history {
 		t.Errorf("history %q, want %q", got, history)
 	}
+	noon, last := time.Date(2026, 11, 18, 6, 30, 0, 0, time.UTC), rates.Source{}
+	for i, want := range []int{1, 2, 1} { // of the day in Colombo
+		at := noon.Add([]time.Duration{0, time.Hour, 13 * time.Hour}[i])
+		if last, err = f.Store.ClaimFetch(t.Context(), "made", last, at); err != nil || last.FetchesToday != want ||
+			last.Failures != i+1 {
+			t.Errorf("claim %d: %+v, %v", i, last, err)
+		}
+	}
 	// An operator's run asks at once.
 	must.Succeed(t, f.sandbox.SetRules())
 	f.run(Options{}, nil, "openexchangerates taken", bankTaken)
