@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// responseTime is the time of a fake vendor's response, long enough that the maximum of sends runs at once.
-	responseTime = 10 * time.Millisecond
+	// tick is the time of a fake vendor's response, long enough that the maximum of sends runs at once.
+	tick = 10 * time.Millisecond
 	// callTimeout bounds one call to a vendor.
 	callTimeout = 10 * time.Second
 	// requestTime is the time for the sends of a request on AWS.
@@ -41,25 +41,35 @@ const (
 // behaviour is one call of a fake vendor. The error is nil where the vendor accepts.
 type behaviour func(ctx context.Context) error
 
-func accepts(ctx context.Context) error { return respond(ctx, responseTime, nil) }
-func down(ctx context.Context) error    { return respond(ctx, responseTime, fault(upstream.NotSent)) }
+func accepts(ctx context.Context) error { return respond(ctx, tick, nil) }
+func down(ctx context.Context) error    { return respond(ctx, tick, fault(upstream.NotSent)) }
 func hangs(ctx context.Context) error   { return respond(ctx, time.Hour, nil) }
 
+// Failures by their class.
+var (
+	refuses   = failsWith(upstream.CredentialsRefused)
+	rejects   = failsWith(upstream.Rejected)
+	noFunds   = failsWith(upstream.AccountRefused)
+	isTooFast = failsWith(upstream.TooFast)
+	unusable  = failsWith(upstream.Unusable)
+	silent    = failsWith(upstream.NoResponse)
+)
+
 func failsWith(class upstream.Class) behaviour {
-	return func(ctx context.Context) error { return respond(ctx, responseTime, fault(class)) }
+	return func(ctx context.Context) error { return respond(ctx, tick, fault(class)) }
 }
 
 // tooFastFor is a refusal of the pace with a named pause.
 func tooFastFor(pause time.Duration) behaviour {
 	return func(ctx context.Context) error {
-		return respond(ctx, responseTime,
+		return respond(ctx, tick,
 			&upstream.Error{Class: upstream.TooFast, Vendor: "fake", Pause: pause, Detail: "slow down"})
 	}
 }
 
 // refusesByWords is a refusal of the account that only the words of the vendor show.
 func refusesByWords(ctx context.Context) error {
-	return respond(ctx, responseTime,
+	return respond(ctx, tick,
 		&upstream.Error{Class: upstream.CredentialsRefused, Vendor: "fake", ByWords: true, Detail: "not allowed"})
 }
 
@@ -79,10 +89,10 @@ func acceptsLate(ctx context.Context) error {
 	return nil
 }
 
-func noClass(ctx context.Context) error { return respond(ctx, responseTime, errors.New("no class")) }
+func noClass(ctx context.Context) error { return respond(ctx, tick, errors.New("no class")) }
 
 func panics(ctx context.Context) error {
-	_ = respond(ctx, responseTime, nil)
+	_ = respond(ctx, tick, nil)
 	panic("broken with " + secretKey)
 }
 
@@ -177,10 +187,13 @@ func (a fakeBulkAdapter) SendDifferent(ctx context.Context, messages []vendors.M
 	return a.call(ctx, to)
 }
 
+// chain is the vendors of a project by priority.
+type chain []*fakeVendor
+
 // fixture is a group with fake vendors, and the accounts of one project with them by priority.
 type fixture struct {
 	*group
-	vendors  []*fakeVendor
+	vendors  chain
 	accounts []upstream.Account
 	messages counter // nil: no limit
 }
@@ -274,7 +287,7 @@ func paced(does behaviour) *fakeVendor {
 func TestDeliver(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		chain    []*fakeVendor
+		chain    chain
 		method   string
 		messages int
 		time     time.Duration // of the request; 0: requestTime
@@ -283,146 +296,139 @@ func TestDeliver(t *testing.T) {
 		took     time.Duration
 		fails    string // the failure where nothing was accepted
 	}{
-		{"accepts", []*fakeVendor{one(accepts), one(accepts)}, single, 1, 0, "a accepted 1", []int{1, 0}, responseTime, ""},
-		{"rejects", []*fakeVendor{one(failsWith(upstream.Rejected)), one(accepts)}, single, 1, 0, "a rejected 1", []int{1, 0},
-			responseTime, "502 rejected a reached"},
-		{"refuses", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, single, 1, 0, "b accepted 1",
-			[]int{1, 1}, 2 * responseTime, ""},
-		{"refuses alone", []*fakeVendor{one(failsWith(upstream.CredentialsRefused))}, single, 1, 0, "a rejected 1", []int{1},
-			responseTime, "502 credentials_refused a reached"},
-		{"no funds", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(accepts)}, single, 1, 0, "b accepted 1",
-			[]int{1, 1}, 2 * responseTime, ""},
-		{"no funds anywhere", []*fakeVendor{one(down), one(failsWith(upstream.AccountRefused))}, single, 1, 0, "b rejected 1",
-			[]int{1, 1}, 2 * responseTime, "502 account_refused b reached"},
+		{"accepts", chain{one(accepts), one(accepts)}, single, 1, 0, "a accepted 1", []int{1, 0}, tick, ""},
+		{"rejects", chain{one(rejects), one(accepts)}, single, 1, 0, "a rejected 1", []int{1, 0},
+			tick, "502 rejected a reached"},
+		{"refuses", chain{one(refuses), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * tick, ""},
+		{"refuses alone", chain{one(refuses)}, single, 1, 0, "a rejected 1", []int{1},
+			tick, "502 credentials_refused a reached"},
+		{"no funds", chain{one(noFunds), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * tick, ""},
+		{"no funds anywhere", chain{one(down), one(noFunds)}, single, 1, 0, "b rejected 1",
+			[]int{1, 1}, 2 * tick, "502 account_refused b reached"},
 		// A refusal outlives a failure to connect.
-		{"no funds, then down", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down)}, single, 1, 0,
-			"a rejected 1", []int{1, 1}, 2 * responseTime, "502 account_refused a reached"},
-		{"no funds, down, rejects", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down),
-			one(failsWith(upstream.Rejected))}, single, 1, 0, "c rejected 1", []int{1, 1, 1}, 3 * responseTime,
+		{"no funds, then down", chain{one(noFunds), one(down)}, single, 1, 0,
+			"a rejected 1", []int{1, 1}, 2 * tick, "502 account_refused a reached"},
+		{"no funds, down, rejects", chain{one(noFunds), one(down),
+			one(rejects)}, single, 1, 0, "c rejected 1", []int{1, 1, 1}, 3 * tick,
 			"502 rejected c reached"},
-		{"too fast, then down", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), down))}, single, 1, 0,
-			"a rejected 1", []int{2}, time.Second + 2*responseTime, "502 too_fast a reached"},
+		{"too fast, then down", chain{one(inTurn(1, isTooFast, down))}, single, 1, 0,
+			"a rejected 1", []int{2}, time.Second + 2*tick, "502 too_fast a reached"},
 		// docs/decisions/sms.md#pace: again on the account after a pause, while a later account has time.
-		{"too fast once", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), accepts)), one(accepts)}, single, 1, 0,
-			"a accepted 1", []int{2, 0}, time.Second + 2*responseTime, ""},
-		{"too fast", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)}, single, 1, 0, "b accepted 1", []int{5, 1},
-			15*time.Second + 6*responseTime, ""},
-		{"too fast without time for a pause and the next", []*fakeVendor{one(failsWith(upstream.TooFast)), one(accepts)},
-			single, 1, 4500 * time.Millisecond, "b accepted 1", []int{1, 1}, 2 * responseTime, ""},
-		{"too fast alone", []*fakeVendor{one(failsWith(upstream.TooFast))}, single, 1, 10 * time.Second, "a rejected 1",
-			[]int{4}, 7*time.Second + 4*responseTime, "502 too_fast a reached"},
-		{"too fast for long", []*fakeVendor{one(tooFastFor(time.Hour)), one(accepts)}, single, 1, 0, "b accepted 1",
-			[]int{1, 1}, 2 * responseTime, ""},
-		{"hangs", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, callTimeout,
+		{"too fast once", chain{one(inTurn(1, isTooFast, accepts)), one(accepts)}, single, 1, 0,
+			"a accepted 1", []int{2, 0}, time.Second + 2*tick, ""},
+		{"too fast", chain{one(isTooFast), one(accepts)}, single, 1, 0, "b accepted 1", []int{5, 1},
+			15*time.Second + 6*tick, ""},
+		{"too fast without time for a pause and the next", chain{one(isTooFast), one(accepts)},
+			single, 1, 4500 * time.Millisecond, "b accepted 1", []int{1, 1}, 2 * tick, ""},
+		{"too fast alone", chain{one(isTooFast)}, single, 1, 10 * time.Second, "a rejected 1",
+			[]int{4}, 7*time.Second + 4*tick, "502 too_fast a reached"},
+		{"too fast for long", chain{one(tooFastFor(time.Hour)), one(accepts)}, single, 1, 0, "b accepted 1",
+			[]int{1, 1}, 2 * tick, ""},
+		{"hangs", chain{one(hangs), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, callTimeout,
 			"503 no_response a reached uncertain"},
-		{"unusable", []*fakeVendor{one(failsWith(upstream.Unusable)), one(accepts)}, single, 1, 0, "a uncertain 1",
-			[]int{1, 0}, responseTime, "502 unusable_response a reached uncertain"},
-		{"nonsense", []*fakeVendor{one(noClass), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime,
+		{"unusable", chain{one(unusable), one(accepts)}, single, 1, 0, "a uncertain 1",
+			[]int{1, 0}, tick, "502 unusable_response a reached uncertain"},
+		{"nonsense", chain{one(noClass), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, tick,
 			"502 unusable_response a reached uncertain"},
-		{"panics", []*fakeVendor{one(panics), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, responseTime,
+		{"panics", chain{one(panics), one(accepts)}, single, 1, 0, "a uncertain 1", []int{1, 0}, tick,
 			"502 unusable_response a reached uncertain"},
-		{"down", []*fakeVendor{one(down)}, single, 1, 0, "a not_attempted 1", []int{1}, responseTime, "503 not_sent a"},
-		{"two down", []*fakeVendor{one(down), one(down)}, single, 1, 0, "b not_attempted 1", []int{1, 1},
-			2 * responseTime, "503 not_sent b"},
-		{"the second accepts", []*fakeVendor{one(down), one(accepts)}, single, 1, 0, "b accepted 1",
-			[]int{1, 1}, 2 * responseTime, ""},
-		{"the third accepts", []*fakeVendor{one(down), one(down), one(accepts)}, single, 1, 0, "c accepted 1",
-			[]int{1, 1, 1}, 3 * responseTime, ""},
-		{"the second rejects", []*fakeVendor{one(down), one(failsWith(upstream.Rejected)), one(accepts)}, single, 1, 0,
-			"b rejected 1", []int{1, 1, 0}, 2 * responseTime, "502 rejected b reached"},
-		{"the second panics", []*fakeVendor{one(down), one(panics), one(accepts)}, single, 1, 0, "b uncertain 1",
-			[]int{1, 1, 0}, 2 * responseTime, "502 unusable_response b reached uncertain"},
+		{"down", chain{one(down)}, single, 1, 0, "a not_attempted 1", []int{1}, tick, "503 not_sent a"},
+		{"two down", chain{one(down), one(down)}, single, 1, 0, "b not_attempted 1", []int{1, 1}, 2 * tick, "503 not_sent b"},
+		{"the second accepts", chain{one(down), one(accepts)}, single, 1, 0, "b accepted 1", []int{1, 1}, 2 * tick, ""},
+		{"the third accepts", chain{one(down), one(down), one(accepts)}, single, 1, 0, "c accepted 1",
+			[]int{1, 1, 1}, 3 * tick, ""},
+		{"the second rejects", chain{one(down), one(rejects), one(accepts)}, single, 1, 0,
+			"b rejected 1", []int{1, 1, 0}, 2 * tick, "502 rejected b reached"},
+		{"the second panics", chain{one(down), one(panics), one(accepts)}, single, 1, 0, "b uncertain 1",
+			[]int{1, 1, 0}, 2 * tick, "502 unusable_response b reached uncertain"},
 
-		{"bulk accepts", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, 0, "a accepted 100",
-			[]int{100, 0}, 4 * responseTime, ""},
-		{"bulk in batches", []*fakeVendor{many(accepts)}, bulkSame, 1000, 0, "a accepted 1000",
-			[]int{10}, 3 * responseTime, ""},
-		{"list in one batch", []*fakeVendor{many(accepts)}, bulkDifferent, 20, 0, "a accepted 20",
-			[]int{1}, responseTime, ""},
-		{"list one by one", []*fakeVendor{one(accepts)}, bulkDifferent, 20, 0, "a accepted 20", []int{20}, responseTime, ""},
-		{"bulk of one", []*fakeVendor{many(accepts)}, bulkSame, 1, 0, "a accepted 1", []int{1}, responseTime, ""},
-		{"bulk rejects", []*fakeVendor{one(failsWith(upstream.Rejected)), one(accepts)}, bulkSame, 40, 0, "a rejected 40",
-			[]int{40, 0}, 2 * responseTime, "502 rejected a reached"},
-		{"bulk panics", []*fakeVendor{one(panics), one(accepts)}, bulkSame, 100, 0, "a uncertain 100", []int{100, 0},
-			4 * responseTime, "502 unusable_response a reached uncertain"},
-		{"a batch panics", []*fakeVendor{many(inTurn(1, panics, accepts))}, bulkSame, 300, 0,
-			"a accepted 200, a uncertain 100", []int{3}, responseTime, ""},
-		{"bulk, the first down", []*fakeVendor{one(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000",
+		{"bulk accepts", chain{one(accepts), one(accepts)}, bulkSame, 100, 0, "a accepted 100", []int{100, 0}, 4 * tick, ""},
+		{"bulk in batches", chain{many(accepts)}, bulkSame, 1000, 0, "a accepted 1000", []int{10}, 3 * tick, ""},
+		{"list in one batch", chain{many(accepts)}, bulkDifferent, 20, 0, "a accepted 20", []int{1}, tick, ""},
+		{"list one by one", chain{one(accepts)}, bulkDifferent, 20, 0, "a accepted 20", []int{20}, tick, ""},
+		{"bulk of one", chain{many(accepts)}, bulkSame, 1, 0, "a accepted 1", []int{1}, tick, ""},
+		{"bulk rejects", chain{one(rejects), one(accepts)}, bulkSame, 40, 0, "a rejected 40",
+			[]int{40, 0}, 2 * tick, "502 rejected a reached"},
+		{"bulk panics", chain{one(panics), one(accepts)}, bulkSame, 100, 0, "a uncertain 100", []int{100, 0},
+			4 * tick, "502 unusable_response a reached uncertain"},
+		{"a batch panics", chain{many(inTurn(1, panics, accepts))}, bulkSame, 300, 0,
+			"a accepted 200, a uncertain 100", []int{3}, tick, ""},
+		{"bulk, the first down", chain{one(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000",
 			[]int{sendsAtOnce + failuresToOpen, 1000}, 0, ""},
-		{"batches, the first down", []*fakeVendor{many(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000",
+		{"batches, the first down", chain{many(down), one(accepts)}, bulkSame, 1000, 0, "b accepted 1000",
 			[]int{batchesAtOnce + failuresToOpen, 1000}, 0, ""},
-		{"bulk, two down", []*fakeVendor{one(down), many(down), one(accepts)}, bulkSame, 100, 0, "c accepted 100",
+		{"bulk, two down", chain{one(down), many(down), one(accepts)}, bulkSame, 100, 0, "c accepted 100",
 			[]int{sendsAtOnce + failuresToOpen, 1, 100}, 0, ""},
-		{"bulk, all down", []*fakeVendor{one(down), many(down)}, bulkSame, 100, 0, "b not_attempted 100",
+		{"bulk, all down", chain{one(down), many(down)}, bulkSame, 100, 0, "b not_attempted 100",
 			[]int{sendsAtOnce + failuresToOpen, 1}, 0, "503 not_sent b"},
-		{"down in the middle", []*fakeVendor{one(inTurn(96, accepts, down)), one(accepts)}, bulkSame, 1000, 0,
+		{"down in the middle", chain{one(inTurn(96, accepts, down)), one(accepts)}, bulkSame, 1000, 0,
 			"a accepted 96, b accepted 904", []int{96 + sendsAtOnce + failuresToOpen, 904}, 0, ""},
 
 		// After a refusal of the account no further send begins, and all messages continue with the next vendor.
-		{"refuses a bulk", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0,
-			"b accepted 100", []int{1, 100}, 5 * responseTime, ""},
-		{"refuses all under way", []*fakeVendor{one(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0,
-			"b accepted 100", []int{32, 100}, 5 * responseTime, ""},
-		{"refuses batches", []*fakeVendor{many(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 1000, 0,
-			"b accepted 1000", []int{4, 1000}, 33 * responseTime, ""},
-		{"refuses a list", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(accepts)}, bulkDifferent, 20, 0,
-			"b accepted 20", []int{1, 1}, 2 * responseTime, ""},
-		{"two refuse", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)),
-			paced(failsWith(upstream.CredentialsRefused)), one(accepts)}, bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100},
-			6 * responseTime, ""},
-		{"down, then refuses", []*fakeVendor{many(down), paced(failsWith(upstream.CredentialsRefused)), one(accepts)},
-			bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100}, 6 * responseTime, ""},
-		{"refuses without a next one", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused))}, bulkSame, 1000, 0,
-			"a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 credentials_refused a reached"},
-		{"refuses, then down", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(down)}, bulkSame, 100, 0,
-			"a rejected 1, b not_attempted 99", []int{1, 1}, 2 * responseTime, "502 credentials_refused a reached"},
-		{"no funds without a next one", []*fakeVendor{paced(failsWith(upstream.AccountRefused))}, bulkSame, 1000, 0,
-			"a not_attempted 999, a rejected 1", []int{1}, responseTime, "502 account_refused a reached"},
-		{"too fast beside words", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast), refusesByWords)), one(accepts)},
+		{"refuses a bulk", chain{paced(refuses), one(accepts)}, bulkSame, 100, 0,
+			"b accepted 100", []int{1, 100}, 5 * tick, ""},
+		{"refuses all under way", chain{one(refuses), one(accepts)}, bulkSame, 100, 0,
+			"b accepted 100", []int{32, 100}, 5 * tick, ""},
+		{"refuses batches", chain{many(refuses), one(accepts)}, bulkSame, 1000, 0,
+			"b accepted 1000", []int{4, 1000}, 33 * tick, ""},
+		{"refuses a list", chain{paced(refuses), many(accepts)}, bulkDifferent, 20, 0,
+			"b accepted 20", []int{1, 1}, 2 * tick, ""},
+		{"two refuse", chain{paced(refuses),
+			paced(refuses), one(accepts)}, bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100},
+			6 * tick, ""},
+		{"down, then refuses", chain{many(down), paced(refuses), one(accepts)},
+			bulkSame, 100, 0, "c accepted 100", []int{1, 1, 100}, 6 * tick, ""},
+		{"refuses without a next one", chain{paced(refuses)}, bulkSame, 1000, 0,
+			"a not_attempted 999, a rejected 1", []int{1}, tick, "502 credentials_refused a reached"},
+		{"refuses, then down", chain{paced(refuses), many(down)}, bulkSame, 100, 0,
+			"a rejected 1, b not_attempted 99", []int{1, 1}, 2 * tick, "502 credentials_refused a reached"},
+		{"no funds without a next one", chain{paced(noFunds)}, bulkSame, 1000, 0,
+			"a not_attempted 999, a rejected 1", []int{1}, tick, "502 account_refused a reached"},
+		{"too fast beside words", chain{one(inTurn(1, isTooFast, refusesByWords)), one(accepts)},
 			bulkSame, 2, 0, "b accepted 2", []int{2, 2}, 0, ""},
-		{"too fast, late", []*fakeVendor{one(inTurn(1, failsWith(upstream.TooFast),
+		{"too fast, late", chain{one(inTurn(1, isTooFast,
 			inTurn(1, func(ctx context.Context) error {
 				return respond(ctx, 3*time.Second, fault(upstream.TooFast)) // after the pause of the first refusal
-			}, accepts)))}, bulkSame, 2, 0, "a accepted 2", []int{4}, 4*time.Second + responseTime, ""},
-		{"a bulk too fast", []*fakeVendor{one(inTurn(40, failsWith(upstream.TooFast), accepts)), one(accepts)}, bulkSame, 100,
+			}, accepts)))}, bulkSame, 2, 0, "a accepted 2", []int{4}, 4*time.Second + tick, ""},
+		{"a bulk too fast", chain{one(inTurn(40, isTooFast, accepts)), one(accepts)}, bulkSame, 100,
 			0, "a accepted 100", []int{140, 0}, 0, ""},
-		{"batches too fast", []*fakeVendor{many(inTurn(2, accepts, failsWith(upstream.TooFast))), many(accepts)}, bulkSame,
+		{"batches too fast", chain{many(inTurn(2, accepts, isTooFast)), many(accepts)}, bulkSame,
 			1000, 0, "a accepted 200, b accepted 800", []int{22, 8}, 0, ""},
-		{"refuses, then hangs", []*fakeVendor{paced(failsWith(upstream.CredentialsRefused)), many(hangs)}, bulkSame, 100, 0,
-			"b uncertain 100", []int{1, 1}, responseTime + callTimeout, "503 no_response b reached uncertain"},
+		{"refuses, then hangs", chain{paced(refuses), many(hangs)}, bulkSame, 100, 0,
+			"b uncertain 100", []int{1, 1}, tick + callTimeout, "503 no_response b reached uncertain"},
 
 		// A refusal by words is the message's own once the account has accepted another message, also one that is under way.
-		{"words after an acceptance", []*fakeVendor{one(inTurn(50, accepts, inTurn(1, refusesByWords, accepts))),
-			one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
-		{"words before an acceptance", []*fakeVendor{one(inTurn(1, refusesByWords, accepts)), one(accepts)}, bulkSame, 1000,
-			0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * responseTime, ""},
-		{"words of a batch", []*fakeVendor{many(inTurn(1, accepts, inTurn(1, refusesByWords, accepts)))}, bulkSame, 1000, 0,
-			"a accepted 900, a rejected 100", []int{10}, 3 * responseTime, ""},
-		{"words for every message", []*fakeVendor{one(refusesByWords), one(accepts)}, bulkSame, 100, 0, "b accepted 100",
-			[]int{32, 100}, 5 * responseTime, ""},
-		{"words at a pace", []*fakeVendor{paced(refusesByWords), one(accepts)}, bulkSame, 100, 0, "b accepted 100",
-			[]int{1, 100}, 9 * responseTime, ""},
+		{"words after an acceptance", chain{one(inTurn(50, accepts, inTurn(1, refusesByWords, accepts))),
+			one(accepts)}, bulkSame, 1000, 0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * tick, ""},
+		{"words before an acceptance", chain{one(inTurn(1, refusesByWords, accepts)), one(accepts)}, bulkSame, 1000,
+			0, "a accepted 999, a rejected 1", []int{1000, 0}, 32 * tick, ""},
+		{"words of a batch", chain{many(inTurn(1, accepts, inTurn(1, refusesByWords, accepts)))}, bulkSame, 1000, 0,
+			"a accepted 900, a rejected 100", []int{10}, 3 * tick, ""},
+		{"words for every message", chain{one(refusesByWords), one(accepts)}, bulkSame, 100, 0, "b accepted 100",
+			[]int{32, 100}, 5 * tick, ""},
+		{"words at a pace", chain{paced(refusesByWords), one(accepts)}, bulkSame, 100, 0, "b accepted 100",
+			[]int{1, 100}, 9 * tick, ""},
 
 		// A context that has ended, or ends too soon for a send to begin.
-		{"no time", []*fakeVendor{one(accepts), one(accepts)}, bulkSame, 100, leastTime - 1, "b not_attempted 100",
+		{"no time", chain{one(accepts), one(accepts)}, bulkSame, 100, leastTime - 1, "b not_attempted 100",
 			[]int{0, 0}, 0, "503 not_sent b"},
-		{"time is over", []*fakeVendor{one(accepts), many(accepts)}, bulkSame, 100, -1, "b not_attempted 100",
+		{"time is over", chain{one(accepts), many(accepts)}, bulkSame, 100, -1, "b not_attempted 100",
 			[]int{0, 0}, 0, "503 not_sent b"},
-		{"just time", []*fakeVendor{one(accepts)}, single, 1, leastTime, "a accepted 1", []int{1}, responseTime, ""},
+		{"just time", chain{one(accepts)}, single, 1, leastTime, "a accepted 1", []int{1}, tick, ""},
 		// A context that ends before a byte has left, during the wait for the response, and with the response.
-		{"ends before a byte", []*fakeVendor{one(connects), one(accepts)}, single, 1, 5 * time.Second, "a not_attempted 1",
+		{"ends before a byte", chain{one(connects), one(accepts)}, single, 1, 5 * time.Second, "a not_attempted 1",
 			[]int{1, 0}, 5 * time.Second, "503 not_sent a"},
-		{"ends after a byte", []*fakeVendor{one(hangs), one(accepts)}, single, 1, 5 * time.Second, "a uncertain 1",
+		{"ends after a byte", chain{one(hangs), one(accepts)}, single, 1, 5 * time.Second, "a uncertain 1",
 			[]int{1, 0}, 5 * time.Second, "503 no_response a reached uncertain"},
-		{"ends with the response", []*fakeVendor{one(acceptsLate), one(accepts)}, single, 1, 5 * time.Second, "a accepted 1",
+		{"ends with the response", chain{one(acceptsLate), one(accepts)}, single, 1, 5 * time.Second, "a accepted 1",
 			[]int{1, 0}, 5 * time.Second, ""},
 		// No send begins without time for the slowest response twice, also with the next vendor.
-		{"slow", []*fakeVendor{one(slow(4 * time.Second)), one(accepts)}, bulkSame, 1000, 0,
+		{"slow", chain{one(slow(4 * time.Second)), one(accepts)}, bulkSame, 1000, 0,
 			"a accepted 128, b not_attempted 872", []int{128, 0}, 16 * time.Second, ""},
-		{"slow and paced", []*fakeVendor{paced(slow(4 * time.Second))}, bulkSame, 400, 10 * time.Second,
+		{"slow and paced", chain{paced(slow(4 * time.Second))}, bulkSame, 400, 10 * time.Second,
 			"a accepted 32, a not_attempted 368", []int{32}, 5550 * time.Millisecond, ""},
 		// A connection that fails is no response, so the next vendor has the whole remaining time.
-		{"slow to connect", []*fakeVendor{many(func(ctx context.Context) error {
+		{"slow to connect", chain{many(func(ctx context.Context) error {
 			return respond(ctx, 5*time.Second, fault(upstream.NotSent))
 		}), one(slow(3 * time.Second))}, bulkSame, 32, 12 * time.Second, "b accepted 32", []int{1, 32}, 8 * time.Second, ""},
 	} {
@@ -486,29 +492,28 @@ func TestCounts(t *testing.T) {
 	const slowly = 4 * time.Second
 	for _, c := range []struct {
 		name   string
-		chain  []*fakeVendor
+		chain  chain
 		refuse func(i int) error // the messages by the order of their counts
 		want   string
 		most   int // messages counted
 		took   time.Duration
 	}{
-		{"beside the sends", []*fakeVendor{many(slow(slowly))}, nil, "a accepted 1000", 1000, 14 * time.Second},
-		{"one by one", []*fakeVendor{one(accepts)}, nil, "a accepted 1000", 1000, 0},
-		{"a failed count", []*fakeVendor{many(accepts), one(accepts)}, func(i int) error {
+		{"beside the sends", chain{many(slow(slowly))}, nil, "a accepted 1000", 1000, 14 * time.Second},
+		{"one by one", chain{one(accepts)}, nil, "a accepted 1000", 1000, 0},
+		{"a failed count", chain{many(accepts), one(accepts)}, func(i int) error {
 			if i >= 100 && i < 200 {
 				return errors.New("throttled")
 			}
 			return nil
 		}, " not_attempted 100, a accepted 900", 1000, 0},
-		{"a number's limit", []*fakeVendor{one(down), one(accepts)}, func(i int) error {
+		{"a number's limit", chain{one(down), one(accepts)}, func(i int) error {
 			if i%2 == 1 {
 				return &ratelimit.RecipientRefusal{}
 			}
 			return nil
 		}, " not_attempted 500, b accepted 500", 1000, 0},
-		{"a refused account", []*fakeVendor{many(failsWith(upstream.CredentialsRefused))}, nil,
-			"a not_attempted 900, a rejected 100", 300, 0},
-		{"no time", []*fakeVendor{many(slow(9 * time.Second))}, nil, "a accepted 800, a not_attempted 200", 900, 0},
+		{"a refused account", chain{many(refuses)}, nil, "a not_attempted 900, a rejected 100", 300, 0},
+		{"no time", chain{many(slow(9 * time.Second))}, nil, "a accepted 800, a not_attempted 200", 900, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -553,12 +558,10 @@ func TestPanic(t *testing.T) {
 	}{
 		{"every one", panics, "a uncertain 40", []string{broken}, contract},
 		{"one of many", inTurn(1, panics, accepts), "a accepted 39, a uncertain 1", []string{broken}, ""},
-		{"not the first", inTurn(32, failsWith(upstream.Unusable), panics), "a uncertain 40",
+		{"not the first", inTurn(32, unusable, panics), "a uncertain 40",
 			[]string{"with unusable_response", broken}, contract},
-		{"among rejected", inTurn(39, failsWith(upstream.Rejected), panics), "a rejected 39, a uncertain 1",
-			[]string{broken}, contract},
-		{"none", inTurn(1, failsWith(upstream.Unusable), accepts), "a accepted 39, a uncertain 1",
-			[]string{"with unusable_response"}, ""},
+		{"among rejected", inTurn(39, rejects, panics), "a rejected 39, a uncertain 1", []string{broken}, contract},
+		{"none", inTurn(1, unusable, accepts), "a accepted 39, a uncertain 1", []string{"with unusable_response"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -646,20 +649,19 @@ func TestCircuit(t *testing.T) {
 		{"open when the request began", &fakeVendor{does: down, pace: 20}, accepts, openTime - time.Millisecond, one(accepts),
 			"b accepted 1000", 0, ""},
 		// Every response closes the circuit, because the vendor can be reached.
-		{"the probe is rejected", one(down), inTurn(1, failsWith(upstream.Rejected), accepts), openTime, nil,
+		{"the probe is rejected", one(down), inTurn(1, rejects, accepts), openTime, nil,
 			"a accepted 999, a rejected 1", 1000, ""},
 		{"the probe hangs", one(down), inTurn(1, hangs, accepts), openTime, nil, "a accepted 999, a uncertain 1", 1000, ""},
 		{"the probe panics", one(down), inTurn(1, panics, accepts), openTime, nil, "a accepted 999, a uncertain 1", 1000, ""},
-		{"the probe is refused", one(down), failsWith(upstream.CredentialsRefused), openTime, one(accepts),
-			"b accepted 1000", 1, ""},
+		{"the probe is refused", one(down), refuses, openTime, one(accepts), "b accepted 1000", 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				chain := []*fakeVendor{c.first}
+				vendors := chain{c.first}
 				if c.next != nil {
-					chain = append(chain, c.next)
+					vendors = append(vendors, c.next)
 				}
-				b := newFixture(chain...)
+				b := newFixture(vendors...)
 				accounts := b.accounts
 				b.accounts = accounts[:1]
 				for i := range failuresToOpen + 1 {

@@ -203,7 +203,7 @@ func (b *fixture) run(ctx context.Context, call *request.Call, r sendRequest) (*
 func TestSend(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		chain    []*fakeVendor
+		chain    chain
 		method   string
 		messages int
 		data     string // a part of the response's data
@@ -211,24 +211,24 @@ func TestSend(t *testing.T) {
 		cause    string // part of it; empty: none
 		fails    string
 	}{
-		{"one", []*fakeVendor{one(down), one(accepts)}, single, 1,
+		{"one", chain{one(down), one(accepts)}, single, 1,
 			`{"send_method":"single","message_count":1,"credits_charged":0,"provider_response":{"status":"queued","id":"b1",` +
 				`"vendor":"b"}}`, "units=1 accepted=1", "", ""},
-		{"one, after a refused account", []*fakeVendor{one(failsWith(upstream.AccountRefused)), one(down), one(accepts)},
+		{"one, after a refused account", chain{one(noFunds), one(down), one(accepts)},
 			single, 1, `"vendor":"c"`, "units=1 accepted=1", "with account_refused", ""},
-		{"one rejected", []*fakeVendor{one(failsWith(upstream.Rejected))}, single, 1, "", "", "", "502 rejected a reached"},
-		{"all", []*fakeVendor{many(accepts)}, bulkSame, 2,
+		{"one rejected", chain{one(rejects)}, single, 1, "", "", "", "502 rejected a reached"},
+		{"all", chain{many(accepts)}, bulkSame, 2,
 			`"message_count":2,"credits_charged":0,"provider_response":{"status":"accepted","id":"a1","vendor":"a",` +
 				`"results":[{"to":"+94770000000","status":"accepted","id":"a1","vendor":"a","units":1},`,
 			"units=2 accepted=2", "", ""},
-		{"through two accounts", []*fakeVendor{paced(inTurn(1, failsWith(upstream.Rejected), down)), many(accepts)}, bulkSame,
+		{"through two accounts", chain{paced(inTurn(1, rejects, down)), many(accepts)}, bulkSame,
 			100,
 			`"message_count":99,"credits_charged":0,"provider_response":{"status":"partial","id":"","vendor":"b",` +
 				`"counts":{"accepted":99,"rejected":1,"uncertain":0,"not_attempted":0},"results":[{"to":"+94770000000",` +
 				`"status":"rejected","id":"","vendor":"a","units":1},{"to":"+94770000001","status":"accepted","id":"b1",` +
 				`"vendor":"b","units":1},`,
 			"units=99 accepted=99 rejected=1", "with rejected", ""},
-		{"a part uncertain", []*fakeVendor{one(inTurn(1, failsWith(upstream.Rejected), inTurn(1, panics, accepts)))},
+		{"a part uncertain", chain{one(inTurn(1, rejects, inTurn(1, panics, accepts)))},
 			bulkDifferent, 20,
 			`"send_method":"bulk_different","message_count":18,`, "units=18 accepted=18 rejected=1 uncertain=1", "panic: ", ""},
 	} {
@@ -282,9 +282,9 @@ func TestRecipientLimit(t *testing.T) {
 			`"results":[{"to":"+94770000000","status":"not_attempted","id":"","vendor":"","units":1,` +
 				`"reason":"recipient_limit"},{"to":"+94770000001","status":"accepted","id":"a1","vendor":"a","units":1}]`,
 			"units=1 accepted=1 not_attempted=1 recipient_limit=1", "", []bool{true, false}, 1},
-		{"one, and the other is rejected", one(failsWith(upstream.Rejected)), []bool{true, false}, "", "",
+		{"one, and the other is rejected", one(rejects), []bool{true, false}, "", "",
 			"502 rejected a reached", []bool{true, true}, 1},
-		{"one, and the other is uncertain", one(failsWith(upstream.NoResponse)), []bool{false, true}, "", "",
+		{"one, and the other is uncertain", one(silent), []bool{false, true}, "", "",
 			"503 no_response a reached uncertain", []bool{false, true}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -325,7 +325,7 @@ func TestRecipientLimit(t *testing.T) {
 // request ID where no credits are reserved (docs/decisions/sms.md#send-keys).
 func TestKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newFixture(&fakeVendor{does: inTurn(2, failsWith(upstream.TooFast), accepts), batch: 100, atOnce: 1})
+		b := newFixture(&fakeVendor{does: inTurn(2, isTooFast, accepts), batch: 100, atOnce: 1})
 		call := b.caller(project.BYOK, nil)
 		call.RequestID, call.Environment = "r1", project.Production
 		_, err := b.run(t.Context(), call, bulk(bulkSame, 150))
@@ -453,13 +453,13 @@ func TestBalance(t *testing.T) {
 		want *request.Error // nil: a balance
 	}{
 		{"accepts", accepts, nil},
-		{"rejects", failsWith(upstream.Rejected),
+		{"rejects", rejects,
 			httpError(422, request.ReasonBalanceUnavailable, "The SMS provider returned no balance for these credentials.")},
-		{"refuses", failsWith(upstream.CredentialsRefused),
+		{"refuses", refuses,
 			httpError(422, request.ReasonVendorCredentialsRefused, "The SMS provider refused the integration's credentials.")},
 		{"down", down, httpError(503, request.ReasonVendorUnreachable, "The SMS provider could not be reached.")},
 		{"hangs", hangs, httpError(503, request.ReasonVendorUnreachable, "The SMS provider did not respond.")},
-		{"unusable", failsWith(upstream.Unusable), request.ErrInternal},
+		{"unusable", unusable, request.ErrInternal},
 		{"nonsense", noClass, request.ErrInternal},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -529,9 +529,8 @@ func TestCheckCost(t *testing.T) {
 		{"with a price that is none", map[string]string{vendors.UnitPrice: "1,5"}, true, panics, check, 0, errNoUnitPrice},
 		{"the vendor's", native, true, accepts, check, 1,
 			vendors.Campaign{Cost: "1.00", Numbers: "2", Type: check.recipients[0].text}},
-		{"the vendor rejects", native, true, failsWith(upstream.Rejected), check, 1, callErrors[upstream.Rejected]},
-		{"the vendor refuses", native, true, failsWith(upstream.CredentialsRefused), check, 1,
-			callErrors[upstream.CredentialsRefused]},
+		{"the vendor rejects", native, true, rejects, check, 1, callErrors[upstream.Rejected]},
+		{"the vendor refuses", native, true, refuses, check, 1, callErrors[upstream.CredentialsRefused]},
 		{"the vendor hangs", native, true, hangs, check, 1, callErrors[upstream.NoResponse]},
 		{"the vendor is down", native, true, down, check, 1, callErrors[upstream.NotSent]},
 		{"an unusable response of the vendor", native, true, noClass, check, 1, callErrors[upstream.Unusable]},

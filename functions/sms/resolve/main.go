@@ -2,8 +2,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"os"
 	"time"
 
@@ -77,4 +80,88 @@ func (c Config) Validate() (err error) {
 		err = fmt.Errorf("RESOLVE_PERIOD, RESOLVE_FIRST and RESOLVE_ABSENT do not fit together: %v", a)
 	}
 	return errors.Join(err, c.Upstream.Validate())
+}
+
+// actor is the author of the resolutions.
+const actor = "sms/resolve"
+
+// due reports whether a question is due about a send of that age.
+func (a Ages) due(age time.Duration) bool {
+	since := func(at time.Duration) bool { return at <= age && age-a.Period < at }
+	hour := min(age.Truncate(time.Hour), 24*time.Hour)
+	return since(a.First) || since(a.Absent) || hour > 0 && since(hour)
+}
+
+// Resolver asks vendors about uncertain sends and resolves those (docs/decisions/extensions.md#resolver).
+type Resolver struct {
+	*ask.Asker
+	Ages Ages
+	Log  *telemetry.Logger
+}
+
+// The results for a send besides the verdicts and ask.Open.
+const (
+	failed books.Verdict = "failed" // no vendor responded, or the resolution was not stored
+)
+
+// Handle runs once and logs one line. A send that fails waits for its next question and is no error of the function.
+func (r *Resolver) Handle(ctx context.Context) error {
+	run, cancel := telemetry.BeforeLogging(ctx)
+	defer cancel()
+	results, err := r.Run(run)
+	event := telemetry.Event{Level: slog.LevelInfo, Message: "uncertain sends resolved",
+		Attributes: []slog.Attr{slog.Any("sends", results)}}
+	if err != nil {
+		event.Level, event.Message = slog.LevelError, "uncertain sends not read"
+		event.Attributes = append(event.Attributes, slog.String("error", err.Error()))
+	}
+	r.Log.Emit(ctx, event)
+	return err
+}
+
+// send is an uncertain send.
+type send struct {
+	project string
+	books.Entry
+}
+
+// Run asks about every send that is due and returns the number of sends by their results. The order is random,
+// so that a run without time for all sends does not leave out the same ones each time. After a vendor's failure Run
+// sends no further question to that endpoint.
+func (r *Resolver) Run(ctx context.Context) (map[books.Verdict]int, error) {
+	var due []send
+	results := map[books.Verdict]int{}
+	err := r.Credits.VisitUncertain(ctx, func(project string, e books.Entry, err error) {
+		if s := (send{project, e}); err != nil {
+			r.fail(ctx, s, err)
+			results[failed]++
+		} else if r.Ages.due(r.Now().Sub(e.At)) {
+			due = append(due, s)
+		}
+	})
+	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
+	failing := map[string]bool{} // vendors' endpoints
+	for i, s := range due {
+		if ctx.Err() != nil {
+			results[failed] += len(due) - i
+			break
+		}
+		result, _, err := r.Resolve(ctx, s.project, s.Entry, failing)
+		if err != nil {
+			r.fail(ctx, s, err)
+			result = failed
+		}
+		results[result]++
+	}
+	return results, err
+}
+
+// fail logs a send for an operator, unless its vendor was not asked: the log has the send at which the vendor failed.
+func (r *Resolver) fail(ctx context.Context, s send, err error) {
+	if errors.Is(err, ask.ErrNotAsked) {
+		return
+	}
+	r.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: "uncertain send not resolved", Attributes: []slog.Attr{
+		slog.String("project", s.project), slog.String("key", string(s.Key)), slog.String("error", err.Error()),
+	}})
 }

@@ -24,35 +24,30 @@ var responses = map[string][]recorded{
 		{"accepted", "T", 200, `{"status":"success","id":"98765"}`, "", Receipt{Status: "success", ID: "98765"}},
 		{"accepted with a number as ID", "made", 200, `{"status":"success","id":98765}`, "",
 			Receipt{Status: "success", ID: "98765"}},
-		{"accepted without an ID", "T", 200, `{"status":"success"}`, upstream.Unusable, Receipt{}},
-		{"accepted with an empty ID", "made", 200, `{"status":"success","id":""}`, upstream.Unusable, Receipt{}},
-		{"rejected, under error", "T", 200, `{"error":"Invalid mobile number"}`, upstream.Rejected, Receipt{}},
-		{"rejected, under message", "T", 200, `{"status":"failed","message":"insufficient balance"}`,
-			upstream.AccountRefused, Receipt{}},
-		{"rejected, plain text", "T", 200, `Error: invalid sender`, upstream.AccountRefused, Receipt{}},
-		{"key refused, JSON", "T", 200, `{"status":"error","message":"Unauthorized"}`,
-			upstream.CredentialsRefused, Receipt{}},
-		{"key refused, plain text", "T", 200, `Unauthorized access`, upstream.CredentialsRefused, Receipt{}},
-		{"not allowed", "T", 200, `Account not allowed`, upstream.CredentialsRefused, Receipt{}},
+		{"accepted without an ID", "T", 200, `{"status":"success"}`, unusable, Receipt{}},
+		{"accepted with an empty ID", "made", 200, `{"status":"success","id":""}`, unusable, Receipt{}},
+		{"rejected, under error", "T", 200, `{"error":"Invalid mobile number"}`, rejected, Receipt{}},
+		{"rejected, under message", "T", 200, `{"status":"failed","message":"insufficient balance"}`, account, Receipt{}},
+		{"rejected, plain text", "T", 200, `Error: invalid sender`, account, Receipt{}},
+		{"key refused, JSON", "T", 200, `{"status":"error","message":"Unauthorized"}`, credentials, Receipt{}},
+		{"key refused, plain text", "T", 200, `Unauthorized access`, credentials, Receipt{}},
+		{"not allowed", "T", 200, `Account not allowed`, credentials, Receipt{}},
 		{"another status, with a word of refusal", "made", 200, `{"status":"queued","message":"0 failed"}`,
-			upstream.Unusable, Receipt{}},
-		{"words without sense", "made", 200, `thank you`, upstream.Unusable, Receipt{}},
-		{"another status", "made", 200, `{"status":"queued","id":"1"}`, upstream.Unusable, Receipt{}},
+			unusable, Receipt{}},
+		{"words without sense", "made", 200, `thank you`, unusable, Receipt{}},
+		{"another status", "made", 200, `{"status":"queued","id":"1"}`, unusable, Receipt{}},
 	},
 	"notifylk": {
 		{"sent", "V", 200, `{"status":"success","data":"Sent"}`, "", Receipt{Status: "Sent"}},
 		{"sent, without a word", "made", 200, `{"status":"success"}`, "", Receipt{Status: "success"}},
-		{"refused, under message", "T", 200, `{"status":"error","message":"Invalid sender ID"}`,
-			upstream.AccountRefused, Receipt{}},
-		{"refused, under data", "T", 200, `{"status":"failed","data":"Not enough balance"}`,
-			upstream.AccountRefused, Receipt{}},
-		{"refused, under error", "T", 200, `{"status":"error","error":"Number blocked"}`, upstream.Rejected, Receipt{}},
+		{"refused, under message", "T", 200, `{"status":"error","message":"Invalid sender ID"}`, account, Receipt{}},
+		{"refused, under data", "T", 200, `{"status":"failed","data":"Not enough balance"}`, account, Receipt{}},
+		{"refused, under error", "T", 200, `{"status":"error","error":"Number blocked"}`, rejected, Receipt{}},
 		{"another status", "V: the document names success alone; T: clients read error and failed as refusals", 200,
-			`{"status":"queued"}`, upstream.Unusable, Receipt{}},
-		{"another vendor's member", "made", 200, `{"success":true}`, upstream.Unusable, Receipt{}},
-		{"a number as status", "made", 200, `{"status":1}`, upstream.Unusable, Receipt{}},
-		{"key refused with HTTP 200", "made", 200, `{"status":"error","message":"Invalid API key"}`,
-			upstream.CredentialsRefused, Receipt{}},
+			`{"status":"queued"}`, unusable, Receipt{}},
+		{"another vendor's member", "made", 200, `{"success":true}`, unusable, Receipt{}},
+		{"a number as status", "made", 200, `{"status":1}`, unusable, Receipt{}},
+		{"key refused with HTTP 200", "made", 200, `{"status":"error","message":"Invalid API key"}`, credentials, Receipt{}},
 	},
 	"textlk": {
 		{"sent", "V, fields T", 200, `{"status":"success","message":"ok","data":{"uid":"606812e63f78b","to":"94771234567",` +
@@ -60,13 +55,12 @@ var responses = map[string][]recorded{
 		{"sent, without details", "made", 200, `{"status":"success"}`, "", Receipt{Status: "success"}},
 		{"sent, details of another type", "made", 200, `{"status":"success","data":"queued"}`, "",
 			Receipt{Status: "success"}},
-		{"refused", "V", 200, `{"status":"error","message":"A human-readable description"}`, upstream.Rejected, Receipt{}},
+		{"refused", "V", 200, `{"status":"error","message":"A human-readable description"}`, rejected, Receipt{}},
 		{"token refused with HTTP 200", "made", 200, `{"status":"error","message":"Unauthenticated."}`,
-			upstream.CredentialsRefused, Receipt{}},
-		{"another status", "made", 200, `{"status":"pending"}`, upstream.Unusable, Receipt{}},
-		{"another vendor's word for a refusal", "made", 200, `{"status":"failed","message":"no"}`,
-			upstream.Unusable, Receipt{}},
-		{"another vendor's member", "made", 200, `{"success":true}`, upstream.Unusable, Receipt{}},
+			credentials, Receipt{}},
+		{"another status", "made", 200, `{"status":"pending"}`, unusable, Receipt{}},
+		{"another vendor's word for a refusal", "made", 200, `{"status":"failed","message":"no"}`, unusable, Receipt{}},
+		{"another vendor's member", "made", 200, `{"success":true}`, unusable, Receipt{}},
 	},
 	"smslenz": {
 		{"sent", "T", 200, `{"success":true,"message":"SMS sent successfully","data":{"campaign_id":123,` +
@@ -77,25 +71,22 @@ var responses = map[string][]recorded{
 			Receipt{Status: "queued", ID: "c1"}},
 		{"refused, errors by field", "T", 200,
 			`{"success":false,"message":"Validation failed","errors":{"contact":["The contact is not valid."]}}`,
-			upstream.Rejected, Receipt{}},
+			rejected, Receipt{}},
 		{"refused by status", "T", 422,
 			`{"success":false,"message":"Validation failed","errors":{"contact":["The contact is not valid."]}}`,
-			upstream.Rejected, Receipt{}},
-		{"refused, as status", "T", 200, `{"status":"error","message":"Insufficient balance"}`,
-			upstream.AccountRefused, Receipt{}},
-		{"key refused with HTTP 200", "made", 200, `{"success":false,"message":"Invalid API key"}`,
-			upstream.CredentialsRefused, Receipt{}},
-		{"key in the response", "made", 200, `{"success":false,"message":"s3cret-key is blocked"}`,
-			upstream.Rejected, Receipt{}},
-		{"another vendor's word for a success", "made", 200, `{"status":"success"}`, upstream.Unusable, Receipt{}},
-		{"neither", "made", 200, `{"message":"ok"}`, upstream.Unusable, Receipt{}},
+			rejected, Receipt{}},
+		{"refused, as status", "T", 200, `{"status":"error","message":"Insufficient balance"}`, account, Receipt{}},
+		{"key refused with HTTP 200", "made", 200, `{"success":false,"message":"Invalid API key"}`, credentials, Receipt{}},
+		{"key in the response", "made", 200, `{"success":false,"message":"s3cret-key is blocked"}`, rejected, Receipt{}},
+		{"another vendor's word for a success", "made", 200, `{"status":"success"}`, unusable, Receipt{}},
+		{"neither", "made", 200, `{"message":"ok"}`, unusable, Receipt{}},
 	},
 	"dialog": {
 		{"accepted", "V", 200, "1", "", Receipt{Status: "success"}},
 		{"accepted, with a line end", "made", 200, "1\r\n", "", Receipt{Status: "success"}},
-		{"another number", "made", 200, "2", upstream.Unusable, Receipt{}},
-		{"an unknown code", "made", 200, "2099", upstream.Unusable, Receipt{}},
-		{"a code with an HTTP error", "made", 400, "2007", upstream.CredentialsRefused, Receipt{}},
+		{"another number", "made", 200, "2", unusable, Receipt{}},
+		{"an unknown code", "made", 200, "2099", unusable, Receipt{}},
+		{"a code with an HTTP error", "made", 400, "2007", credentials, Receipt{}},
 	},
 	"dialogv2": {
 		{"accepted", "V", 200, `{"status":"success","comment":"Campaign Created","data":{"campaignId":4711,` +
@@ -104,41 +95,36 @@ var responses = map[string][]recorded{
 			`{"status":"success","data":{"campaignId":7,"duplicatesRemoved":"0","invalidNumbers":0,"mask_blocked_numbers":0}}`,
 			"", Receipt{Status: "success", ID: "7"}},
 		{"every recipient removed", "made", 200, `{"status":"success","data":{"campaignId":7,"invalidNumbers":1}}`,
-			upstream.Rejected, Receipt{}},
+			rejected, Receipt{}},
 		{"a duplicate removed", "made", 200, `{"status":"success","data":{"campaignId":7,"duplicatesRemoved":1}}`,
-			upstream.Unusable, Receipt{}},
-		{"an unknown code", "made", 200, `{"status":"failed","comment":"new","errCode":120}`, upstream.Unusable, Receipt{}},
+			unusable, Receipt{}},
+		{"an unknown code", "made", 200, `{"status":"failed","comment":"new","errCode":120}`, unusable, Receipt{}},
 		{"accepted, without details", "made", 200, `{"status":"success","data":""}`, "", Receipt{Status: "success"}},
 		{"token refused, again and again", "T", 200, `{"status":"failed","comment":"Token","errCode":105}`,
-			upstream.CredentialsRefused, Receipt{}},
-		{"its token in an HTML page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, upstream.Unusable, Receipt{}},
-		{"its token without a status", "made", 200, `{"token":"t0ken","comment":"\u0074\u0030ken"}`,
-			upstream.Unusable, Receipt{}},
+			credentials, Receipt{}},
+		{"its token in an HTML page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, unusable, Receipt{}},
+		{"its token without a status", "made", 200, `{"token":"t0ken","comment":"\u0074\u0030ken"}`, unusable, Receipt{}},
 		{"its token in a refusal", "made", 200, `{"status":"failed","comment":"Bearer t0ken","errCode":105}`,
-			upstream.CredentialsRefused, Receipt{}},
-		{"without an error code", "made", 200, `{"status":"failed","comment":"no"}`, upstream.Unusable, Receipt{}},
+			credentials, Receipt{}},
+		{"without an error code", "made", 200, `{"status":"failed","comment":"no"}`, unusable, Receipt{}},
 	},
 	"hutch": {
 		{"accepted", "T", 200, `{"serverRef":"a1b2"}`, "", Receipt{Status: "accepted", ID: "a1b2"}},
 		{"accepted, a number", "made", 200, `{"serverRef":4711}`, "", Receipt{Status: "accepted", ID: "4711"}},
-		{"without a reference", "T (a client counts it as not accepted)", 200, `{"message":"SMS sent"}`,
-			upstream.Unusable, Receipt{}},
-		{"refused", "made", 400, `{"message":"Invalid mask"}`, upstream.AccountRefused, Receipt{}},
-		{"token refused, again and again", "T", 401, `{"message":"Bearer t0ken is expired"}`,
-			upstream.CredentialsRefused, Receipt{}},
-		{"its token in a page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, upstream.Unusable, Receipt{}},
+		{"without a reference", "T (a client counts it as not accepted)", 200, `{"message":"SMS sent"}`, unusable, Receipt{}},
+		{"refused", "made", 400, `{"message":"Invalid mask"}`, account, Receipt{}},
+		{"token refused, again and again", "T", 401, `{"message":"Bearer t0ken is expired"}`, credentials, Receipt{}},
+		{"its token in a page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, unusable, Receipt{}},
 	},
 	"twilio": {
 		{"queued", "V", 201, `{"sid":"SM12","account_sid":"AC1","status":"queued","to":"+94771234567","num_segments":"1",` +
 			`"price":null,"error_code":null}`, "", Receipt{Status: "queued", ID: "SM12"}},
 		{"accepted", "V", 201, `{"sid":"SM13","status":"accepted"}`, "", Receipt{Status: "accepted", ID: "SM13"}},
-		{"created as failed", "made", 201, `{"sid":"SM14","status":"failed","error_code":30003}`,
-			upstream.Rejected, Receipt{}},
-		{"without a sid", "made", 201, `{"status":"queued"}`, upstream.Unusable, Receipt{}},
+		{"created as failed", "made", 201, `{"sid":"SM14","status":"failed","error_code":30003}`, rejected, Receipt{}},
+		{"without a sid", "made", 201, `{"status":"queued"}`, unusable, Receipt{}},
 		{"an error with status 200", "made", 200,
-			`{"code":21610,"message":"Attempt to send to unsubscribed recipient","status":400}`, upstream.Rejected, Receipt{}},
-		{"unavailable", "V", 503, `{"code":20503,"message":"Service unavailable","status":503}`,
-			upstream.Unusable, Receipt{}},
+			`{"code":21610,"message":"Attempt to send to unsubscribed recipient","status":400}`, rejected, Receipt{}},
+		{"unavailable", "V", 503, `{"code":20503,"message":"Service unavailable","status":503}`, unusable, Receipt{}},
 	},
 	"aws": {
 		{"accepted", "V", 200, `{"MessageId":"a1b2"}`, "", Receipt{Status: "accepted", ID: "a1b2"}},
@@ -167,39 +153,39 @@ var balances = map[string][]balanceCase{
 		{"in an object", "T", 200, `{"balance":"12.30"}`, "12.30", ""},
 		{"in an object, as Balance", "T", 200, `{"Balance":12.30}`, "12.30", ""},
 		{"as credit", "T", 200, `{"credit":7}`, "7", ""},
-		{"refused", "T", 200, `Unauthorized`, "", upstream.CredentialsRefused},
-		{"without sense", "made", 200, `hello`, "", upstream.Unusable},
-		{"success without a number", "made", 200, `{"status":"success"}`, "", upstream.Unusable},
+		{"refused", "T", 200, `Unauthorized`, "", credentials},
+		{"without sense", "made", 200, `hello`, "", unusable},
+		{"success without a number", "made", 200, `{"status":"success"}`, "", unusable},
 	},
 	"notifylk": {
 		{"a balance", "V", 200, `{"status":"success","data":{"active":true,"acc_balance":3500.00}}`, "3500.00", ""},
-		{"without a number", "made", 200, `{"status":"success","data":{}}`, "", upstream.Unusable},
+		{"without a number", "made", 200, `{"status":"success","data":{}}`, "", unusable},
 	},
 	"textlk": {
 		{"a balance", "T", 200, `{"status":"success","data":{"remaining_balance":"9","expired_on":"8th Sep 26, 4:44 PM"}}`,
 			"9", ""},
-		{"without a balance", "made", 200, `{"status":"success","data":{}}`, "", upstream.Unusable},
+		{"without a balance", "made", 200, `{"status":"success","data":{}}`, "", unusable},
 	},
 	"smslenz": {
 		{"as text", "T", 200, `{"success":true,"data":{"sms_credit_balance":"1,234.50"}}`, "1,234.50", ""},
 		{"as number", "T", 200, `{"success":true,"data":{"sms_credit_balance":98.5}}`, "98.5", ""},
-		{"without a balance", "made", 200, `{"success":true,"data":{}}`, "", upstream.Unusable},
+		{"without a balance", "made", 200, `{"success":true,"data":{}}`, "", unusable},
 	},
 	"dialog": {
 		{"a balance", "V", 200, "1|4500.00", "4500.00", ""},
-		{"refused", "V", 200, "2007", "", upstream.CredentialsRefused},
-		{"without a number", "made", 200, "1|", "", upstream.Unusable},
+		{"refused", "V", 200, "2007", "", credentials},
+		{"without a number", "made", 200, "1|", "", unusable},
 	},
 	"twilio": {
 		{"a balance", "V", 200, `{"account_sid":"AC1","balance":"0.05","currency":"USD"}`, "0.05 USD", ""},
-		{"without a number", "made", 200, `{"account_sid":"AC1"}`, "", upstream.Unusable},
+		{"without a number", "made", 200, `{"account_sid":"AC1"}`, "", unusable},
 	},
 }
 
 func TestBalances(t *testing.T) {
 	for vendor, cases := range balances {
 		for _, c := range append(cases,
-			balanceCase{"HTTP 401", "made", 401, `{"status":"error"}`, "", upstream.CredentialsRefused}) {
+			balanceCase{"HTTP 401", "made", 401, `{"status":"error"}`, "", credentials}) {
 			t.Run(vendor+" "+c.name, func(t *testing.T) {
 				got, err := connect(t, vendor, responds(c.status, c.body)).(Balancer).Balance(t.Context())
 				if got != c.want || (c.class == "") != (err == nil) || err != nil && upstream.ClassOf(err) != c.class {
@@ -262,7 +248,7 @@ func TestDialogV2Removed(t *testing.T) {
 		ids[last.TransactionID] = true
 	}
 	_, err := adapter.Send(t.Context(), Message{To: eight[:6], Text: "Hi", Key: "k"})
-	if upstream.ClassOf(err) != upstream.Unusable { // one message may have left: the counts may overlap
+	if upstream.ClassOf(err) != unusable { // one message may have left: the counts may overlap
 		t.Errorf("6 recipients, 6 removed: %v", err)
 	}
 	if len(ids) != 2 {
@@ -312,7 +298,7 @@ func TestRetryAfter(t *testing.T) {
 			w.Header().Set("Retry-After", header)
 			w.WriteHeader(http.StatusTooManyRequests)
 		}).Send(t.Context(), message)
-		if e, ok := errors.AsType[*upstream.Error](err); !ok || e.Class != upstream.TooFast || e.Pause != want {
+		if e, ok := errors.AsType[*upstream.Error](err); !ok || e.Class != tooFast || e.Pause != want {
 			t.Errorf("%q: %+v", header, err)
 		}
 	}

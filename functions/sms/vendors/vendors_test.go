@@ -34,6 +34,14 @@ type recorded struct {
 	want   Receipt
 }
 
+const (
+	unusable    = upstream.Unusable
+	rejected    = upstream.Rejected
+	credentials = upstream.CredentialsRefused
+	account     = upstream.AccountRefused
+	tooFast     = upstream.TooFast
+)
+
 // filled has a value for every secret and setting of every vendor.
 var filled = map[string]string{
 	"email": "me@example.com", "api_key": "s3cret-key", "sender_id": "MyBrand", "account_sid": "AC1",
@@ -116,20 +124,20 @@ func checkOutcome(t *testing.T, a recorded, receipt Receipt, err error) {
 // commonResponses are responses with one meaning for all vendors: a malformed response and an HTTP 5xx are uncertain
 // (docs/decisions/sms.md#vendor-outcomes).
 var commonResponses = []recorded{
-	{"server error", "made", 500, `{"status":"error"}`, upstream.Unusable, Receipt{}},
-	{"bad gateway", "made", 502, `<html>Bad Gateway</html>`, upstream.Unusable, Receipt{}},
-	{"a redirect", "made", 302, ``, upstream.Unusable, Receipt{}},
-	{"an empty response", "made", 200, ``, upstream.Unusable, Receipt{}},
-	{"an HTML page", "made", 200, `<html>error</html>`, upstream.Unusable, Receipt{}},
-	{"JSON cut off", "made", 200, `{"status":"succ`, upstream.Unusable, Receipt{}},
-	{"an empty object", "made", 200, `{}`, upstream.Unusable, Receipt{}},
-	{"an array", "made", 200, `[]`, upstream.Unusable, Receipt{}},
-	{"unauthorized", "made", 401, `no`, upstream.CredentialsRefused, Receipt{}},
-	{"forbidden", "made", 403, `no s3cret-key`, upstream.CredentialsRefused, Receipt{}},
-	{"bad request", "made", 400, `no`, upstream.Rejected, Receipt{}},
-	{"a page of a proxy", "made", 405, `<html>Not Allowed</html>`, upstream.Rejected, Receipt{}},
-	{"payment required", "made", 402, `no`, upstream.AccountRefused, Receipt{}},
-	{"too many requests", "made", 429, `slow down`, upstream.TooFast, Receipt{}},
+	{"server error", "made", 500, `{"status":"error"}`, unusable, Receipt{}},
+	{"bad gateway", "made", 502, `<html>Bad Gateway</html>`, unusable, Receipt{}},
+	{"a redirect", "made", 302, ``, unusable, Receipt{}},
+	{"an empty response", "made", 200, ``, unusable, Receipt{}},
+	{"an HTML page", "made", 200, `<html>error</html>`, unusable, Receipt{}},
+	{"JSON cut off", "made", 200, `{"status":"succ`, unusable, Receipt{}},
+	{"an empty object", "made", 200, `{}`, unusable, Receipt{}},
+	{"an array", "made", 200, `[]`, unusable, Receipt{}},
+	{"unauthorized", "made", 401, `no`, credentials, Receipt{}},
+	{"forbidden", "made", 403, `no s3cret-key`, credentials, Receipt{}},
+	{"bad request", "made", 400, `no`, rejected, Receipt{}},
+	{"a page of a proxy", "made", 405, `<html>Not Allowed</html>`, rejected, Receipt{}},
+	{"payment required", "made", 402, `no`, account, Receipt{}},
+	{"too many requests", "made", 429, `slow down`, tooFast, Receipt{}},
 }
 
 // overNetwork returns the vendors that an adapter calls.
@@ -151,19 +159,19 @@ func TestRefusalsByWords(t *testing.T) {
 	bodies := map[string]string{"smslenz": `{"success":false,"message":%q}`}
 	for _, vendor := range []string{"notifylk", "textlk", "ultimatesms", "smslenz", "quicksend", "hutch"} {
 		for words, class := range map[string]upstream.Class{
-			"Sending to this recipient is not allowed": upstream.Rejected,
-			"Number not allowed":                       upstream.Rejected,
-			"Unauthorized destination number":          upstream.Rejected,
-			"The sender is blocked by the subscriber":  upstream.Rejected,
-			"Opted out of messages of this sender":     upstream.Rejected,
-			"Unauthorized":                             upstream.CredentialsRefused,
-			"Invalid API key. Please contact support":  upstream.CredentialsRefused,
-			"You are not allowed to send messages":     upstream.CredentialsRefused,
-			"Account not allowed":                      upstream.CredentialsRefused,
-			"Sender ID is not authorised":              upstream.AccountRefused,
-			"Unauthorized sender":                      upstream.AccountRefused,
-			"Invalid sender_id":                        upstream.AccountRefused,
-			"Mask is not approved":                     upstream.AccountRefused,
+			"Sending to this recipient is not allowed": rejected,
+			"Number not allowed":                       rejected,
+			"Unauthorized destination number":          rejected,
+			"The sender is blocked by the subscriber":  rejected,
+			"Opted out of messages of this sender":     rejected,
+			"Unauthorized":                             credentials,
+			"Invalid API key. Please contact support":  credentials,
+			"You are not allowed to send messages":     credentials,
+			"Account not allowed":                      credentials,
+			"Sender ID is not authorised":              account,
+			"Unauthorized sender":                      account,
+			"Invalid sender_id":                        account,
+			"Mask is not approved":                     account,
 		} {
 			for _, status := range []int{200, 400} {
 				if vendor == "hutch" && status == 200 {
@@ -172,7 +180,7 @@ func TestRefusalsByWords(t *testing.T) {
 				response := fmt.Sprintf(cmp.Or(bodies[vendor], `{"status":"error","message":%q}`), words)
 				_, err := connect(t, vendor, responds(status, response)).Send(t.Context(), message)
 				if e, ok := errors.AsType[*upstream.Error](err); !ok || e.Class != class ||
-					e.ByWords != (class != upstream.Rejected) {
+					e.ByWords != (class != rejected) {
 					t.Errorf("%s: %d %s: %+v, want %s", vendor, status, words, err, class)
 				}
 			}
@@ -293,18 +301,18 @@ func TestLogins(t *testing.T) {
 		{"hutch", "with a life", 200, `{"accessToken":"t0ken","expiresIn":86400}`, 0, "", 1, 2},
 		{"hutch", "a life that is over", 200, `{"accessToken":"t0ken","expiresIn":1}`, 0, "", 2, 2},
 		{"hutch", "refused once", 200, `{"accessToken":"t0ken"}`, 1, "", 2, 3},
-		{"hutch", "refused by status, remembered", 401, `{"message":"no"}`, 0, upstream.CredentialsRefused, 1, 0},
-		{"hutch", "refused as a bad request", 400, `{"message":"no"}`, 0, upstream.CredentialsRefused, 1, 0},
-		{"hutch", "without a token", 200, `{}`, 0, upstream.AccountRefused, 2, 0},
-		{"hutch", "server error with a token", 500, `{"accessToken":"t0ken"}`, 0, upstream.AccountRefused, 2, 0},
-		{"hutch", "too fast", 429, `{"message":"no"}`, 0, upstream.TooFast, 2, 0},
+		{"hutch", "refused by status, remembered", 401, `{"message":"no"}`, 0, credentials, 1, 0},
+		{"hutch", "refused as a bad request", 400, `{"message":"no"}`, 0, credentials, 1, 0},
+		{"hutch", "without a token", 200, `{}`, 0, account, 2, 0},
+		{"hutch", "server error with a token", 500, `{"accessToken":"t0ken"}`, 0, account, 2, 0},
+		{"hutch", "too fast", 429, `{"message":"no"}`, 0, tooFast, 2, 0},
 		{"hutch", "cut off", 0, "", 0, upstream.NotSent, 2, 0},
 		{"dialogv2", "refused once", 200, dialog, 1, "", 2, 3},
 		{"dialogv2", "refused", 200, `{"status":"failed","comment":"Invalid","token":null,"remainingCount":2,"errCode":101}`,
-			0, upstream.CredentialsRefused, 1, 0},
-		{"dialogv2", "refused without a code", 200, `{"status":"failed"}`, 0, upstream.CredentialsRefused, 1, 0},
-		{"dialogv2", "server error with a token", 500, dialog, 0, upstream.AccountRefused, 2, 0},
-		{"dialogv2", "without a token", 200, `{"status":"success"}`, 0, upstream.AccountRefused, 2, 0},
+			0, credentials, 1, 0},
+		{"dialogv2", "refused without a code", 200, `{"status":"failed"}`, 0, credentials, 1, 0},
+		{"dialogv2", "server error with a token", 500, dialog, 0, account, 2, 0},
+		{"dialogv2", "without a token", 200, `{"status":"success"}`, 0, account, 2, 0},
 	} {
 		t.Run(c.vendor+" "+c.name, func(t *testing.T) {
 			var logins, sends atomic.Int32
@@ -361,7 +369,7 @@ func TestRefusedLogin(t *testing.T) {
 	s.tokens.results.Clock = cache.ClockOf(frozen.Now)
 	logIn := func(context.Context, any) (string, time.Duration, error) {
 		logins.Add(1)
-		return "", 0, &upstream.Error{Class: upstream.CredentialsRefused, Vendor: "dialogv2", Code: "116"}
+		return "", 0, &upstream.Error{Class: credentials, Vendor: "dialogv2", Code: "116"}
 	}
 	for _, step := range []struct {
 		frozen   time.Duration
@@ -373,7 +381,7 @@ func TestRefusedLogin(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 4 {
 			calls.Go(func() {
-				if _, _, err := s.token(t.Context(), logIn); upstream.ClassOf(err) != upstream.CredentialsRefused ||
+				if _, _, err := s.token(t.Context(), logIn); upstream.ClassOf(err) != credentials ||
 					upstream.CodeOf(err) != "116" {
 					t.Errorf("%v", err)
 				}

@@ -72,14 +72,14 @@ func testResponses[T any](t *testing.T, table []Vendor[T], rows map[string][]rec
 			t.Errorf("no responses of %s", v.Name)
 		}
 		cases := []recorded[T]{
-			{Name: "server error", Status: 500, Body: `Internal Server Error`, Fails: upstream.Unusable},
-			{Name: "a page", Status: 200, Body: `<!doctype html><title>We are back soon</title>`, Fails: upstream.Unusable},
-			{Name: "nothing", Status: 200, Fails: upstream.Unusable},
-			{Name: "an array", Status: 200, Body: `[]`, Fails: upstream.Unusable},
-			{Name: "half a response", Status: 200, Body: `{"ip":"185.59.2`, Fails: upstream.Unusable},
-			{Name: "a redirect", Status: 302, Fails: upstream.Unusable},
-			{Name: "forbidden", Status: 403, Body: `s3cret-key is no key`, Fails: upstream.CredentialsRefused},
-			{Name: "too many", Status: 429, Body: `too many`, Fails: upstream.Rejected},
+			{Name: "server error", Status: 500, Body: `Internal Server Error`, Fails: unusable},
+			{Name: "a page", Status: 200, Body: `<!doctype html><title>We are back soon</title>`, Fails: unusable},
+			{Name: "nothing", Status: 200, Fails: unusable},
+			{Name: "an array", Status: 200, Body: `[]`, Fails: unusable},
+			{Name: "half a response", Status: 200, Body: `{"ip":"185.59.2`, Fails: unusable},
+			{Name: "a redirect", Status: 302, Fails: unusable},
+			{Name: "forbidden", Status: 403, Body: `s3cret-key is no key`, Fails: credentials},
+			{Name: "too many", Status: 429, Body: `too many`, Fails: rejected},
 		}
 		for _, c := range append(cases, rows[v.Name]...) {
 			t.Run(v.Name+"/"+c.Name, func(t *testing.T) {
