@@ -83,9 +83,7 @@ func TestDocument(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(text), `"x-svc-extension":true,`, "")), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(strings.ReplaceAll(string(text), `"x-svc-extension":true,`, "")), &doc))
 	if len(doc.Servers) != 1 || doc.Servers[0].URL != "../api/v1" {
 		t.Errorf("servers: %v", doc.Servers)
 	}

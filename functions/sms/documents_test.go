@@ -53,9 +53,7 @@ func TestDocumentedCodes(t *testing.T) {
 				s, err := sandbox.Start()
 				must.Succeed(t, err)
 				defer s.Close()
-				if err := s.SetRules(sandbox.Rule{Vendor: vendor, Operation: "send", Outcome: sandbox.Outcome(code)}); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, s.SetRules(sandbox.Rule{Vendor: vendor, Operation: "send", Outcome: sandbox.Outcome(code)}))
 				alone := sendThrough(t, s, vendor)
 				class, charge, goesOn, response := "none", "charged", "ends", "200"
 				if e, ok := errors.AsType[*request.Error](failure(alone)); ok {

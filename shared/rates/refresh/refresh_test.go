@@ -119,9 +119,7 @@ func (f *fixture) current() *rates.Set {
 func (f *fixture) history() string {
 	f.t.Helper()
 	events, err := f.Store.History(f.t.Context(), 100)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Succeed(f.t, err)
 	var list []string
 	for _, e := range events {
 		list = append(list, e.Source+" "+e.Outcome+" "+e.Actor)

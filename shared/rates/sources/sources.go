@@ -22,13 +22,41 @@ import (
 // Vendor is one row of the table.
 type Vendor struct {
 	upstream.Spec
-	request func(upstream.Account) string // the URL of the table
-	read    func(caller, *upstream.Response) (*rates.Table, error)
+	path func(upstream.Account) string // of the table, below the endpoint
+	read func(caller, *upstream.Response) (*rates.Table, error)
 }
 
 // Table returns the vendors in the order in which the service asks them.
 func Table() []Vendor {
-	return []Vendor{openExchangeRates(), exchangeRateAPI(), frankfurter()}
+	key := func(name, description string) []upstream.Field {
+		return []upstream.Field{{Name: name, Description: description, Required: true}}
+	}
+	return []Vendor{
+		// latest.json; the free plan has 1,000 requests a month and only the base USD
+		{
+			upstream.Spec{Name: "openexchangerates", Title: "Open Exchange Rates", Endpoint: "https://openexchangerates.org",
+				Secrets: key("app_id", "App ID of the account")},
+			func(a upstream.Account) string {
+				return "/api/latest.json?app_id=" + url.QueryEscape(a.Secrets["app_id"])
+			},
+			readOpenExchangeRates,
+		},
+		// version 6, with the key in the path; the free plan has 1,500 requests a month and daily updates
+		{
+			upstream.Spec{Name: "exchangerateapi", Title: "ExchangeRate-API", Endpoint: "https://v6.exchangerate-api.com",
+				Secrets: key("api_key", "API key of the account")},
+			func(a upstream.Account) string {
+				return "/v6/" + url.PathEscape(a.Secrets["api_key"]) + "/latest/" + base
+			},
+			readExchangeRateAPI,
+		},
+		// version 2: the rates of central banks, the European one first; no key, and an operator can host the software
+		{
+			upstream.Spec{Name: "frankfurter", Title: "Frankfurter", Endpoint: "https://api.frankfurter.dev"},
+			func(upstream.Account) string { return "/v2/rates?base=" + base },
+			readFrankfurter,
+		},
+	}
 }
 
 // Names returns the names of the vendors in the order of Table.
@@ -65,8 +93,8 @@ const base = "USD"
 func (v *Vendor) Fetch(ctx context.Context, client *upstream.Client, account upstream.Account) (*rates.Table, error) {
 	c := caller{v.Name, account.Redact()}
 	response, err := client.Do(ctx, v.Name, &upstream.Request{
-		Method: http.MethodGet, URL: v.request(account), Header: http.Header{"Accept": {"application/json"}},
-		Redact: c.secrets,
+		Method: http.MethodGet, URL: account.Endpoint + v.path(account), Redact: c.secrets,
+		Header: http.Header{"Accept": {"application/json"}},
 		Send:   true, // vendors count requests, so that no library may repeat this request
 	})
 	if err != nil {
@@ -123,21 +151,6 @@ func (c caller) table(r *upstream.Response, date time.Time, numbers map[string]j
 	return t, nil
 }
 
-// openExchangeRates is latest.json of Open Exchange Rates. The free plan has 1,000 requests a month and only the base
-// USD.
-func openExchangeRates() Vendor {
-	return Vendor{
-		Spec: upstream.Spec{
-			Name: "openexchangerates", Title: "Open Exchange Rates", Endpoint: "https://openexchangerates.org",
-			Secrets: []upstream.Field{{Name: "app_id", Description: "App ID of the account", Required: true}},
-		},
-		request: func(a upstream.Account) string {
-			return a.Endpoint + "/api/latest.json?app_id=" + url.QueryEscape(a.Secrets["app_id"])
-		},
-		read: readOpenExchangeRates,
-	}
-}
-
 // openExchangeRatesAccount are the messages that refuse the account. Their HTTP statuses vary.
 var openExchangeRatesAccount = []string{"missing_app_id", "invalid_app_id", "not_allowed", "access_restricted"}
 
@@ -158,21 +171,6 @@ func readOpenExchangeRates(c caller, r *upstream.Response) (*rates.Table, error)
 		return nil, c.unusable(r, "no rates for "+base)
 	}
 	return c.table(r, time.Unix(response.Timestamp, 0), response.Rates)
-}
-
-// exchangeRateAPI is ExchangeRate-API, version 6, with the key in the path. The free plan has 1,500 requests a month
-// and daily updates.
-func exchangeRateAPI() Vendor {
-	return Vendor{
-		Spec: upstream.Spec{
-			Name: "exchangerateapi", Title: "ExchangeRate-API", Endpoint: "https://v6.exchangerate-api.com",
-			Secrets: []upstream.Field{{Name: "api_key", Description: "API key of the account", Required: true}},
-		},
-		request: func(a upstream.Account) string {
-			return a.Endpoint + "/v6/" + url.PathEscape(a.Secrets["api_key"]) + "/latest/" + base
-		},
-		read: readExchangeRateAPI,
-	}
 }
 
 // exchangeRateAPIAccount are the error types that refuse the account. The vendor does not document HTTP statuses.
@@ -196,16 +194,6 @@ func readExchangeRateAPI(c caller, r *upstream.Response) (*rates.Table, error) {
 		return nil, c.unusable(r, "no rates for "+base)
 	}
 	return c.table(r, time.Unix(response.Updated, 0), response.Rates)
-}
-
-// frankfurter is Frankfurter, version 2: the rates of central banks, the European Central Bank first. The vendor needs
-// no key, and an operator can host the software.
-func frankfurter() Vendor {
-	return Vendor{
-		Spec:    upstream.Spec{Name: "frankfurter", Title: "Frankfurter", Endpoint: "https://api.frankfurter.dev"},
-		request: func(a upstream.Account) string { return a.Endpoint + "/v2/rates?base=" + base },
-		read:    readFrankfurter,
-	}
 }
 
 // frankfurterDays is how far a currency's date may be behind the newest date, because some central banks do not publish
