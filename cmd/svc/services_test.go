@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"svcapi/cmd/svc/sms"
-	"svcapi/functions/sms/reference"
+	"svcapi/functions/sms/vendors"
 	"svcapi/local/engine"
 	"svcapi/local/sandbox"
 	"svcapi/shared/burner"
@@ -43,8 +43,8 @@ func (f *fixture) reference(projectID, vendor, id, key string) string {
 	f.must(err)
 	by := upstream.Account{Integration: project.Integration{Vendor: vendor}, Owner: upstream.ManagedOwner,
 		Endpoint: f.sandbox.URL + "/" + vendor, Secrets: sandbox.Accounts[vendor]}
-	sealer := reference.New(&rec.Project, project.Production)
-	return sealer.Seal(by, reference.Key(sealer.Scope+key, 0), id, "+94771234567", "m")
+	sealer := vendors.NewSealer(&rec.Project, project.Production)
+	return sealer.Seal(by, vendors.SendKey(sealer.Scope+key, 0), id, "+94771234567", "m")
 }
 
 // TestFind: from a number and a time to the vendor's present state, by the hash of the number in the log

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/request"
@@ -357,7 +356,7 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 }
 
 // keyOf returns the key of the send to a recipient, or of the call whose first recipient this is.
-func (d *delivery) keyOf(p *recipient) string { return reference.Key(d.key, p.index) }
+func (d *delivery) keyOf(p *recipient) string { return vendors.SendKey(d.key, p.index) }
 
 // reference returns the reference of a call that the vendor may have accepted, and "" for any other call.
 func (d *delivery) reference(by upstream.Account, batch []*recipient, o outcome) string {

@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/admit"
 	"svcapi/shared/project"
@@ -220,7 +219,7 @@ func newFixture(chain ...*fakeVendor) *fixture {
 
 // bulk returns a request with a number of messages.
 func bulk(method string, messages int) sendRequest {
-	r := sendRequest{method: method, references: reference.New(&project.Project{ID: "p"}, project.Development),
+	r := sendRequest{method: method, references: vendors.NewSealer(&project.Project{ID: "p"}, project.Development),
 		messages: admit.NewMessages(nil, make([]admit.Message, messages))}
 	for i := range messages {
 		text := "m"
@@ -657,11 +656,11 @@ func TestCircuit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				vendors := chain{c.first}
+				all := chain{c.first}
 				if c.next != nil {
-					vendors = append(vendors, c.next)
+					all = append(all, c.next)
 				}
-				b := newFixture(vendors...)
+				b := newFixture(all...)
 				accounts := b.accounts
 				b.accounts = accounts[:1]
 				for i := range failuresToOpen + 1 {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/cache"
 	"svcapi/shared/pattern"
@@ -234,7 +233,7 @@ func (g *group) status() request.Route {
 }
 
 func (g *group) prepareStatus(ctx context.Context, call *request.Call, text string) (*request.Job, error) {
-	vendor, send, ok := reference.New(call.Project, call.Environment).Open(text)
+	vendor, send, ok := vendors.NewSealer(call.Project, call.Environment).Open(text)
 	if !ok {
 		return nil, errNoReference
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode"
 
-	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/admit"
@@ -59,7 +58,7 @@ type sendRequest struct {
 	key        string // names the sends of the request at a vendor
 	checkCost  bool
 	recipients []recipient // in the order of the request
-	references reference.Sealer
+	references vendors.Sealer
 	messages   counter // for the limits of the project
 }
 
@@ -242,7 +241,7 @@ func (g *group) prepareSend(ctx context.Context, call *request.Call, r sendReque
 	if r.checkCost {
 		return g.estimate(accounts[0], r)
 	}
-	r.references = reference.New(call.Project, call.Environment)
+	r.references = vendors.NewSealer(call.Project, call.Environment)
 	recipients := r.recipients
 	credits := call.Credits(requestedUnits(recipients))
 	all := make([]admit.Message, len(recipients))
@@ -254,7 +253,7 @@ func (g *group) prepareSend(ctx context.Context, call *request.Call, r sendReque
 	job := &request.Job{Credits: credits, Irrevocable: true, Messages: messages}
 	if len(accounts) == 1 && len(recipients) == 1 {
 		job.Died = func() wallet.Outcome {
-			key := reference.Key(r.references.Scope+string(credits.Key()), 0)
+			key := vendors.SendKey(r.references.Scope+string(credits.Key()), 0)
 			vendor := accounts[0].Integration.Vendor
 			return wallet.Outcome{Vendor: vendor,
 				Reference: r.references.Seal(accounts[0], key, "", recipients[0].To, recipients[0].text)}

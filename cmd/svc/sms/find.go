@@ -16,7 +16,6 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/logs"
 	"svcapi/functions/sms/ask"
-	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
@@ -272,7 +271,7 @@ func sendsOf(ctx context.Context, s *app.Stack, given, only string, last time.Du
 // open opens a reference of a project.
 func open(rec *project.Record, text string) (past, bool) {
 	for _, env := range admin.Environments() {
-		if vendor, send, ok := reference.New(&rec.Project, env).Open(text); ok {
+		if vendor, send, ok := vendors.NewSealer(&rec.Project, env).Open(text); ok {
 			return past{rec, env, text, vendor, send}, true
 		}
 	}

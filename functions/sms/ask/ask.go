@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
@@ -51,12 +50,12 @@ var (
 // before it could name one may have sent through each Managed account.
 func Past(p *project.Project, env project.Environment, e books.Entry) (vendor string, past vendors.PastSend,
 	known bool) {
-	sealer := reference.New(p, env)
+	sealer := vendors.NewSealer(p, env)
 	if vendor, past, known = sealer.Open(e.Reference); known {
 		return vendor, past, known
 	}
 	return "", vendors.PastSend{
-		Key: reference.Key(sealer.Scope+string(e.Key), 0), Ended: e.At,
+		Key: vendors.SendKey(sealer.Scope+string(e.Key), 0), Ended: e.At,
 		IsTo: func(string, string) bool { return false }, IsBy: func(upstream.Account) bool { return false },
 		IsOf: func(upstream.Account) bool { return true }, // each account is Managed
 	}, false

@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"svcapi/functions/sms/ask"
-	"svcapi/functions/sms/reference"
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
 	"svcapi/shared/books"
@@ -98,7 +97,7 @@ func TestResolve(t *testing.T) {
 				vendor := account.Integration.Vendor
 				account.Endpoint, account.Secrets = f.sandbox.URL+"/"+vendor, sandbox.Accounts[vendor]
 				message := vendors.Message{To: []string{number}, Text: "m",
-					Key: reference.Key(projectID+"/production/"+string(key), 0)}
+					Key: vendors.SendKey(projectID+"/production/"+string(key), 0)}
 				_, err := f.Vendors.Find(vendor).New(f.Client, account).Send(t.Context(), message)
 				must.Succeed(f.t, err)
 			}
@@ -225,8 +224,8 @@ func (f *fixture) charge(vendor string, by upstream.Account) wallet.Key {
 	o := wallet.Outcome{Uncertain: true}
 	if vendor != "" {
 		by.Integration.Vendor = vendor
-		sealer := reference.New(&record.Project, project.Production)
-		o.Reference = sealer.Seal(by, reference.Key(sealer.Scope+string(r.Key), 0), "", number, "m")
+		sealer := vendors.NewSealer(&record.Project, project.Production)
+		o.Reference = sealer.Seal(by, vendors.SendKey(sealer.Scope+string(r.Key), 0), "", number, "m")
 	}
 	must.Succeed(f.t, errors.Join(f.Credits.Mark(f.t.Context(), r), f.Credits.Capture(f.t.Context(), r, o)))
 	return r.Key
