@@ -29,9 +29,9 @@ var responses = map[string][]recorded{
 		{"rejected, under error", "T", 200, `{"error":"Invalid mobile number"}`, rejected, Receipt{}},
 		{"rejected, under message", "T", 200, `{"status":"failed","message":"insufficient balance"}`, account, Receipt{}},
 		{"rejected, plain text", "T", 200, `Error: invalid sender`, account, Receipt{}},
-		{"key refused, JSON", "T", 200, `{"status":"error","message":"Unauthorized"}`, credentials, Receipt{}},
-		{"key refused, plain text", "T", 200, `Unauthorized access`, credentials, Receipt{}},
-		{"not allowed", "T", 200, `Account not allowed`, credentials, Receipt{}},
+		{"key refused, JSON", "T", 200, `{"status":"error","message":"Unauthorized"}`, keyRefused, Receipt{}},
+		{"key refused, plain text", "T", 200, `Unauthorized access`, keyRefused, Receipt{}},
+		{"not allowed", "T", 200, `Account not allowed`, keyRefused, Receipt{}},
 		{"another status, with a word of refusal", "made", 200, `{"status":"queued","message":"0 failed"}`,
 			unusable, Receipt{}},
 		{"words without sense", "made", 200, `thank you`, unusable, Receipt{}},
@@ -47,7 +47,7 @@ var responses = map[string][]recorded{
 			`{"status":"queued"}`, unusable, Receipt{}},
 		{"another vendor's member", "made", 200, `{"success":true}`, unusable, Receipt{}},
 		{"a number as status", "made", 200, `{"status":1}`, unusable, Receipt{}},
-		{"key refused with HTTP 200", "made", 200, `{"status":"error","message":"Invalid API key"}`, credentials, Receipt{}},
+		{"key refused with HTTP 200", "made", 200, `{"status":"error","message":"Invalid API key"}`, keyRefused, Receipt{}},
 	},
 	"textlk": {
 		{"sent", "V, fields T", 200, `{"status":"success","message":"ok","data":{"uid":"606812e63f78b","to":"94771234567",` +
@@ -57,7 +57,7 @@ var responses = map[string][]recorded{
 			Receipt{Status: "success"}},
 		{"refused", "V", 200, `{"status":"error","message":"A human-readable description"}`, rejected, Receipt{}},
 		{"token refused with HTTP 200", "made", 200, `{"status":"error","message":"Unauthenticated."}`,
-			credentials, Receipt{}},
+			keyRefused, Receipt{}},
 		{"another status", "made", 200, `{"status":"pending"}`, unusable, Receipt{}},
 		{"another vendor's word for a refusal", "made", 200, `{"status":"failed","message":"no"}`, unusable, Receipt{}},
 		{"another vendor's member", "made", 200, `{"success":true}`, unusable, Receipt{}},
@@ -76,7 +76,7 @@ var responses = map[string][]recorded{
 			`{"success":false,"message":"Validation failed","errors":{"contact":["The contact is not valid."]}}`,
 			rejected, Receipt{}},
 		{"refused, as status", "T", 200, `{"status":"error","message":"Insufficient balance"}`, account, Receipt{}},
-		{"key refused with HTTP 200", "made", 200, `{"success":false,"message":"Invalid API key"}`, credentials, Receipt{}},
+		{"key refused with HTTP 200", "made", 200, `{"success":false,"message":"Invalid API key"}`, keyRefused, Receipt{}},
 		{"key in the response", "made", 200, `{"success":false,"message":"s3cret-key is blocked"}`, rejected, Receipt{}},
 		{"another vendor's word for a success", "made", 200, `{"status":"success"}`, unusable, Receipt{}},
 		{"neither", "made", 200, `{"message":"ok"}`, unusable, Receipt{}},
@@ -86,7 +86,7 @@ var responses = map[string][]recorded{
 		{"accepted, with a line end", "made", 200, "1\r\n", "", Receipt{Status: "success"}},
 		{"another number", "made", 200, "2", unusable, Receipt{}},
 		{"an unknown code", "made", 200, "2099", unusable, Receipt{}},
-		{"a code with an HTTP error", "made", 400, "2007", credentials, Receipt{}},
+		{"a code with an HTTP error", "made", 400, "2007", keyRefused, Receipt{}},
 	},
 	"dialogv2": {
 		{"accepted", "V", 200, `{"status":"success","comment":"Campaign Created","data":{"campaignId":4711,` +
@@ -101,11 +101,11 @@ var responses = map[string][]recorded{
 		{"an unknown code", "made", 200, `{"status":"failed","comment":"new","errCode":120}`, unusable, Receipt{}},
 		{"accepted, without details", "made", 200, `{"status":"success","data":""}`, "", Receipt{Status: "success"}},
 		{"token refused, again and again", "T", 200, `{"status":"failed","comment":"Token","errCode":105}`,
-			credentials, Receipt{}},
+			keyRefused, Receipt{}},
 		{"its token in an HTML page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, unusable, Receipt{}},
 		{"its token without a status", "made", 200, `{"token":"t0ken","comment":"\u0074\u0030ken"}`, unusable, Receipt{}},
 		{"its token in a refusal", "made", 200, `{"status":"failed","comment":"Bearer t0ken","errCode":105}`,
-			credentials, Receipt{}},
+			keyRefused, Receipt{}},
 		{"without an error code", "made", 200, `{"status":"failed","comment":"no"}`, unusable, Receipt{}},
 	},
 	"hutch": {
@@ -113,7 +113,7 @@ var responses = map[string][]recorded{
 		{"accepted, a number", "made", 200, `{"serverRef":4711}`, "", Receipt{Status: "accepted", ID: "4711"}},
 		{"without a reference", "T (a client counts it as not accepted)", 200, `{"message":"SMS sent"}`, unusable, Receipt{}},
 		{"refused", "made", 400, `{"message":"Invalid mask"}`, account, Receipt{}},
-		{"token refused, again and again", "T", 401, `{"message":"Bearer t0ken is expired"}`, credentials, Receipt{}},
+		{"token refused, again and again", "T", 401, `{"message":"Bearer t0ken is expired"}`, keyRefused, Receipt{}},
 		{"its token in a page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, unusable, Receipt{}},
 	},
 	"twilio": {
@@ -153,7 +153,7 @@ var balances = map[string][]balanceCase{
 		{"in an object", "T", 200, `{"balance":"12.30"}`, "12.30", ""},
 		{"in an object, as Balance", "T", 200, `{"Balance":12.30}`, "12.30", ""},
 		{"as credit", "T", 200, `{"credit":7}`, "7", ""},
-		{"refused", "T", 200, `Unauthorized`, "", credentials},
+		{"refused", "T", 200, `Unauthorized`, "", keyRefused},
 		{"without sense", "made", 200, `hello`, "", unusable},
 		{"success without a number", "made", 200, `{"status":"success"}`, "", unusable},
 	},
@@ -173,7 +173,7 @@ var balances = map[string][]balanceCase{
 	},
 	"dialog": {
 		{"a balance", "V", 200, "1|4500.00", "4500.00", ""},
-		{"refused", "V", 200, "2007", "", credentials},
+		{"refused", "V", 200, "2007", "", keyRefused},
 		{"without a number", "made", 200, "1|", "", unusable},
 	},
 	"twilio": {
@@ -185,7 +185,7 @@ var balances = map[string][]balanceCase{
 func TestBalances(t *testing.T) {
 	for vendor, cases := range balances {
 		for _, c := range append(cases,
-			balanceCase{"HTTP 401", "made", 401, `{"status":"error"}`, "", credentials}) {
+			balanceCase{"HTTP 401", "made", 401, `{"status":"error"}`, "", keyRefused}) {
 			t.Run(vendor+" "+c.name, func(t *testing.T) {
 				got, err := connect(t, vendor, responds(c.status, c.body)).(Balancer).Balance(t.Context())
 				if got != c.want || (c.class == "") != (err == nil) || err != nil && upstream.ClassOf(err) != c.class {

@@ -35,11 +35,11 @@ type recorded struct {
 }
 
 const (
-	unusable    = upstream.Unusable
-	rejected    = upstream.Rejected
-	credentials = upstream.CredentialsRefused
-	account     = upstream.AccountRefused
-	tooFast     = upstream.TooFast
+	unusable   = upstream.Unusable
+	rejected   = upstream.Rejected
+	keyRefused = upstream.CredentialsRefused
+	account    = upstream.AccountRefused
+	tooFast    = upstream.TooFast
 )
 
 // filled has a value for every secret and setting of every vendor.
@@ -132,8 +132,8 @@ var commonResponses = []recorded{
 	{"JSON cut off", "made", 200, `{"status":"succ`, unusable, Receipt{}},
 	{"an empty object", "made", 200, `{}`, unusable, Receipt{}},
 	{"an array", "made", 200, `[]`, unusable, Receipt{}},
-	{"unauthorized", "made", 401, `no`, credentials, Receipt{}},
-	{"forbidden", "made", 403, `no s3cret-key`, credentials, Receipt{}},
+	{"unauthorized", "made", 401, `no`, keyRefused, Receipt{}},
+	{"forbidden", "made", 403, `no s3cret-key`, keyRefused, Receipt{}},
 	{"bad request", "made", 400, `no`, rejected, Receipt{}},
 	{"a page of a proxy", "made", 405, `<html>Not Allowed</html>`, rejected, Receipt{}},
 	{"payment required", "made", 402, `no`, account, Receipt{}},
@@ -164,10 +164,10 @@ func TestRefusalsByWords(t *testing.T) {
 			"Unauthorized destination number":          rejected,
 			"The sender is blocked by the subscriber":  rejected,
 			"Opted out of messages of this sender":     rejected,
-			"Unauthorized":                             credentials,
-			"Invalid API key. Please contact support":  credentials,
-			"You are not allowed to send messages":     credentials,
-			"Account not allowed":                      credentials,
+			"Unauthorized":                             keyRefused,
+			"Invalid API key. Please contact support":  keyRefused,
+			"You are not allowed to send messages":     keyRefused,
+			"Account not allowed":                      keyRefused,
 			"Sender ID is not authorised":              account,
 			"Unauthorized sender":                      account,
 			"Invalid sender_id":                        account,
@@ -301,16 +301,16 @@ func TestLogins(t *testing.T) {
 		{"hutch", "with a life", 200, `{"accessToken":"t0ken","expiresIn":86400}`, 0, "", 1, 2},
 		{"hutch", "a life that is over", 200, `{"accessToken":"t0ken","expiresIn":1}`, 0, "", 2, 2},
 		{"hutch", "refused once", 200, `{"accessToken":"t0ken"}`, 1, "", 2, 3},
-		{"hutch", "refused by status, remembered", 401, `{"message":"no"}`, 0, credentials, 1, 0},
-		{"hutch", "refused as a bad request", 400, `{"message":"no"}`, 0, credentials, 1, 0},
+		{"hutch", "refused by status, remembered", 401, `{"message":"no"}`, 0, keyRefused, 1, 0},
+		{"hutch", "refused as a bad request", 400, `{"message":"no"}`, 0, keyRefused, 1, 0},
 		{"hutch", "without a token", 200, `{}`, 0, account, 2, 0},
 		{"hutch", "server error with a token", 500, `{"accessToken":"t0ken"}`, 0, account, 2, 0},
 		{"hutch", "too fast", 429, `{"message":"no"}`, 0, tooFast, 2, 0},
 		{"hutch", "cut off", 0, "", 0, upstream.NotSent, 2, 0},
 		{"dialogv2", "refused once", 200, dialog, 1, "", 2, 3},
 		{"dialogv2", "refused", 200, `{"status":"failed","comment":"Invalid","token":null,"remainingCount":2,"errCode":101}`,
-			0, credentials, 1, 0},
-		{"dialogv2", "refused without a code", 200, `{"status":"failed"}`, 0, credentials, 1, 0},
+			0, keyRefused, 1, 0},
+		{"dialogv2", "refused without a code", 200, `{"status":"failed"}`, 0, keyRefused, 1, 0},
 		{"dialogv2", "server error with a token", 500, dialog, 0, account, 2, 0},
 		{"dialogv2", "without a token", 200, `{"status":"success"}`, 0, account, 2, 0},
 	} {
@@ -369,7 +369,7 @@ func TestRefusedLogin(t *testing.T) {
 	s.tokens.results.Clock = cache.ClockOf(frozen.Now)
 	logIn := func(context.Context, any) (string, time.Duration, error) {
 		logins.Add(1)
-		return "", 0, &upstream.Error{Class: credentials, Vendor: "dialogv2", Code: "116"}
+		return "", 0, &upstream.Error{Class: keyRefused, Vendor: "dialogv2", Code: "116"}
 	}
 	for _, step := range []struct {
 		frozen   time.Duration
@@ -381,7 +381,7 @@ func TestRefusedLogin(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 4 {
 			calls.Go(func() {
-				if _, _, err := s.token(t.Context(), logIn); upstream.ClassOf(err) != credentials ||
+				if _, _, err := s.token(t.Context(), logIn); upstream.ClassOf(err) != keyRefused ||
 					upstream.CodeOf(err) != "116" {
 					t.Errorf("%v", err)
 				}
