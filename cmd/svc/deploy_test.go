@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,7 +15,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/cmd/svc/app"
@@ -110,65 +115,70 @@ func TestPreflight(t *testing.T) {
 	const acm = "CertificateArn=arn:aws:acm:us-east-1:123456789012:certificate/1"
 	update, left := "UPDATE_COMPLETE", []string{"svc-prod-wallets"}
 	one := account{stack: update, parameters: map[string]string{"PdfIsolation": "shared"}}
-	type patterns []string // each of one finding; a broken one means exit code 1
+	type found []string // each of one finding; a broken one means exit code 1
 	for name, c := range map[string]struct {
 		account account
 		args    string // and parameters
-		want    patterns
+		want    found
 	}{
 		"ready":                 {args: topic},
 		"ready for dev":         {args: topic + "--stage dev"},
 		"ready for staging":     {args: topic + "--stage staging"},
 		"a stack to be updated": {account: account{stack: update, tables: left}, args: topic},
-		"no topic":              {want: patterns{"warning parameter AlarmTopicArn: .*notify no one"}},
-		"a table left":          {account{tables: left}, topic, patterns{"broken table svc-prod-wallets: .*ResourceExistenceCheck"}},
-		"a failed creation": {account{stack: "ROLLBACK_COMPLETE"}, topic, patterns{
+		"no topic":              {want: found{"warning parameter AlarmTopicArn: .*notify no one"}},
+		"a table left": {account{tables: left}, topic,
+			found{"broken table svc-prod-wallets: .*ResourceExistenceCheck"}},
+		"a failed creation": {account{stack: "ROLLBACK_COMPLETE"}, topic, found{
 			"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
-		"a state to come":      {account{stack: "MOVED"}, topic, patterns{"broken stack svc-prod: it is MOVED"}},
+		"a state to come":      {account{stack: "MOVED"}, topic, found{"broken stack svc-prod: it is MOVED"}},
 		"a rolled back update": {account{stack: "UPDATE_ROLLBACK_COMPLETE"}, topic, nil},
-		"a change set": {account{stack: "REVIEW_IN_PROGRESS"}, topic, patterns{
+		"a change set": {account{stack: "REVIEW_IN_PROGRESS"}, topic, found{
 			"warning stack svc-prod: .*REVIEW_IN_PROGRESS"}},
-		"a change set and a table": {account{stack: "REVIEW_IN_PROGRESS", tables: left}, topic, patterns{
+		"a change set and a table": {account{stack: "REVIEW_IN_PROGRESS", tables: left}, topic, found{
 			"warning stack svc-prod: ", "broken table svc-prod-wallets: "}},
 		"code for 80 %":     {account{code: 800}, topic, nil},
-		"code above 80 %":   {account{code: 801}, topic, patterns{"warning quota Lambda code storage: 801 of 1000 MiB"}},
+		"code above 80 %":   {account{code: 801}, topic, found{"warning quota Lambda code storage: 801 of 1000 MiB"}},
 		"hosts within 4 KB": {account{}, topic + hosts(3000), nil},
 		"hosts above 4 KB": {account{},
 			strings.TrimSpace(topic) + strings.Repeat("t", 5000) + " " + hosts(4000),
-			patterns{"broken environment PdfRenderFunction: its variables have 4[0-9]{3} bytes .*4096, Shorten PdfImageHosts "}},
-		"at work":                  {account{stack: "UPDATE_IN_PROGRESS"}, topic, patterns{"broken stack svc-prod: .*IN_PROGRESS"}},
-		"a new account":            {account{concurrency: 10}, topic, patterns{"broken quota Lambda: .*10 functions at once"}},
-		"too much for PDF":         {account{}, topic + "PdfConcurrency=901", patterns{"broken quota Lambda: .*PdfConcurrency=901"}},
+			found{"broken environment PdfRenderFunction: its variables have 4[0-9]{3} bytes .*4096, Shorten PdfImageHosts "}},
+		"at work": {account{stack: "UPDATE_IN_PROGRESS"}, topic,
+			found{"broken stack svc-prod: .*IN_PROGRESS"}},
+		"a new account": {account{concurrency: 10}, topic,
+			found{"broken quota Lambda: .*10 functions at once"}},
+		"too much for PDF": {account{}, topic + "PdfConcurrency=901",
+			found{"broken quota Lambda: .*PdfConcurrency=901"}},
 		"as much as allowed":       {account{}, topic + "PdfConcurrency=900", nil},
-		"more than Lambda carries": {account{concurrency: 400}, topic, patterns{"warning quota Lambda: .*400 functions"}},
-		"more than the gateway's":  {account{rate: 999}, topic, patterns{"warning quota API Gateway: .*999 requests"}},
-		"logs without the role":    {account{}, topic + "AccessLogs=on", patterns{"broken account API Gateway: .*log role"}},
+		"more than Lambda carries": {account{concurrency: 400}, topic, found{"warning quota Lambda: .*400 functions"}},
+		"more than the gateway's":  {account{rate: 999}, topic, found{"warning quota API Gateway: .*999 requests"}},
+		"logs without the role":    {account{}, topic + "AccessLogs=on", found{"broken account API Gateway: .*log role"}},
 		"logs with the role":       {account{logRole: true}, topic + "AccessLogs=on", nil},
-		"no permission":            {account{refuse: "lambda"}, topic, patterns{"broken quota Lambda: .*AccessDenied"}},
-		"signed out":               {account{refuse: "sts"}, topic, patterns{"broken sign-in AWS: .*who you are"}},
-		"a fraction": {account{}, topic + "PriceSms=1.5 ApiBurst=2.5", patterns{
+		"no permission":            {account{refuse: "lambda"}, topic, found{"broken quota Lambda: .*AccessDenied"}},
+		"signed out":               {account{refuse: "sts"}, topic, found{"broken sign-in AWS: .*who you are"}},
+		"a fraction": {account{}, topic + "PriceSms=1.5 ApiBurst=2.5", found{
 			"broken parameter ApiBurst: .*an integer", "broken parameter PriceSms: .*of the pattern"}},
-		"out of range":         {account{}, topic + "PdfMaxPages=0", patterns{"broken parameter PdfMaxPages: .*at least 1"}},
-		"too much":             {account{}, topic + "PdfMaxPages=2001", patterns{"broken parameter PdfMaxPages: .*at most 2000"}},
-		"none of the values":   {account{}, topic + "Docs=false", patterns{"broken parameter Docs: .*one of on, off"}},
-		"an unknown parameter": {account{}, topic + "PriceFax=1", patterns{"broken parameter PriceFax: .*no such parameter"}},
-		"half a host name": {account{}, topic + "DomainName=api.example.com", patterns{
+		"out of range": {account{}, topic + "PdfMaxPages=0", found{"broken parameter PdfMaxPages: .*at least 1"}},
+		"too much": {account{}, topic + "PdfMaxPages=2001",
+			found{"broken parameter PdfMaxPages: .*at most 2000"}},
+		"none of the values":   {account{}, topic + "Docs=false", found{"broken parameter Docs: .*one of on, off"}},
+		"an unknown parameter": {account{}, topic + "PriceFax=1", found{"broken parameter PriceFax: .*no such parameter"}},
+		"half a host name": {account{}, topic + "DomainName=api.example.com", found{
 			"broken parameters DomainName: .*needs CertificateArn"}},
-		"a certificate elsewhere": {account{}, topic + "DomainName=api.example.com " + acm, patterns{
+		"a certificate elsewhere": {account{}, topic + "DomainName=api.example.com " + acm, found{
 			"broken parameter CertificateArn: .*us-east-1"}},
 		"two web ACLs": {account{}, topic +
 			"AddressRequestsPer5Minutes=100 WebAclArn=arn:aws:wafv2:eu-west-1:123456789012:regional/webacl/a/b",
-			patterns{"broken parameters WebAclArn: .*one web ACL"}},
-		"a topic and an address": {account{}, topic + "AlarmEmail=team@example.com", patterns{
+			found{"broken parameters WebAclArn: .*one web ACL"}},
+		"a topic and an address": {account{}, topic + "AlarmEmail=team@example.com", found{
 			"broken parameters AlarmEmail: .*excludes AlarmTopicArn"}},
 		"an address": {account{}, "AlarmEmail=team@example.com MonthlyBudgetUsd=200", nil},
-		"a budget and no topic": {account{}, "MonthlyBudgetUsd=200", patterns{
+		"a budget and no topic": {account{}, "MonthlyBudgetUsd=200", found{
 			"broken parameters MonthlyBudgetUsd: .*needs AlarmTopicArn", "warning parameter AlarmTopicArn"}},
-		"a renderer for each project": {one, topic, patterns{"warning parameter PdfIsolation: it changes from shared to " +
+		"a renderer for each project": {one, topic, found{"warning parameter PdfIsolation: it changes from shared to " +
 			"project.*canary; exec.*cold starts, a fee .*no provisioned concurrency, Read docs/upgrade.md"}},
-		"a change to one renderer": {account{stack: update}, topic + "PdfIsolation=shared", patterns{
+		"a change to one renderer": {account{stack: update}, topic + "PdfIsolation=shared", found{
 			"warning parameter PdfIsolation: it changes from project to shared.*canary, Read"}},
-		"a limit below that of WAF": {account{}, topic + "AddressRequestsPer5Minutes=9", patterns{
+		"a limit below that of WAF": {account{}, topic + "AddressRequestsPer5Minutes=9", found{
 			"broken parameter AddressRequestsPer5Minutes: .*below 10"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -370,5 +380,62 @@ func TestAboveStage(t *testing.T) {
 	a.parameters["AddressRequestsPer5Minutes"], a.parameters["ApiRequestsPerSecond"] = "0", "3000"
 	if _, errs := (call{args: "project limits acme --requests 180000"}).run(t); strings.Contains(errs, "Warning") {
 		t.Errorf("a limit that the stage has was warned about: %s", errs)
+	}
+}
+
+// silent is an endpoint that accepts each request and never responds.
+type silent struct{}
+
+// Do implements aws.HTTPClient.
+func (silent) Do(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestSilentEndpoint: the whole run ends within 20 s, also where the programs, the source of credentials and each call
+// to AWS take their time, and what never responds is in a sentence.
+func TestSilentEndpoint(t *testing.T) {
+	cfg := aws.Config{Region: "eu-west-1", HTTPClient: silent{},
+		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}
+	hangs := func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+	knows := func(context.Context) (string, error) { return "me", nil }
+	for want, c := range map[string]struct {
+		opens time.Duration
+		actor func(context.Context) (string, error)
+	}{
+		"the source of your AWS credentials":  {time.Minute, knows},
+		"AWS STS":                             {14 * time.Second, hangs},
+		"CloudFormation, Lambda, API Gateway": {0, knows},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o := &preflightOptions{App: &app.App{}, template: "../../template.yaml", config: "../../samconfig.toml"}
+			o.output = func(ctx context.Context, _, _ string) ([]byte, error) { _, err := hangs(ctx); return nil, err }
+			began := time.Now()
+			o.open = func(ctx context.Context) (*app.Stack, error) {
+				select {
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				case <-time.After(c.opens):
+					return &app.Stack{App: o.App, AWS: cfg, DB: dynamodb.NewFromConfig(cfg),
+						Actor: func(ctx context.Context) (string, error) {
+							if waited := time.Since(began); waited != c.opens {
+								t.Errorf("the calls to AWS began after %s, want %s", waited, c.opens)
+							}
+							return c.actor(ctx)
+						}}, nil
+				}
+			}
+			f, _, err := o.check(t.Context())
+			var silent []string
+			for _, found := range f.Found {
+				if service, ok := strings.CutSuffix(found.Detail, " did not respond in time"); ok && found.Check != "tool" &&
+					found.Advice != "" {
+					silent = append(silent, service)
+				}
+			}
+			if took := time.Since(began); err != nil || strings.Join(silent, ", ") != want || took > 20*time.Second {
+				t.Errorf("after %s %v %+v, want %s within 20 s", took, err, f.Found, want)
+			}
+		})
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/cmd/svc/doctor"
 	"svcapi/local/demo"
 	"svcapi/local/engine"
 	"svcapi/local/template"
@@ -171,7 +170,7 @@ func TestProbe(t *testing.T) {
 		{0, http.StatusOK, 1, app.OK},
 		{2, http.StatusOK, 3, app.OK},
 		{2, http.StatusInternalServerError, 3, app.Broken},
-		{doctor.ProbeAttempts, http.StatusOK, doctor.ProbeAttempts, app.Broken},
+		{probeAttempts, http.StatusOK, probeAttempts, app.Broken},
 	} {
 		asked := 0
 		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -183,7 +182,7 @@ func TestProbe(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "{}")
 		})
-		d := &doctor.Diagnosis{Stack: p.stack(), Only: "good", Pause: time.Millisecond}
+		d := &diagnosis{Stack: p.stack(), Only: "good", Pause: time.Millisecond}
 		d.Probe(t.Context(), url)
 		if asked != c.asked || len(d.Found) != 1 || d.Found[0].Severity != c.want {
 			t.Errorf("%+v: asked %d times, found %+v", c, asked, d.Found)
@@ -213,36 +212,35 @@ func TestDoctorOnStacks(t *testing.T) {
 		finds("doctor --project nobody", "not found"),
 	})
 	engineURL := enginetest.URL(t)
+	denied := func(operation string) string {
+		return p.between(engineURL, refusing(operation, "AccessDeniedException"), 0)
+	}
+	const nowhere = "http://127.0.0.1:1"
 	for _, c := range []struct {
-		name           string
-		changes        map[string]any
-		check, pattern string
-		severity       app.Severity
+		name, key, value string // of the file of the local stack
+		check, pattern   string
+		severity         app.Severity
 	}{
-		{"wrong stage", map[string]any{"stage": "nowhere"}, "stage", "no stage nowhere, only .*" + p.stage, app.Broken},
-		{"no engine", map[string]any{"dynamodb_url": "http://127.0.0.1:1"}, "table", "connection refused", app.Broken},
-		{"no secrets endpoint", map[string]any{"secrets_url": "http://127.0.0.1:1"}, "secrets",
-			"connection refused", app.Broken},
-		{"no gateway", map[string]any{"base_url": "http://127.0.0.1:1"}, "gateway", "connection refused", app.Broken},
-		{"no base URL", map[string]any{"base_url": ""}, "stack", "does not name its base URL", app.Broken},
-		{"something else responds", map[string]any{"base_url": p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`,
-			false)}, "gateway", "HTTP 403, which is not a response of the API", app.Broken},
-		{"the function fails", map[string]any{"base_url": p.gateway(http.StatusInternalServerError,
-			`{"error":{"code":"internal_error"}}`, true)}, "gateway", "HTTP 500 internal_error", app.Broken},
-		{"clock far off", map[string]any{"dynamodb_url": p.between(engineURL, never, 10*time.Minute)}, "clock",
-			"(9m5\\ds|10m) ?", app.Broken},
-		{"clock off", map[string]any{"dynamodb_url": p.between(engineURL, never, -time.Minute)}, "clock", "off", app.Warning},
-		{"no permission on tables", map[string]any{"dynamodb_url": p.between(engineURL,
-			refusing("DescribeTable", "AccessDeniedException"), 0)}, "table", "AccessDenied", app.Broken},
-		{"no permission to query", map[string]any{"dynamodb_url": p.between(engineURL,
-			refusing("Query", "AccessDeniedException"), 0)}, "project", "good: .*AccessDenied", app.Broken},
-		{"no permission on secrets", map[string]any{"secrets_url": p.between(p.announced["secrets_url"].(string),
-			refusing("GetSecretValue", "AccessDeniedException"), 0)}, "secrets", "AccessDenied", app.Broken},
-		{"expired session", map[string]any{"dynamodb_url": p.between(engineURL,
-			refusing("DescribeTable", "ExpiredTokenException"), 0)}, "table", "ExpiredToken", app.Broken},
+		{"wrong stage", "stage", "nowhere", "stage", "no stage nowhere, only .*" + p.stage, app.Broken},
+		{"no engine", "dynamodb_url", nowhere, "table", "connection refused", app.Broken},
+		{"no secrets endpoint", "secrets_url", nowhere, "secrets", "connection refused", app.Broken},
+		{"no gateway", "base_url", nowhere, "gateway", "connection refused", app.Broken},
+		{"no base URL", "base_url", "", "stack", "does not name its base URL", app.Broken},
+		{"something else responds", "base_url", p.gateway(http.StatusForbidden, `{"message":"Forbidden"}`, false), "gateway",
+			"HTTP 403, which is not a response of the API", app.Broken},
+		{"the function fails", "base_url", p.gateway(http.StatusInternalServerError, `{"error":{"code":"internal_error"}}`,
+			true), "gateway", "HTTP 500 internal_error", app.Broken},
+		{"clock far off", "dynamodb_url", p.between(engineURL, never, 10*time.Minute), "clock", "(9m5\\ds|10m) ?", app.Broken},
+		{"clock off", "dynamodb_url", p.between(engineURL, never, -time.Minute), "clock", "off", app.Warning},
+		{"no permission on tables", "dynamodb_url", denied("DescribeTable"), "table", "AccessDenied", app.Broken},
+		{"no permission to query", "dynamodb_url", denied("Query"), "project", "good: .*AccessDenied", app.Broken},
+		{"no permission on secrets", "secrets_url", p.between(p.announced["secrets_url"].(string),
+			refusing("GetSecretValue", "AccessDeniedException"), 0), "secrets", "AccessDenied", app.Broken},
+		{"expired session", "dynamodb_url", p.between(engineURL, refusing("DescribeTable", "ExpiredTokenException"), 0),
+			"table", "ExpiredToken", app.Broken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p.announce(c.changes)
+			p.announce(map[string]any{c.key: c.value})
 			exit := app.ExitFailed
 			if c.severity == app.Warning {
 				exit = 0
@@ -262,7 +260,7 @@ func TestDoctorOnStacks(t *testing.T) {
 
 	// Tables with wrong properties. The test creates them again for the end of the fixture.
 	tables := p.tables
-	db := engine.Client(enginetest.URL(t))
+	db := engine.Client(engineURL)
 	for i := range tables.Tables {
 		table := &tables.Tables[i]
 		whole := *table

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/cmd/svc/logs"
 	"svcapi/test/insights"
 	"svcapi/test/must"
 )
@@ -23,8 +22,8 @@ const (
 	otherID  = "0ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11"
 )
 
-// logLine is the line of a request that failed: of another request by an ID, and with some other values.
-func logLine(id string, values ...string) string {
+// loggedLine is the line of a request that failed: of another request by an ID, and with some other values.
+func loggedLine(id string, values ...string) string {
 	line := fmt.Sprintf(`{"timestamp":%q,"level":"INFO","_aws":{"Timestamp":1},"operation":"sms_send","project":"acme",`+
 		`"request_id":%q,"status":422,"code":"http_error","reason":"trial_destination","error":"it was %s with \"quotes\""}`,
 		time.Now().UTC().Format(time.RFC3339Nano), id, loggedID)
@@ -38,12 +37,13 @@ func TestLogs(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339Nano)
 	for name, text := range map[string]string{
-		"sms.log": "START\n" + logLine(otherID, "acme", "globex") + "\nnot JSON " + loggedID + "\n" + logLine(loggedID) +
+		"sms.log": "START\n" + loggedLine(otherID, "acme", "globex") + "\nnot JSON " + loggedID + "\n" +
+			loggedLine(loggedID) +
 			"\n" +
-			logLine(strings.Replace(otherID, "0", "1", 1), `"status":422`, `"status":200`) + "\n" +
-			logLine(strings.Replace(otherID, "0", "2", 1), `"status":422`, `"status":502`, "trial_destination",
+			loggedLine(strings.Replace(otherID, "0", "1", 1), `"status":422`, `"status":200`) + "\n" +
+			loggedLine(strings.Replace(otherID, "0", "2", 1), `"status":422`, `"status":502`, "trial_destination",
 				"vendor_unreachable") + "\n" +
-			logLine(strings.Replace(otherID, "0", "3", 1), "sms_send", "sms_balance", `"reason":"trial_destination",`, "",
+			loggedLine(strings.Replace(otherID, "0", "3", 1), "sms_send", "sms_balance", `"reason":"trial_destination",`, "",
 				`"timestamp":"20`, `"timestamp":"`+old+`","x":"`),
 		"gateway.log": `{"request_id":"5c1c6b5e-0000-4000-8000-000000000001","lambda_request_id":"` + loggedID +
 			`","latency_ms":37}`,
@@ -127,7 +127,7 @@ func TestLogsOfStage(t *testing.T) {
 		case lines == 0: // no response
 			<-over
 		default:
-			message, _ := json.Marshal(logLine(loggedID) + "\n")
+			message, _ := json.Marshal(loggedLine(loggedID) + "\n")
 			fmt.Fprintf(w, `{"events":[%s]}`,
 				strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"message":%s},`, message), lines), ","))
 		}
@@ -159,7 +159,7 @@ func TestLogsOfStage(t *testing.T) {
 	s, err := (&app.App{}).Open(t.Context())
 	must.Succeed(t, err)
 	lines = 0
-	_, missing, err := (&logs.Filter{Last: time.Hour, Lines: 1, Time: 200 * time.Millisecond}).Search(t.Context(), s)
+	_, missing, err := (&logFilter{Last: time.Hour, Lines: 1, Time: 200 * time.Millisecond}).Search(t.Context(), s)
 	if err != nil || !strings.HasPrefix(missing, "The search ended after 200ms") {
 		t.Errorf("a search without a response: %q, %v", missing, err)
 	}

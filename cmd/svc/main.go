@@ -14,21 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/cmd/svc/burner"
 	"svcapi/cmd/svc/catalog"
-	"svcapi/cmd/svc/credential"
-	"svcapi/cmd/svc/credit"
-	"svcapi/cmd/svc/doctor"
-	"svcapi/cmd/svc/integration"
-	"svcapi/cmd/svc/logs"
-	"svcapi/cmd/svc/preflight"
-	"svcapi/cmd/svc/project"
-	"svcapi/cmd/svc/protect"
-	"svcapi/cmd/svc/rates"
-	"svcapi/cmd/svc/secrets"
-	"svcapi/cmd/svc/sms"
-	"svcapi/cmd/svc/usage"
-	"svcapi/cmd/svc/vendor"
 )
 
 // release is the version of a released binary, which the linker sets.
@@ -55,11 +41,11 @@ region, environment), or with --local on the stack that "make run" started.
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
 4 refused or not confirmed, 130 interrupted.`,
 	}
-	root.AddCommand(project.Command(a), credential.Command(a), integration.Command(a),
-		credit.Command(a), vendor.Command(a),
-		sms.Command(a), burner.Command(a), rates.Command(a), credit.PriceCommand(a), credit.LedgerCommand(a),
-		secrets.Command(a),
-		doctor.Command(a), logs.Command(a), usage.Command(a), preflight.Command(a), protect.Command(a), version(a))
+	root.AddCommand(projectCommand(a), credentialCommand(a), integrationCommand(a),
+		creditCommand(a), vendorCommand(a),
+		smsCommand(a), burnerCommand(a), ratesCommand(a), priceCommand(a), ledgerCommand(a),
+		secretsCommand(a),
+		doctorCommand(a), logsCommand(a), usageCommand(a), preflightCommand(a), protectCommand(a), version(a))
 	return a.Run(ctx, root, args)
 }
 
@@ -88,7 +74,7 @@ func version(a *app.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			b, err := logs.StartedBrowser(cmd.Context(), s)
+			b, err := startedBrowser(cmd.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -96,7 +82,7 @@ func version(a *app.App) *cobra.Command {
 			if value["browser"] = b; b != nil {
 				browser = b.Age()
 				if b.Old() {
-					a.Note("Warning: the browser is old. %s", logs.Renew(s))
+					a.Note("Warning: the browser is old. %s", renewBrowser(s))
 				}
 			}
 			return a.PrintRows(value, append(texts, "Browser", browser)...)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -10,9 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/cmd/svc/credential"
-	creditcmd "svcapi/cmd/svc/credit"
-
 	"svcapi/shared/dynamo"
 	"svcapi/shared/wallet"
 )
@@ -74,7 +72,7 @@ func TestMoves(t *testing.T) {
 		misuse("project trial acme off --allow 0771234567"),
 		shows("project trial acme off", "Trial +no"),
 	})
-	id := decode[creditcmd.Moved](f, "credit adjust acme --by 7 --reason more").ID
+	id := decode[movedCredits](f, "credit adjust acme --by 7 --reason more").ID
 	f.run(shows("credit adjust acme --by 7 --reason more --id "+string(id), "Balance +907 credits"))
 
 	charge := f.charge("acme", wallet.Barcode, 3, 30, id.Time())
@@ -247,7 +245,8 @@ func TestRefusals(t *testing.T) {
 			f.run(call{args: "integration set acme sms smslenz --mode managed --incomplete"})
 		}}.run(t)
 	for _, vendor := range []string{"quicksend", "smslenz"} {
-		if fields, err := f.stack().Secrets.Fields(t.Context(), "sms", "acme", "development", vendor); err != nil || len(fields) > 0 {
+		fields, err := f.stack().Secrets.Fields(t.Context(), "sms", "acme", "development", vendor)
+		if err != nil || len(fields) > 0 {
 			t.Errorf("the refused command stored %v, %v", fields, err)
 		}
 	}
@@ -257,7 +256,7 @@ func TestRefusals(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	f := newFixture(t, "project create Acme --id acme", "integration set acme barcode builtin --mode managed",
 		"credit grant acme 100 --reason x")
-	issued := decode[credential.Issued](f, "credential issue acme")
+	issued := decode[issuedSecret](f, "credential issue acme")
 	clientID := strings.ReplaceAll(issued.ClientID, "_", "~")
 	for _, c := range []call{
 		shows("project create New --id new", "write new / project in svc-"+f.stage+"-projects"),
@@ -404,4 +403,29 @@ func TestCheckAndRotate(t *testing.T) {
 	if strings.Contains(f.printed.String(), "topsecret") {
 		t.Error("a vendor's secret was printed")
 	}
+}
+
+// A file of grants gives grants that each name a project once, or says what is wrong.
+func FuzzGrants(f *testing.F) {
+	for _, text := range []string{"project,credits,reason\nacme,100,x\n", "\ufeffacme,100\n", "acme,1e3\n", "acme,-1\n",
+		"a,1\na,2\n", "\"a\n", "acme;100", "", "a,9223372036854775808\n", "#x\na,1,,\n"} {
+		f.Add(text, "2026-03-31-invoices", "why")
+		f.Add(text, "2026-02-30", "")
+	}
+	f.Fuzz(func(t *testing.T, text, batch, reason string) {
+		grants, err := readGrants(text, batch, reason)
+		if err != nil {
+			if _, ok := errors.AsType[*app.FailureError](err); !ok || grants != nil {
+				t.Errorf("%v beside %v", grants, err)
+			}
+			return
+		}
+		seen := map[string]bool{}
+		for _, g := range grants {
+			if g.Credits < 1 || g.Reason == "" || seen[g.ProjectID] || g.ID == "" {
+				t.Errorf("%+v", g)
+			}
+			seen[g.ProjectID] = true
+		}
+	})
 }

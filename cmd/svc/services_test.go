@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/cmd/svc/sms"
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/engine"
 	"svcapi/local/sandbox"
@@ -147,7 +146,7 @@ func TestUncertain(t *testing.T) {
 			`refund +\+10,000 +\+0.01 +sms +production +quicksend +- +r1 +vendor has no record of it, for `+first+
 				`, by local`),
 	})
-	if open := decode[[]sms.Uncertain](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" ||
+	if open := decode[[]uncertainSMS](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" ||
 		string(open[0].Key) != third || open[0].Credits != 10_000 {
 		t.Errorf("%+v", open)
 	}

@@ -22,8 +22,6 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
-	"svcapi/cmd/svc/credential"
-	creditcmd "svcapi/cmd/svc/credit"
 	"svcapi/local/engine"
 	"svcapi/local/sandbox"
 	"svcapi/local/secrets"
@@ -353,13 +351,13 @@ func TestCredentials(t *testing.T) {
 		shows("credential list acme", `CLIENT ID +ENVIRONMENT +STATE +LIVE `+
 			`SECRETS\nsvc_acme_\S+ +production +active +1\nsvc_acme_\S+ +production +active +1\n$`).without("svcs_"),
 	})
-	if both := decode[[]credential.Issued](f, "credential issue acme --env both"); len(both) != 2 ||
+	if both := decode[[]issuedSecret](f, "credential issue acme --env both"); len(both) != 2 ||
 		both[0].Environment != project.Development || both[1].Environment != project.Production {
 		t.Errorf("--env both issued %d credentials", len(both))
 	}
-	first := decode[credential.Issued](f, "credential issue acme")
+	first := decode[issuedSecret](f, "credential issue acme")
 	clientID := strings.ReplaceAll(first.ClientID, "_", "~")
-	second := decode[credential.Issued](f, "credential rotate "+clientID)
+	second := decode[issuedSecret](f, "credential rotate "+clientID)
 	if second.ClientID != first.ClientID || second.ProjectID != "acme" || second.ClientSecret == first.ClientSecret {
 		t.Errorf("%+v after %+v", second.ClientID, first.ClientID)
 	}
@@ -380,7 +378,7 @@ func TestCredentials(t *testing.T) {
 		misuse("credential rotate "+clientID+" --replace --finish", "not both"),
 	})
 	lost := second
-	second = decode[credential.Issued](f, "credential rotate "+clientID+" --replace")
+	second = decode[issuedSecret](f, "credential rotate "+clientID+" --replace")
 	if second.ClientSecret == lost.ClientSecret {
 		t.Error("--replace made no other secret")
 	}
@@ -625,7 +623,7 @@ func TestCredits(t *testing.T) {
 		misuse("credit ledger acme --to yesterday", "--from with --to"),
 		misuse("credit ledger acme --from 2019-12-31", "--from is of 2019-12-31; it can be of 2020-01-01 to today"),
 	})
-	g := decode[creditcmd.Moved](f, "credit grant acme 10000000 --reason invoice_2031")
+	g := decode[movedCredits](f, "credit grant acme 10000000 --reason invoice_2031")
 	if g.Balance != 10_000_000 || g.Actor != "local" {
 		t.Errorf("%+v", g)
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/cmd/svc/credential"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/wallet"
@@ -52,7 +51,7 @@ func TestTasks(t *testing.T) {
 	})
 	record, err := f.stack().Load(t.Context(), "acme")
 	f.must(err)
-	f.must(os.WriteFile(filepath.Join(logDir, "sms.log"), []byte(logLine(loggedID, `"code"`, fmt.Sprintf(
+	f.must(os.WriteFile(filepath.Join(logDir, "sms.log"), []byte(loggedLine(loggedID, `"code"`, fmt.Sprintf(
 		`"environment":"production","sends":[{"to":%q,"state":"accepted","reference":%q}],"code"`,
 		record.LoggedNumber("+94771234567"),
 		f.reference("acme", "twilio", "SM0", "k")))), 0o600))
@@ -128,7 +127,7 @@ func TestCloseProject(t *testing.T) {
 				`/\*/acme/`),
 		refused("project reopen acme", "is not closed"),
 	})
-	issued := decode[credential.Issued](f, "credential issue acme --env production")
+	issued := decode[issuedSecret](f, "credential issue acme --env production")
 	s := f.stack()
 	r := &wallet.Reservation{Project: "acme", Began: time.Now(), Credits: 30, Price: wallet.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))

@@ -20,7 +20,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/cmd/svc/usage"
 	"svcapi/local/build"
 	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
@@ -31,8 +30,8 @@ import (
 
 // usageReport is the JSON of "svc usage".
 type usageReport struct {
-	Rows   []usage.Row `json:"rows"`
-	Totals usage.Sums  `json:"totals"`
+	Rows   []usageRow `json:"rows"`
+	Totals usageSums  `json:"totals"`
 }
 
 // charge charges a request of a project that began at a time, and returns the ID of the charge.
@@ -103,14 +102,14 @@ func TestUsage(t *testing.T) {
 	})
 	f.charge("idle", wallet.PDF, 1, 7, time.Now())
 	f.run(shows("project list --sort spent", `(?m)^idle +Idle +running +43 +7 .*\nacme .* 0 .*\nglobex`))
-	row := func(day time.Time, sums usage.Sums) usage.Row {
-		return usage.Row{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", Sums: sums,
+	row := func(day time.Time, sums usageSums) usageRow {
+		return usageRow{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", usageSums: sums,
 			Final: final && day.Equal(yesterday)}
 	}
-	want := usageReport{Totals: usage.Sums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"},
-		Rows: []usage.Row{
-			row(yesterday, usage.Sums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}),
-			row(now, usage.Sums{Refunds: 60_000, USD: "-0.06"}),
+	want := usageReport{Totals: usageSums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"},
+		Rows: []usageRow{
+			row(yesterday, usageSums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}),
+			row(now, usageSums{Refunds: 60_000, USD: "-0.06"}),
 		}}
 	if got := decode[usageReport](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
@@ -225,14 +224,14 @@ func TestUsageOfManyEntries(t *testing.T) {
 	out, kilobytes := svc("usage", "--month", "2026-03", "--output", "json", "--local")
 	var got usageReport
 	f.must(json.Unmarshal([]byte(out), &got))
-	if got.Totals != (usage.Sums{Requests: int64(n), Units: units, Credits: int64(n * price),
+	if got.Totals != (usageSums{Requests: int64(n), Units: units, Credits: int64(n * price),
 		USD: app.Dollars(int64(n * price))}) {
 		t.Errorf("%+v of %d charges and %d units", got.Totals, n, units)
 	}
 	out, _ = svc("usage", "--month", "2026-03", "--by", "project", "--output", "json", "--local")
 	var whole struct {
-		Rows   []usage.Customer `json:"rows"`
-		Totals usage.Sums       `json:"totals"`
+		Rows   []usageCustomer `json:"rows"`
+		Totals usageSums       `json:"totals"`
 	}
 	f.must(json.Unmarshal([]byte(out), &whole))
 	if len(whole.Rows) != projects || whole.Totals != got.Totals || whole.Rows[0].Period != "2026-03" {

@@ -63,9 +63,8 @@ func ValidateKind(kind string) error {
 	if kind == "qrcode" || kind == "qr" {
 		return app.Usagef("QR codes belong to the kind barcode, and there is no kind %q", kind)
 	}
-	if kinds := admin.Kinds(); !slices.Contains(kinds, project.Kind(kind)) {
-		return app.Usagef("unknown kind %q; the kinds are %s", kind,
-			join(kinds, func(k project.Kind) string { return string(k) }))
+	if !slices.Contains(admin.Kinds(), project.Kind(kind)) {
+		return app.Usagef("unknown kind %q; the kinds are %s", kind, strings.Join(kinds(nil), ", "))
 	}
 	return nil
 }
@@ -85,8 +84,8 @@ func Find(kind, vendor string) (Offer, error) {
 	if vendor != "" {
 		problem = fmt.Sprintf("no vendor %q", vendor)
 	}
-	names := join(offers, func(o Offer) string { return o.Spec.Name })
-	return Offer{}, app.Usagef("%s; the vendors of kind %s are %s", problem, kind, names)
+	return Offer{}, app.Usagef("%s; the vendors of kind %s are %s", problem, kind,
+		strings.Join(vendors([]string{kind}), ", "))
 }
 
 // FindByArguments returns the vendor of the arguments KIND and VENDOR. VENDOR may be absent.
@@ -94,20 +93,24 @@ func FindByArguments(args []string) (Offer, error) { return Find(args[0], string
 
 // Values returns the kinds, and the vendors of the kind before them or of SMS, for "svc completion".
 func Values() map[string]func(before []string) []string {
-	return map[string]func([]string) []string{
-		"KIND": func([]string) []string {
-			return strings.Split(join(admin.Kinds(), func(k project.Kind) string { return string(k) }), ", ")
-		},
-		"VENDOR": func(before []string) (vendors []string) {
-			kind := project.Kind(before[len(before)-1])
-			for _, o := range Offers() {
-				if o.Kind == kind || o.Kind == project.SMS && ValidateKind(string(kind)) != nil {
-					vendors = append(vendors, o.Spec.Name)
-				}
-			}
-			return vendors
-		},
+	return map[string]func([]string) []string{"KIND": kinds, "VENDOR": vendors}
+}
+
+func kinds([]string) (names []string) {
+	for _, kind := range admin.Kinds() {
+		names = append(names, string(kind))
 	}
+	return names
+}
+
+func vendors(before []string) (names []string) {
+	kind := project.Kind(before[len(before)-1])
+	for _, o := range Offers() {
+		if o.Kind == kind || o.Kind == project.SMS && ValidateKind(string(kind)) != nil {
+			names = append(names, o.Spec.Name)
+		}
+	}
+	return names
 }
 
 // Settings returns the vendor's settings and the endpoint, which is a setting of every remote vendor.
@@ -166,13 +169,9 @@ func find(fields []upstream.Field, name string) *upstream.Field {
 }
 
 func names(fields []upstream.Field) string {
-	return join(fields, func(f upstream.Field) string { return f.Name })
-}
-
-func join[T any](values []T, text func(T) string) string {
-	texts := make([]string, len(values))
-	for i, value := range values {
-		texts[i] = text(value)
+	texts := make([]string, len(fields))
+	for i, f := range fields {
+		texts[i] = f.Name
 	}
 	return strings.Join(texts, ", ")
 }

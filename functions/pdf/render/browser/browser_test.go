@@ -341,7 +341,7 @@ func exists(path string) bool {
 }
 
 // TestStartLine: the log line of a start has the browser's own version, and the date that the layer has beside it. svc
-// reads both names (cmd/svc/logs/search.go).
+// reads both names (cmd/svc/logs_search.go).
 func TestStartLine(t *testing.T) {
 	o := limitsOf(t)
 	var log bytes.Buffer

@@ -1,4 +1,4 @@
-package doctor
+package main
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-func (d *Diagnosis) projects(ctx context.Context) {
+func (d *diagnosis) projects(ctx context.Context) {
 	if d.noTables || d.noVault {
 		return
 	}
@@ -42,7 +42,7 @@ const (
 	maxPending  = 30 * time.Minute   // a reservation of a live request is younger
 )
 
-func (d *Diagnosis) project(ctx context.Context, id string) error {
+func (d *diagnosis) project(ctx context.Context, id string) error {
 	rec, err := d.Load(ctx, id)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (d *Diagnosis) project(ctx context.Context, id string) error {
 	return d.money(ctx, rec)
 }
 
-func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env project.Environment) {
+func (d *diagnosis) environment(ctx context.Context, rec *project.Record, env project.Environment) {
 	subject := rec.ID + " " + string(env)
 	credentials := slices.ContainsFunc(rec.Credentials,
 		func(c project.Credential) bool { return c.Environment == env && c.Active && len(c.Secrets) > 0 })
@@ -119,7 +119,7 @@ func (d *Diagnosis) environment(ctx context.Context, rec *project.Record, env pr
 
 // dailyLimits reports that a stolen production credential can spend without a limit of a day
 // (docs/limits-and-429.md#spending-of-a-day).
-func (d *Diagnosis) dailyLimits(rec *project.Record) {
+func (d *diagnosis) dailyLimits(rec *project.Record) {
 	managed := func(i project.Integration) bool { return i.Environment == project.Production && paid(i) }
 	byok := func(i project.Integration) bool { return i.Mode == project.BYOK }
 	warn := func(spends bool, limit int64, unit, spent, flag string) {
@@ -138,7 +138,7 @@ func paid(i project.Integration) bool {
 }
 
 // right checks the right of the function's role that a Managed integration needs, once for each origination identity.
-func (d *Diagnosis) right(ctx context.Context, id string, i project.Integration) {
+func (d *diagnosis) right(ctx context.Context, id string, i project.Integration) {
 	identity := i.Vendor + " " + i.Settings["sender_id"] + " " + i.Settings["region"]
 	if i.Mode != project.Managed || d.rights[identity] {
 		return
@@ -154,7 +154,7 @@ func (d *Diagnosis) right(ctx context.Context, id string, i project.Integration)
 }
 
 // completion returns the command that completes an integration.
-func (d *Diagnosis) completion(ctx context.Context, id string, i project.Integration) string {
+func (d *diagnosis) completion(ctx context.Context, id string, i project.Integration) string {
 	vendor := fmt.Sprintf("%s %s", i.Kind, i.Vendor)
 	offer, err := catalog.Find(string(i.Kind), i.Vendor)
 	if err != nil {
@@ -179,7 +179,7 @@ func (d *Diagnosis) completion(ctx context.Context, id string, i project.Integra
 		cmp.Or(strings.Join(options, " "), remove))
 }
 
-func (d *Diagnosis) money(ctx context.Context, rec *project.Record) error {
+func (d *diagnosis) money(ctx context.Context, rec *project.Record) error {
 	pays := slices.ContainsFunc(rec.Integrations, paid)
 	wallet, err := d.Credits.Wallet(ctx, rec.ID)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package project holds the command "svc project".
-package project
+package main
 
 import (
 	"cmp"
@@ -15,8 +14,6 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
-	"svcapi/cmd/svc/credential"
-	"svcapi/cmd/svc/logs"
 	"svcapi/shared/books"
 	"svcapi/shared/burner"
 	"svcapi/shared/project"
@@ -24,23 +21,22 @@ import (
 	"svcapi/shared/wallet"
 )
 
-// Command returns "svc project".
-func Command(a *app.App) *cobra.Command {
+func projectCommand(a *app.App) *cobra.Command {
 	return app.Group("project", "Create, show, change, pause, close, export and import projects",
-		create(a),
-		list(a), logs.Top(a),
+		createCommand(a),
+		listProjects(a), projectTop(a),
 		a.ProjectCommand(&cobra.Command{
 			Use: "show PROJECT", Short: "Show a project with its balance, credentials, integrations and failures of the last " +
 				"hour",
 			Example: "  svc project show acme",
-		}, nil, show),
-		pause(a, "pause", "Refuse every request of a project with 503 project_paused", true), pause(a, "resume",
+		}, nil, showProject),
+		pauseProject(a, "pause", "Refuse every request of a project with 503 project_paused", true), pauseProject(a, "resume",
 			"End the pause of a project", false),
-		limits(a), trial(a), export(a), importFile(a), closeProject(a), reopen(a))
+		limitsCommand(a), trialCommand(a), exportProject(a), importProject(a), closeProject(a), reopenProject(a))
 }
 
-// Settings are the properties of a project that an operator sets.
-type Settings struct {
+// projectSettings are the properties of a project that an operator sets.
+type projectSettings struct {
 	ID                string   `json:"project_id"`
 	Name              string   `json:"name"`
 	Paused            bool     `json:"paused"`
@@ -55,8 +51,8 @@ type Settings struct {
 	Prices map[string]int64 `json:"prices,omitempty"` // its own, in credits
 }
 
-func settingsOf(p project.Project) Settings {
-	return Settings{
+func settingsOf(p project.Project) projectSettings {
+	return projectSettings{
 		ID: p.ID, Name: p.Name, Paused: p.Paused,
 		LimitRequests: p.Limit.Requests, LimitSeconds: int(p.Limit.Window / time.Second),
 		PerRecipient: recipientTexts(p.Limits.Recipients), DailyCredits: p.Limits.DailyCredits,
@@ -66,8 +62,8 @@ func settingsOf(p project.Project) Settings {
 }
 
 // project returns the project with these settings, or an error for limits that cannot be read.
-func (p Settings) project() (project.Project, error) {
-	recipients, err := parseRecipients(cmp.Or(strings.Join(p.PerRecipient, ","), none))
+func (p projectSettings) project() (project.Project, error) {
+	recipients, err := parseRecipients(cmp.Or(strings.Join(p.PerRecipient, ","), noLimit))
 	return project.Project{
 		ID: p.ID, Name: p.Name, Paused: p.Paused, Trial: p.Trial, TrialDestinations: p.TrialDestinations,
 		Prices: p.Prices,
@@ -76,16 +72,18 @@ func (p Settings) project() (project.Project, error) {
 	}, err
 }
 
-// View is a project in the format for programs.
-type View struct {
-	Settings
+// projectView is a project in the format for programs.
+type projectView struct {
+	projectSettings
 	Created time.Time `json:"created"`
 	Closed  time.Time `json:"closed,omitzero"`
 }
 
-func viewOf(p project.Project) View { return View{settingsOf(p), p.Created, p.Closed} }
+func projectViewOf(p project.Project) projectView {
+	return projectView{settingsOf(p), p.Created, p.Closed}
+}
 
-func (p View) state() string {
+func (p projectView) state() string {
 	switch {
 	case !p.Closed.IsZero():
 		return "closed"
@@ -95,32 +93,32 @@ func (p View) state() string {
 	return "running"
 }
 
-func (p View) limit() string {
-	return fmt.Sprintf("%d per %s", p.LimitRequests, short(time.Duration(p.LimitSeconds)*time.Second))
+func (p projectView) limit() string {
+	return fmt.Sprintf("%d per %s", p.LimitRequests, shortWindow(time.Duration(p.LimitSeconds)*time.Second))
 }
 
-func (p View) trial() string {
+func (p projectView) trial() string {
 	if !p.Trial {
 		return "no"
 	}
 	return "yes, to: " + strings.Join(p.TrialDestinations, ", ")
 }
 
-func (p View) rows() [][]string {
+func (p projectView) rows() [][]string {
 	rows := append(app.Rows("Project", p.ID, "Name", p.Name, "State", p.state()), p.limitRows()...)
 	return append(rows, app.Rows("Trial", p.trial(), "Created", app.Second(p.Created))...)
 }
 
-// Listed is a project in the list, in the format for programs.
-type Listed struct {
-	View
+// listedProject is a project in the list, in the format for programs.
+type listedProject struct {
+	projectView
 	Balance int64 `json:"balance"`
 	Spent   int64 `json:"spent_today"` // credits charged on this UTC day, before refunds
 }
 
-func list(a *app.App) *cobra.Command {
-	type order = func(a, b Listed) int
-	byID := func(a, b Listed) int { return cmp.Compare(a.ID, b.ID) }
+func listProjects(a *app.App) *cobra.Command {
+	type order = func(a, b listedProject) int
+	byID := func(a, b listedProject) int { return cmp.Compare(a.ID, b.ID) }
 	by := byID
 	cmd := &cobra.Command{
 		Use: "list", Short: "List all projects with their balances and what they spent today",
@@ -129,23 +127,23 @@ func list(a *app.App) *cobra.Command {
 	app.ChoiceFlag(cmd, cmd.Flags(), "sort", "project (default), state, balance (the lowest first) or spent (the highest "+
 		"first)", &by, map[string]order{
 		"project": byID,
-		"state":   func(a, b Listed) int { return cmp.Compare(a.state(), b.state()) },
-		"balance": func(a, b Listed) int { return cmp.Compare(a.Balance, b.Balance) },
-		"spent":   func(a, b Listed) int { return cmp.Compare(b.Spent, a.Spent) },
+		"state":   func(a, b listedProject) int { return cmp.Compare(a.state(), b.state()) },
+		"balance": func(a, b listedProject) int { return cmp.Compare(a.Balance, b.Balance) },
+		"spent":   func(a, b listedProject) int { return cmp.Compare(b.Spent, a.Spent) },
 	})
 	return a.Command(cmd, nil, func(ctx context.Context, s *app.Stack) error {
 		projects, err := s.Projects.ListProjects(ctx)
 		if err != nil {
 			return err
 		}
-		listed, now := make([]Listed, len(projects)), time.Now()
+		listed, now := make([]listedProject, len(projects)), time.Now()
 		unreadable := make([][]error, len(projects))
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(8)
 		for i, p := range projects {
 			group.Go(func() (err error) {
 				l := &listed[i]
-				l.View = viewOf(p)
+				l.projectView = projectViewOf(p)
 				if l.Balance, err = s.Credits.Balance(ctx, p.ID); err != nil {
 					return err
 				}
@@ -167,10 +165,10 @@ func list(a *app.App) *cobra.Command {
 				s.Note("%s: %v: the sum lacks this entry", p.ID, err)
 			}
 		}
-		slices.SortStableFunc(listed, func(a, b Listed) int { return cmp.Or(by(a, b), byID(a, b)) })
+		slices.SortStableFunc(listed, func(a, b listedProject) int { return cmp.Or(by(a, b), byID(a, b)) })
 		const header, empty = "PROJECT, NAME, STATE, BALANCE, SPENT TODAY, LIMIT, TRIAL, CREATED", `No projects yet. ` +
 			`"svc project create" creates one.`
-		err = app.PrintList(s.App, header, empty, listed, func(l Listed) []string {
+		err = app.PrintList(s.App, header, empty, listed, func(l listedProject) []string {
 			return []string{l.ID, l.Name, l.state(), s.Number(l.Balance), s.Number(l.Spent), l.limit(), l.trial(),
 				s.Time(l.Created)}
 		})
@@ -178,7 +176,7 @@ func list(a *app.App) *cobra.Command {
 	})
 }
 
-func show(ctx context.Context, s *app.Stack, rec *project.Record) error {
+func showProject(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	balance, err := s.Credits.Balance(ctx, rec.ID)
 	if err != nil {
 		return err
@@ -187,24 +185,24 @@ func show(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	if err != nil {
 		return err
 	}
-	credentials, credentialTable := credential.ViewAll(rec)
-	failures, failureTable := logs.Failures(ctx, s, rec.ID)
+	credentials, credentialTable := viewCredentials(rec)
+	failures, failureTable := failuresOf(ctx, s, rec.ID)
 	view := struct {
-		View
-		Balance      int64             `json:"balance"`
-		Credentials  []credential.View `json:"credentials"`
-		Integrations []catalog.View    `json:"integrations"`
-		Failures     []logs.Failure    `json:"failures"` // of the last hour
-	}{viewOf(rec.Project), balance, credentials, integrations, failures}
+		projectView
+		Balance      int64            `json:"balance"`
+		Credentials  []credentialView `json:"credentials"`
+		Integrations []catalog.View   `json:"integrations"`
+		Failures     []failure        `json:"failures"` // of the last hour
+	}{projectViewOf(rec.Project), balance, credentials, integrations, failures}
 	rows := append(view.rows(), []string{"Balance", app.Credits(balance)})
 	return s.Print(view, app.Table{Rows: rows}, credentialTable, catalog.Table(integrations), failureTable)
 }
 
-func pause(a *app.App, name, short string, paused bool) *cobra.Command {
+func pauseProject(a *app.App, name, short string, paused bool) *cobra.Command {
 	return a.ProjectCommand(&cobra.Command{Use: name + " PROJECT", Short: short}, nil,
 		func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 			p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { p.Paused = paused })
-			return printChange(s, p, err, "State", func(v View) string { return v.state() + soon })
+			return printChange(s, p, err, "State", func(v projectView) string { return v.state() + soon })
 		})
 }
 
@@ -212,15 +210,15 @@ func pause(a *app.App, name, short string, paused bool) *cobra.Command {
 const soon = " (functions follow within seconds)"
 
 // printChange prints one changed property of a project, or returns the error of the change.
-func printChange(s *app.Stack, p project.Project, err error, name string, text func(View) string) error {
+func printChange(s *app.Stack, p project.Project, err error, name string, text func(projectView) string) error {
 	if err != nil {
 		return err
 	}
-	view := viewOf(p)
+	view := projectViewOf(p)
 	return s.PrintRows(view, "Project", p.ID, name, text(view))
 }
 
-func trial(a *app.App) *cobra.Command {
+func trialCommand(a *app.App) *cobra.Command {
 	var on bool
 	var allow []string
 	cmd := a.ProjectCommand(&cobra.Command{
@@ -238,14 +236,14 @@ func trial(a *app.App) *cobra.Command {
 		return nil
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { p.Trial, p.TrialDestinations = on, allow })
-		return printChange(s, p, err, "Trial", func(v View) string { return v.trial() + soon })
+		return printChange(s, p, err, "Trial", func(v projectView) string { return v.trial() + soon })
 	})
 	cmd.Flags().StringArrayVar(&allow, "allow", nil,
 		"a destination that the trial allows (repeat for more); replaces earlier destinations")
 	return cmd
 }
 
-func create(a *app.App) *cobra.Command {
+func createCommand(a *app.App) *cobra.Command {
 	var p project.Project
 	var given limitFlags
 	var like string
@@ -333,8 +331,8 @@ func createProject(ctx context.Context, s *app.Stack, p project.Project, all []p
 		return err
 	}
 	view := struct {
-		View
+		projectView
 		Integrations []catalog.View `json:"integrations"`
-	}{viewOf(created), views}
+	}{projectViewOf(created), views}
 	return s.Print(view, app.Table{Rows: append(view.rows(), []string{"Integrations", strconv.Itoa(len(views))})})
 }

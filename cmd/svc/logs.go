@@ -1,5 +1,4 @@
-// Package logs holds the command "svc logs".
-package logs
+package main
 
 import (
 	"cmp"
@@ -21,9 +20,8 @@ import (
 	"svcapi/shared/project"
 )
 
-// Command returns "svc logs".
-func Command(a *app.App) *cobra.Command {
-	f := &Filter{Time: time.Minute}
+func logsCommand(a *app.App) *cobra.Command {
+	f := &logFilter{Time: time.Minute}
 	cmd := a.Command(&cobra.Command{
 		Use:   "logs [REQUEST_ID]",
 		Short: "Show the log lines of a request, or of the requests of a project, an operation or an error",
@@ -50,8 +48,8 @@ of JSON. The search ends after a minute, and says so.`,
 	return cmd
 }
 
-// Filter selects the log lines of requests. An empty field selects all of them.
-type Filter struct {
+// logFilter selects the log lines of requests. An empty field selects all of them.
+type logFilter struct {
 	Project           string
 	Failed            bool
 	Last              time.Duration // the age of the oldest line
@@ -64,10 +62,10 @@ type Filter struct {
 	status            int
 }
 
-// plain matches the values that a filter pattern does not interpret.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
+// plainValue matches the values that a filter pattern does not interpret.
+var plainValue = regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
 
-func (f *Filter) parse(args []string) error {
+func (f *logFilter) parse(args []string) error {
 	if len(args) > 0 {
 		id, err := uuid.Parse(args[0])
 		if err != nil {
@@ -76,14 +74,14 @@ func (f *Filter) parse(args []string) error {
 		}
 		f.ID = id.String()
 	}
-	if f.Last <= 0 || f.Lines <= 0 || !plain.MatchString(f.Project+f.operation+f.reason) {
+	if f.Last <= 0 || f.Lines <= 0 || !plainValue.MatchString(f.Project+f.operation+f.reason) {
 		return app.Usagef("--last is a time above 0, such as 72h, --lines is 1 or more, and the other flags have letters, " +
 			"digits, - and _")
 	}
 	return nil
 }
 
-func (f *Filter) run(ctx context.Context, s *app.Stack) error {
+func (f *logFilter) run(ctx context.Context, s *app.Stack) error {
 	if f.Project != "" {
 		if _, err := s.Load(ctx, f.Project); err != nil {
 			return err
@@ -110,11 +108,11 @@ func (f *Filter) run(ctx context.Context, s *app.Stack) error {
 }
 
 // print prints a table for each line of one request, or one table for those of many requests.
-func (f *Filter) print(s *app.Stack, found []Line) error {
+func (f *logFilter) print(s *app.Stack, found []logLine) error {
 	if f.ID == "" || s.CSV() {
 		const header = "TIME, OPERATION, STATUS, REASON, VENDOR, ENVIRONMENT, REQUEST, ERROR"
 		const empty = "No log lines. Functions log no requests at a LogLevel above INFO."
-		return app.PrintList(s.App, header, empty, found, func(l Line) []string {
+		return app.PrintList(s.App, header, empty, found, func(l logLine) []string {
 			return []string{s.Time(l.At), l.Field("operation"), l.Field("status"), l.Reason(), l.Field("vendor"),
 				l.Field("environment"), l.Field("request_id"), l.Field("error")}
 		})
@@ -129,8 +127,8 @@ func (f *Filter) print(s *app.Stack, found []Line) error {
 	return s.Print(found, tables...)
 }
 
-// Failure counts the requests of a project that failed alike.
-type Failure struct {
+// failure counts the requests of a project that failed alike.
+type failure struct {
 	Operation string    `json:"operation"`
 	Status    int       `json:"status"`
 	Reason    string    `json:"reason"` // or the code of an error without reasons
@@ -138,20 +136,20 @@ type Failure struct {
 	Last      time.Time `json:"last"`
 }
 
-// Failures returns the failures of a project in the last hour, the newest first, and their table. Failures notes where
-// it cannot read the logs, or not all of them.
-func Failures(ctx context.Context, s *app.Stack, projectID string) ([]Failure, app.Table) {
-	f := &Filter{Project: projectID, Failed: true, Last: time.Hour, Lines: 1000, Time: 10 * time.Second}
+// failuresOf returns the failures of a project in the last hour, the newest first, and their table. The function notes
+// where it cannot read the logs, or not all of them.
+func failuresOf(ctx context.Context, s *app.Stack, projectID string) ([]failure, app.Table) {
+	f := &logFilter{Project: projectID, Failed: true, Last: time.Hour, Lines: 1000, Time: 10 * time.Second}
 	found, missing, err := f.Search(ctx, s)
 	if err != nil {
 		s.Note("The failures of the last hour are not known: %v", err)
 	} else if missing != "" {
 		s.Note("There may be more failures: %s", s.Line("logs --project %s --failed --last 1h", projectID))
 	}
-	failures, at := []Failure{}, map[Failure]int{}
+	failures, at := []failure{}, map[failure]int{}
 	for _, l := range slices.Backward(found) {
 		status, _ := strconv.Atoi(l.Field("status"))
-		kind := Failure{Operation: l.Field("operation"), Status: status, Reason: l.Reason()}
+		kind := failure{Operation: l.Field("operation"), Status: status, Reason: l.Reason()}
 		i, known := at[kind]
 		if !known {
 			i, at[kind] = len(failures), len(failures)
@@ -161,13 +159,13 @@ func Failures(ctx context.Context, s *app.Stack, projectID string) ([]Failure, a
 		failures[i].Requests++
 	}
 	const header = "FAILED IN THE LAST HOUR, STATUS, REASON, REQUESTS, LAST"
-	return failures, app.TableOf(header, "No failures in the last hour.", failures, func(f Failure) []string {
+	return failures, app.TableOf(header, "No failures in the last hour.", failures, func(f failure) []string {
 		return []string{f.Operation, strconv.Itoa(f.Status), f.Reason, s.Number(int64(f.Requests)), s.Time(f.Last)}
 	})
 }
 
-// Traffic is what a project has asked for, in the format for programs.
-type Traffic struct {
+// projectTraffic is what a project has asked for, in the format for programs.
+type projectTraffic struct {
 	Project  string `json:"project"`
 	Requests int64  `json:"requests"`
 	BYOK     int64  `json:"byok_requests"`
@@ -177,7 +175,7 @@ type Traffic struct {
 }
 
 // add adds requests with one mode and one status.
-func (t *Traffic) add(mode, status string, requests, credits int64) {
+func (t *projectTraffic) add(mode, status string, requests, credits int64) {
 	t.Requests += requests
 	t.Credits += credits
 	if mode == string(project.BYOK) {
@@ -191,9 +189,9 @@ func (t *Traffic) add(mode, status string, requests, credits int64) {
 	}
 }
 
-// Top returns "svc project top".
-func Top(a *app.App) *cobra.Command {
-	var by func(Traffic) int64
+// projectTop returns "svc project top".
+func projectTop(a *app.App) *cobra.Command {
+	var by func(projectTraffic) int64
 	var last time.Duration
 	var lines int
 	cmd := a.Command(&cobra.Command{
@@ -213,33 +211,33 @@ CloudWatch Logs Insights, which AWS charges by the bytes of the logs that it rea
 		}
 		return nil
 	}, func(ctx context.Context, s *app.Stack) error {
-		all, err := traffic(ctx, s, last)
+		all, err := trafficOf(ctx, s, last)
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(all, func(a, b Traffic) int {
+		slices.SortFunc(all, func(a, b projectTraffic) int {
 			return cmp.Or(cmp.Compare(by(b), by(a)), cmp.Compare(a.Project, b.Project))
 		})
 		const header = "PROJECT, REQUESTS, OF THEM BYOK, CREDITS, REFUSED, FAILED"
 		const empty = "No requests in this time. Functions log no requests at a LogLevel above INFO."
-		return app.PrintList(s.App, header, empty, all[:min(lines, len(all))], func(t Traffic) []string {
+		return app.PrintList(s.App, header, empty, all[:min(lines, len(all))], func(t projectTraffic) []string {
 			return []string{t.Project, s.Number(t.Requests), s.Number(t.BYOK), s.Number(t.Credits), s.Number(t.Refused),
 				s.Number(t.Failed)}
 		})
 	})
 	flags := cmd.Flags()
-	by = func(t Traffic) int64 { return t.Requests }
+	by = func(t projectTraffic) int64 { return t.Requests }
 	app.ChoiceFlag(cmd, flags, "by", "what most of is meant: requests (default), credits, refused", &by,
-		map[string]func(Traffic) int64{"requests": by, "credits": func(t Traffic) int64 { return t.Credits },
-			"refused": func(t Traffic) int64 { return t.Refused }})
+		map[string]func(projectTraffic) int64{"requests": by, "credits": func(t projectTraffic) int64 { return t.Credits },
+			"refused": func(t projectTraffic) int64 { return t.Refused }})
 	flags.DurationVar(&last, "last", time.Hour, "age of the oldest request")
 	flags.IntVar(&lines, "lines", 20, "the largest number of projects")
 	return cmd
 }
 
-// traffic returns the traffic of each project with requests in the time before now.
-func traffic(ctx context.Context, s *app.Stack, last time.Duration) ([]Traffic, error) {
-	var all []Traffic
+// trafficOf returns the traffic of each project with requests in the time before now.
+func trafficOf(ctx context.Context, s *app.Stack, last time.Duration) ([]projectTraffic, error) {
+	var all []projectTraffic
 	at := map[string]int{}
 	add := func(id, mode, status string, requests, credits int64) {
 		if id == "" {
@@ -248,12 +246,12 @@ func traffic(ctx context.Context, s *app.Stack, last time.Duration) ([]Traffic, 
 		i, known := at[id]
 		if !known {
 			i, at[id] = len(all), len(all)
-			all = append(all, Traffic{Project: id})
+			all = append(all, projectTraffic{Project: id})
 		}
 		all[i].add(mode, status, requests, credits)
 	}
 	if s.Local {
-		found, err := (&Filter{Last: last, Lines: math.MaxInt}).local(ctx, s)
+		found, err := (&logFilter{Last: last, Lines: math.MaxInt}).local(ctx, s)
 		for _, l := range found {
 			credits, _ := strconv.ParseInt(l.Field("Credits"), 10, 64)
 			add(l.Field("project"), l.Field("mode"), l.Field("status"), 1, credits)
@@ -265,8 +263,8 @@ func traffic(ctx context.Context, s *app.Stack, last time.Duration) ([]Traffic, 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := query(ctx, logs, groups, last, "filter ispresent(project) | stats count(*) as requests, sum(Credits) as "+
-		"credits by project, mode, status | limit "+strconv.Itoa(mostGroups))
+	rows, err := queryLogs(ctx, logs, groups, last, "filter ispresent(project) | stats count(*) as requests, "+
+		"sum(Credits) as credits by project, mode, status | limit "+strconv.Itoa(mostGroups))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package project
+package main
 
 import (
 	"bytes"
@@ -143,7 +143,7 @@ func finishClosing(ctx context.Context, s *app.Stack, m books.Movement) error {
 		"Left", "ID, name, limits, client IDs, wallet and ledger")
 }
 
-func reopen(a *app.App) *cobra.Command {
+func reopenProject(a *app.App) *cobra.Command {
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "reopen PROJECT",
 		Short: "Open a closed project again, within 30 days; prints what must be set again",
@@ -156,7 +156,7 @@ the commands that make the project usable.`,
 			return fmt.Errorf("%w: project %s is not closed", app.ErrRefused, rec.ID)
 		}
 		p, err := s.Projects.Reopen(ctx, rec.ID)
-		if err := printChange(s, p, err, "State", View.state); err != nil {
+		if err := printChange(s, p, err, "State", projectView.state); err != nil {
 			return err
 		}
 		s.Note("Its credentials, settings and secrets are gone. These commands make it usable; set asks for what is missing:")
@@ -183,12 +183,12 @@ const maxTransfer = 16 << 20
 // transfer is an exported project: the settings of the operator, without secrets and credits.
 type transfer struct {
 	Format int `json:"format"`
-	Settings
+	projectSettings
 	Integrations []project.Integration `json:"integrations"`
 	Burner       burner.Domains        `json:"burner"` // the project's own judgements about e-mail domains
 }
 
-func export(a *app.App) *cobra.Command {
+func exportProject(a *app.App) *cobra.Command {
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "export PROJECT",
 		Short: "Print a project's settings, integrations and own e-mail domains as JSON, without secrets and credits",
@@ -204,7 +204,7 @@ func export(a *app.App) *cobra.Command {
 	})
 }
 
-func importFile(a *app.App) *cobra.Command {
+func importProject(a *app.App) *cobra.Command {
 	var id string
 	var t transfer
 	var p project.Project

@@ -1,5 +1,4 @@
-// Package usage holds the command "svc usage".
-package usage
+package main
 
 import (
 	"bytes"
@@ -25,8 +24,8 @@ import (
 	"svcapi/shared/wallet"
 )
 
-// Sums are what charges and refunds add up to.
-type Sums struct {
+// usageSums are what charges and refunds add up to.
+type usageSums struct {
 	Requests int64  `json:"requests"`
 	Units    int64  `json:"units"`   // before refunds
 	Credits  int64  `json:"credits"` // before refunds
@@ -34,37 +33,36 @@ type Sums struct {
 	USD      string `json:"usd"`     // of the credits less the refunds
 }
 
-func (s Sums) plus(o Sums) Sums {
-	return Sums{s.Requests + o.Requests, s.Units + o.Units, s.Credits + o.Credits, s.Refunds + o.Refunds, ""}
+func (s usageSums) plus(o usageSums) usageSums {
+	return usageSums{s.Requests + o.Requests, s.Units + o.Units, s.Credits + o.Credits, s.Refunds + o.Refunds, ""}
 }
 
-func (s Sums) valued() Sums {
+func (s usageSums) valued() usageSums {
 	s.USD = app.Dollars(s.Credits - s.Refunds)
 	return s
 }
 
-// Row is what a project used of one operation on one UTC day.
-type Row struct {
+// usageRow is what a project used of one operation on one UTC day.
+type usageRow struct {
 	ProjectID string `json:"project_id"`
 	Day       string `json:"day"`
 	Operation string `json:"operation"`
-	Sums
+	usageSums
 	// Final says that the day ended half an hour ago, and that no lease of that day is open: its sums do not change.
 	Final bool `json:"final"`
 }
 
-// Customer is a row of "svc usage --by project": what a project used in all days.
-type Customer struct {
+// usageCustomer is a row of "svc usage --by project": what a project used in all days.
+type usageCustomer struct {
 	ProjectID string `json:"project_id"`
 	Name      string `json:"name"`
 	Period    string `json:"period"` // a month, a day, or the first and the last day
-	Sums
+	usageSums
 	// BYOK says that Manual requests, which charge nothing and leave no entry, are not in the sums.
 	BYOK string `json:"byok_requests"`
 }
 
-// Command returns "svc usage".
-func Command(a *app.App) *cobra.Command {
+func usageCommand(a *app.App) *cobra.Command {
 	var days app.Days
 	var only string
 	var whole bool // a row for each project
@@ -89,22 +87,22 @@ With --by project each project has one row, with its name, for all the days.`,
   svc usage --month 2026-03 --by project --output csv
   svc usage --project acme --from 2026-03-01 --to 2026-03-07 --output json`,
 	}, days.Parse, func(ctx context.Context, s *app.Stack) error {
-		projects, err := customers(ctx, s, only)
+		projects, err := customersOf(ctx, s, only)
 		if err != nil {
 			return err
 		}
-		return report(ctx, s, projects, days, whole)
+		return reportUsage(ctx, s, projects, days, whole)
 	})
 	days.AddFlags(cmd)
 	cmd.Flags().StringVar(&only, "project", "", "only this project's usage")
 	app.ChoiceFlag(cmd, cmd.Flags(), "by", "day (default): a row for each day and operation; project: for each project",
 		&whole, map[string]bool{"day": false, "project": true})
-	cmd.AddCommand(statement(a))
+	cmd.AddCommand(statementCommand(a))
 	return cmd
 }
 
-// customers returns all projects, or the only one.
-func customers(ctx context.Context, s *app.Stack, only string) ([]project.Project, error) {
+// customersOf returns all projects, or the only one.
+func customersOf(ctx context.Context, s *app.Stack, only string) ([]project.Project, error) {
 	if only == "" {
 		return s.Projects.ListProjects(ctx)
 	}
@@ -115,12 +113,13 @@ func customers(ctx context.Context, s *app.Stack, only string) ([]project.Projec
 	return []project.Project{rec.Project}, nil
 }
 
-// report prints the usage of one project after another, and names entries that cannot be read, which then are an error.
-func report(ctx context.Context, s *app.Stack, projects []project.Project, days app.Days, whole bool) error {
-	total, unreadable, step, list := Sums{}, 0, s.Progress("reading entry", 0), newList(s, projects, whole)
+// reportUsage prints the usage of one project after another, and names entries that cannot be read, which then are an
+// error.
+func reportUsage(ctx context.Context, s *app.Stack, projects []project.Project, days app.Days, whole bool) error {
+	total, unreadable, step, usageList := usageSums{}, 0, s.Progress("reading entry", 0), newUsageList(s, projects, whole)
 	read := books.Reading{}
 	for _, p := range projects {
-		rows, sum := map[[2]string]Sums{}, Sums{} // by day and operation, and of the project
+		rows, sum := map[[2]string]usageSums{}, usageSums{} // by day and operation, and of the project
 		read.Skip = func(err error) {
 			unreadable++
 			s.Note("%s: %v: the sums lack this entry", p.ID, err)
@@ -133,20 +132,20 @@ func report(ctx context.Context, s *app.Stack, projects []project.Project, days 
 			step()
 			switch at := [2]string{e.Key.Day(), e.Price}; e.State {
 			case wallet.Captured:
-				rows[at] = rows[at].plus(Sums{Requests: 1, Units: e.Units, Credits: e.Credits})
+				rows[at] = rows[at].plus(usageSums{Requests: 1, Units: e.Units, Credits: e.Credits})
 			case wallet.Refunded:
-				rows[at] = rows[at].plus(Sums{Refunds: e.Credits})
+				rows[at] = rows[at].plus(usageSums{Refunds: e.Credits})
 			}
 		})
 		for _, at := range slices.SortedFunc(maps.Keys(rows),
 			func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 			if err == nil && !whole {
-				err = list.day(Row{p.ID, at[0], at[1], rows[at].valued(), at[0] < open})
+				err = usageList.day(usageRow{p.ID, at[0], at[1], rows[at].valued(), at[0] < open})
 			}
 			sum = sum.plus(rows[at])
 		}
 		if err == nil && whole && len(rows) > 0 {
-			err = list.customer(Customer{p.ID, p.Name, days.Period(), sum.valued(), "not counted"})
+			err = usageList.customer(usageCustomer{p.ID, p.Name, days.Period(), sum.valued(), "not counted"})
 		}
 		if err != nil {
 			return err
@@ -154,7 +153,7 @@ func report(ctx context.Context, s *app.Stack, projects []project.Project, days 
 		total = total.plus(sum)
 	}
 	noteCost(s, read)
-	return cmp.Or(list.end(total.valued()), app.Problems(unreadable))
+	return cmp.Or(usageList.end(total.valued()), app.Problems(unreadable))
 }
 
 // openSince returns the first UTC day of a project that may still change: the day of half an hour ago, or that of the
@@ -168,16 +167,16 @@ func openSince(ctx context.Context, s *app.Stack, id string) (string, error) {
 	return since, err
 }
 
-// list prints rows as they come and keeps none: 1,000 projects have 300,000 rows in a month.
-type list struct {
+// usageList prints rows as they come and keeps none: 1,000 projects have 300,000 rows in a month.
+type usageList struct {
 	*app.Stack
 	table  app.Table // with the header until the first row
 	widths []int     // of the columns
 	before string    // the text before the next row of JSON
 }
 
-func newList(s *app.Stack, projects []project.Project, whole bool) *list {
-	l := &list{Stack: s, before: "{\n  \"rows\": ["}
+func newUsageList(s *app.Stack, projects []project.Project, whole bool) *usageList {
+	l := &usageList{Stack: s, before: "{\n  \"rows\": ["}
 	id, name := len("PROJECT"), len("NAME")
 	for _, p := range projects {
 		id, name = max(id, len(p.ID)), max(name, len(p.Name))
@@ -193,15 +192,15 @@ func newList(s *app.Stack, projects []project.Project, whole bool) *list {
 	return l
 }
 
-func (l *list) day(r Row) error {
-	return l.print(r, r.ProjectID, r.Day, r.Operation, r.Sums, map[bool]string{true: "yes", false: "no"}[r.Final])
+func (l *usageList) day(r usageRow) error {
+	return l.print(r, r.ProjectID, r.Day, r.Operation, r.usageSums, map[bool]string{true: "yes", false: "no"}[r.Final])
 }
 
-func (l *list) customer(c Customer) error {
-	return l.print(c, c.ProjectID, c.Name, c.Period, c.Sums, c.BYOK)
+func (l *usageList) customer(c usageCustomer) error {
+	return l.print(c, c.ProjectID, c.Name, c.Period, c.usageSums, c.BYOK)
 }
 
-func (l *list) print(value any, id, second, third string, sums Sums, last string) error {
+func (l *usageList) print(value any, id, second, third string, sums usageSums, last string) error {
 	if l.ClearProgress(); l.JSON() {
 		text, err := json.Marshal(value)
 		fmt.Fprintf(l.Out, "%s\n    %s", l.before, text)
@@ -222,7 +221,7 @@ func (l *list) print(value any, id, second, third string, sums Sums, last string
 }
 
 // end prints the totals, which a CSV file lacks: its lines are all of one kind.
-func (l *list) end(total Sums) error {
+func (l *usageList) end(total usageSums) error {
 	switch {
 	case l.JSON():
 		text, err := json.Marshal(total)
@@ -242,7 +241,7 @@ func noteCost(s *app.Stack, read books.Reading) {
 		app.Count(int64(read.Units), "read unit", "read units"), app.Dollars(int64(read.Units*0.125)))
 }
 
-func statement(a *app.App) *cobra.Command {
+func statementCommand(a *app.App) *cobra.Command {
 	var days app.Days
 	var id, dir string
 	var all bool
@@ -270,7 +269,7 @@ whose sum differs has no file; the others have theirs.`,
 		}
 		return days.Parse(args)
 	}, func(ctx context.Context, s *app.Stack) error {
-		projects, err := customers(ctx, s, id)
+		projects, err := customersOf(ctx, s, id)
 		if err != nil {
 			return err
 		}
@@ -282,7 +281,7 @@ whose sum differs has no file; the others have theirs.`,
 			if err != nil {
 				return err
 			}
-			return s.Print(st, app.Table{Header: []string{"LINE", "CREDITS", "USD"}, Rows: lines(st, s.Number)})
+			return s.Print(st, app.Table{Header: []string{"LINE", "CREDITS", "USD"}, Rows: statementLines(st, s.Number)})
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
@@ -314,8 +313,8 @@ whose sum differs has no file; the others have theirs.`,
 	return cmd
 }
 
-// lines returns name, credits and US dollars of each line of a statement.
-func lines(st *books.Statement, number func(int64) string) (rows [][]string) {
+// statementLines returns name, credits and US dollars of each line of a statement.
+func statementLines(st *books.Statement, number func(int64) string) (rows [][]string) {
 	line := func(name string, credits int64) {
 		rows = append(rows, []string{name, number(credits), app.Dollars(credits)})
 	}
@@ -337,7 +336,7 @@ func lines(st *books.Statement, number func(int64) string) (rows [][]string) {
 func writeStatement(path string, p project.Project, period string, st *books.Statement) error {
 	var text bytes.Buffer
 	rows := [][]string{{"PROJECT", "NAME", "PERIOD", "LINE", "CREDITS", "USD"}}
-	for _, line := range lines(st, func(n int64) string { return strconv.FormatInt(n, 10) }) {
+	for _, line := range statementLines(st, func(n int64) string { return strconv.FormatInt(n, 10) }) {
 		rows = append(rows, append([]string{p.ID, p.Name, period}, line...))
 	}
 	if err := csv.NewWriter(&text).WriteAll(rows); err != nil {

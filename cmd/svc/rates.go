@@ -1,5 +1,4 @@
-// Package rates holds the command "svc rates".
-package rates
+package main
 
 import (
 	"context"
@@ -20,19 +19,18 @@ import (
 	"svcapi/shared/rates/sources"
 )
 
-// Command returns "svc rates".
-func Command(a *app.App) *cobra.Command {
+func ratesCommand(a *app.App) *cobra.Command {
 	return app.Group("rates", "Show exchange rates with their sources, fetch rates, choose a source",
-		show(a), sync(a), history(a), pin(a))
+		showRates(a), syncRates(a), ratesHistory(a), pinRates(a))
 }
 
 // codePattern matches a currency's code, and those of the central bank's values (openapi.yaml#CurrencyTarget).
 var codePattern = pattern.New(`^[A-Za-z]{3}(-[A-Za-z]+)?$`)
 
-// codes are the two codes of a rate, or both empty.
-type codes struct{ base, target string }
+// rateCodes are the two codes of a rate, or both empty.
+type rateCodes struct{ base, target string }
 
-func (c *codes) parse(args []string) error {
+func (c *rateCodes) parse(args []string) error {
 	if len(args) == 1 {
 		return app.Usagef("give two codes, or none")
 	}
@@ -117,8 +115,8 @@ func bankTable(bank rates.Bank, now time.Time) app.Table {
 	})
 }
 
-func show(a *app.App) *cobra.Command {
-	var c codes
+func showRates(a *app.App) *cobra.Command {
+	var c rateCodes
 	var projectID string
 	var env []project.Environment // one
 	cmd := a.Command(&cobra.Command{
@@ -129,7 +127,7 @@ func show(a *app.App) *cobra.Command {
   svc rates show EUR LKR --project acme --env production`,
 	}, c.parse, func(ctx context.Context, s *app.Stack) error {
 		if c.base == "" && projectID == "" {
-			return showAll(ctx, s)
+			return showAllRates(ctx, s)
 		}
 		set, err := readSet(ctx, s, projectID, env[0])
 		if err != nil {
@@ -169,8 +167,8 @@ func readSet(ctx context.Context, s *app.Stack, projectID string, env project.En
 	return r.Set, err
 }
 
-// showAll shows the rates of the service, and the state of each source in the order of the fetches.
-func showAll(ctx context.Context, s *app.Stack) error {
+// showAllRates shows the rates of the service, and the state of each source in the order of the fetches.
+func showAllRates(ctx context.Context, s *app.Stack) error {
 	stored, err := s.Rates.Stored(ctx)
 	if err != nil {
 		return err
@@ -183,7 +181,8 @@ func showAll(ctx context.Context, s *app.Stack) error {
 		}
 		views = append(views, v)
 	}
-	states := app.TableOf("SOURCE, LAST VALID FETCH, ITS DATE, LAST TRIED, FAILURE", "", views, func(v sourceView) []string {
+	const header = "SOURCE, LAST VALID FETCH, ITS DATE, LAST TRIED, FAILURE"
+	states := app.TableOf(header, "", views, func(v sourceView) []string {
 		return []string{v.Name, app.Second(v.Fetched), app.Second(v.Date), app.Second(v.Tried), v.Failure}
 	})
 	tables := []app.Table{{Empty: `No rates yet. "svc rates sync" fetches rates.`}, states}
@@ -194,8 +193,8 @@ func showAll(ctx context.Context, s *app.Stack) error {
 	return s.Print(map[string]any{"current": stored.Current, "pinned": stored.Pin, "sources": views}, tables...)
 }
 
-// fetch fetches rates as the scheduled function does.
-func fetch(ctx context.Context, s *app.Stack, acceptMoves bool) (*refresh.Report, error) {
+// fetchRates fetches rates as the scheduled function does.
+func fetchRates(ctx context.Context, s *app.Stack, acceptMoves bool) (*refresh.Report, error) {
 	actor, err := s.Actor(ctx)
 	if err != nil {
 		return nil, err
@@ -204,14 +203,14 @@ func fetch(ctx context.Context, s *app.Stack, acceptMoves bool) (*refresh.Report
 	return r.Run(ctx, refresh.Options{Actor: actor, AcceptMoves: acceptMoves})
 }
 
-// printReport prints the results of a run. The functions use the new rates within a minute.
-func printReport(s *app.Stack, report *refresh.Report) error {
+// printFetch prints the results of a run. The functions use the new rates within a minute.
+func printFetch(s *app.Stack, report *refresh.Report) error {
 	return app.PrintList(s.App, "SOURCE, OUTCOME, WHY", "", report.Results, func(r refresh.Result) []string {
 		return []string{r.Source, string(r.Outcome), r.Detail}
 	})
 }
 
-func sync(a *app.App) *cobra.Command {
+func syncRates(a *app.App) *cobra.Command {
 	var acceptMoves bool
 	cmd := a.Command(&cobra.Command{
 		Use:   "sync",
@@ -220,9 +219,9 @@ func sync(a *app.App) *cobra.Command {
 valid table, and from the central bank. The rates in use stay where new rates are
 refused. The requests go out from this machine, with the service's accounts.`,
 	}, nil, func(ctx context.Context, s *app.Stack) error {
-		report, err := fetch(ctx, s, acceptMoves)
+		report, err := fetchRates(ctx, s, acceptMoves)
 		if err == nil {
-			return printReport(s, report)
+			return printFetch(s, report)
 		}
 		if report != nil {
 			for _, result := range report.Results {
@@ -241,8 +240,8 @@ type eventView struct {
 	Pair *pairView `json:"pair,omitempty"`
 }
 
-func history(a *app.App) *cobra.Command {
-	var c codes
+func ratesHistory(a *app.App) *cobra.Command {
+	var c rateCodes
 	var limit int
 	cmd := a.Command(&cobra.Command{
 		Use:   "history [BASE TARGET]",
@@ -288,7 +287,7 @@ event.`,
 	return cmd
 }
 
-func pin(a *app.App) *cobra.Command {
+func pinRates(a *app.App) *cobra.Command {
 	var source, reason string
 	var off bool
 	cmd := a.Command(&cobra.Command{
@@ -326,12 +325,12 @@ source returns valid rates. --off uses all sources in their order again.`,
 		if err := putPin(ctx, s, source, reason); err != nil {
 			return err
 		}
-		report, err := fetch(ctx, s, false)
+		report, err := fetchRates(ctx, s, false)
 		if err != nil {
 			s.Note("The choice is stored; the rates in use stay until the source returns valid rates.")
 			return err
 		}
-		return printReport(s, report)
+		return printFetch(s, report)
 	})
 	cmd.Flags().BoolVar(&off, "off", false, "use all sources in their order again")
 	cmd.Flags().StringVar(&reason, "reason", "", "reason for the history")

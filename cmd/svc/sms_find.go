@@ -1,4 +1,4 @@
-package sms
+package main
 
 import (
 	"cmp"
@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/cmd/svc/logs"
 	"svcapi/functions/sms/ask"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/books"
@@ -25,8 +24,8 @@ import (
 	"svcapi/shared/wallet"
 )
 
-// Found is a message in the log, in the format for programs.
-type Found struct {
+// foundSMS is a message in the log, in the format for programs.
+type foundSMS struct {
 	Time        time.Time `json:"time"`
 	RequestID   string    `json:"request_id"`
 	Environment string    `json:"environment"`
@@ -40,12 +39,12 @@ type Found struct {
 	to          string
 }
 
-// further is the state of a message beyond those whose outcomes a log line has.
-const further = "not_in_log"
+// notInLog is the state of a message beyond those whose outcomes a log line has.
+const notInLog = "not_in_log"
 
-// messages returns the messages of a log line.
-func messages(l logs.Line) (found []Found) {
-	base := Found{Time: l.At, RequestID: l.Field("request_id"), Environment: l.Field("environment"),
+// messagesOf returns the messages of a log line.
+func messagesOf(l logLine) (found []foundSMS) {
+	base := foundSMS{Time: l.At, RequestID: l.Field("request_id"), Environment: l.Field("environment"),
 		Mode: l.Field("mode"), Operation: l.Field("operation")}
 	var line struct {
 		Credits int64
@@ -64,24 +63,24 @@ func messages(l logs.Line) (found []Found) {
 	}
 	for _, to := range line.FurtherTo {
 		f := base
-		f.to, f.State, f.Vendor = to, further, l.Field("vendor")
+		f.to, f.State, f.Vendor = to, notInLog, l.Field("vendor")
 		found = append(found, f)
 	}
 	return found
 }
 
-// window is the time that the flags of "svc sms find" name.
-type window struct {
+// findWindow is the time that the flags of "svc sms find" name.
+type findWindow struct {
 	around, from, to string
 	last             time.Duration
 }
 
-// layouts are the forms of a time: with a zone, or in UTC, or of today.
-var layouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05",
+// timeLayouts are the forms of a time: with a zone, or in UTC, or of today.
+var timeLayouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05",
 	"2006-01-02 15:04", time.DateOnly}
 
 func parseTime(flag, text string) (time.Time, error) {
-	for _, layout := range layouts {
+	for _, layout := range timeLayouts {
 		if at, err := time.Parse(layout, text); err == nil {
 			return at, nil
 		}
@@ -94,11 +93,11 @@ func parseTime(flag, text string) (time.Time, error) {
 		"2026-03-31T14:05:00+05:30, not %q", flag, text)
 }
 
-// spread is the time before and after --around.
-const spread = 15 * time.Minute
+// findSpread is the time before and after --around.
+const findSpread = 15 * time.Minute
 
 // set writes the time of the flags to a filter.
-func (w *window) set(f *logs.Filter) error {
+func (w *findWindow) set(f *logFilter) error {
 	begin, end := time.Now().Add(-w.last), time.Now()
 	var err error
 	switch {
@@ -107,7 +106,7 @@ func (w *window) set(f *logs.Filter) error {
 	case w.around != "":
 		var at time.Time
 		at, err = parseTime("--around", w.around)
-		begin, end = at.Add(-spread), at.Add(spread)
+		begin, end = at.Add(-findSpread), at.Add(findSpread)
 	case w.from != "":
 		var toErr error
 		begin, err = parseTime("--from", w.from)
@@ -125,9 +124,9 @@ func (w *window) set(f *logs.Filter) error {
 	return err
 }
 
-func find(a *app.App) *cobra.Command {
-	f := &logs.Filter{Time: time.Minute, Lines: 1000}
-	w := &window{}
+func findSMS(a *app.App) *cobra.Command {
+	f := &logFilter{Time: time.Minute, Lines: 1000}
+	w := &findWindow{}
 	var to string
 	var envs []project.Environment
 	cmd := a.ProjectCommand(&cobra.Command{
@@ -156,17 +155,17 @@ list" has these. Beyond the first 20 messages of a request the log has no outcom
 		if missing != "" {
 			s.Note("%s", missing)
 		}
-		var all []Found
+		var all []foundSMS
 		for _, l := range lines {
-			all = append(all, messages(l)...)
+			all = append(all, messagesOf(l)...)
 		}
-		all = slices.DeleteFunc(all, func(m Found) bool {
+		all = slices.DeleteFunc(all, func(m foundSMS) bool {
 			return m.to != f.Term || !slices.Contains(envs, project.Environment(m.Environment))
 		})
 		const header = "TIME, REQUEST, STATE, VENDOR, VENDOR ID, OPERATION, ENVIRONMENT, MODE, CREDITS, REFERENCE"
 		empty := "No message to that number in the logs. Requests with an uncertain outcome: " +
 			s.Line("sms uncertain list %s", rec.ID)
-		return app.PrintList(s.App, header, empty, all, func(m Found) []string {
+		return app.PrintList(s.App, header, empty, all, func(m foundSMS) []string {
 			return []string{s.Time(m.Time), m.RequestID, m.State, m.Vendor, m.VendorID, m.Operation, m.Environment,
 				m.Mode, s.Number(m.Credits), m.Reference}
 		})
@@ -181,8 +180,8 @@ list" has these. Beyond the first 20 messages of a request the log has no outcom
 	return cmd
 }
 
-// Status is what a vendor says of an earlier send, in the format for programs.
-type Status struct {
+// pastStatus is what a vendor says of an earlier send, in the format for programs.
+type pastStatus struct {
 	ProjectID   string        `json:"project_id"`
 	Environment string        `json:"environment"`
 	Reference   string        `json:"reference"`
@@ -192,8 +191,8 @@ type Status struct {
 	Reason      string        `json:"reason"` // of the status unknown
 }
 
-// past is a send to ask about.
-type past struct {
+// pastSend is a send to ask about.
+type pastSend struct {
 	record      *project.Record
 	environment project.Environment
 	reference   string
@@ -201,7 +200,7 @@ type past struct {
 	send        vendors.PastSend
 }
 
-func status(a *app.App) *cobra.Command {
+func smsStatus(a *app.App) *cobra.Command {
 	var given, only string
 	var last time.Duration
 	cmd := a.Command(&cobra.Command{
@@ -223,13 +222,13 @@ textlk and ultimatesms report a state; the others have none.`,
 		if err != nil {
 			return err
 		}
-		var all []Status
+		var all []pastStatus
 		for _, p := range sends {
 			found, err := p.ask(ctx, s)
 			if err != nil {
 				return err
 			}
-			all = append(all, Status{p.record.ID, string(p.environment), p.reference, p.vendor, found.State, found.Word,
+			all = append(all, pastStatus{p.record.ID, string(p.environment), p.reference, p.vendor, found.State, found.Word,
 				found.Reason})
 			if found.Reason == vendors.ReasonNoStatus {
 				s.Note("%s reports no state. These vendors do: %s.", p.vendor,
@@ -237,7 +236,7 @@ textlk and ultimatesms report a state; the others have none.`,
 			}
 		}
 		const header = "PROJECT, ENVIRONMENT, VENDOR, STATUS, VENDOR'S WORD, REASON, REFERENCE"
-		return app.PrintList(s.App, header, "", all, func(v Status) []string {
+		return app.PrintList(s.App, header, "", all, func(v pastStatus) []string {
 			return []string{v.ProjectID, v.Environment, v.Vendor, string(v.State), v.Word, v.Reason, v.Reference}
 		})
 	})
@@ -247,7 +246,7 @@ textlk and ultimatesms report a state; the others have none.`,
 }
 
 // sendsOf returns the sends of a request ID or of a reference.
-func sendsOf(ctx context.Context, s *app.Stack, given, only string, last time.Duration) ([]past, error) {
+func sendsOf(ctx context.Context, s *app.Stack, given, only string, last time.Duration) ([]pastSend, error) {
 	ids, err := s.ProjectIDs(ctx, only)
 	if err != nil {
 		return nil, err
@@ -260,34 +259,35 @@ func sendsOf(ctx context.Context, s *app.Stack, given, only string, last time.Du
 		if err != nil {
 			return nil, err
 		}
-		if p, ok := open(rec, given); ok {
-			return []past{p}, nil
+		if p, ok := openReference(rec, given); ok {
+			return []pastSend{p}, nil
 		}
 	}
 	return nil, app.Failf(app.ExitNotFound, `"svc sms find" shows the references of messages.`,
 		"no project has this reference")
 }
 
-// open opens a reference of a project.
-func open(rec *project.Record, text string) (past, bool) {
+// openReference opens a reference of a project.
+func openReference(rec *project.Record, text string) (pastSend, bool) {
 	for _, env := range admin.Environments() {
 		if vendor, send, ok := vendors.NewSealer(&rec.Project, env).Open(text); ok {
-			return past{rec, env, text, vendor, send}, true
+			return pastSend{rec, env, text, vendor, send}, true
 		}
 	}
-	return past{}, false
+	return pastSend{}, false
 }
 
 // sendsOfRequest returns the sends of a request: from its log line, else from an uncertain charge.
-func sendsOfRequest(ctx context.Context, s *app.Stack, id, only string, last time.Duration) (sends []past, err error) {
-	f := logs.Filter{ID: id, Project: only, Last: last, Lines: 10, Time: time.Minute}
+func sendsOfRequest(ctx context.Context, s *app.Stack, id, only string, last time.Duration) ([]pastSend, error) {
+	var sends []pastSend
+	f := logFilter{ID: id, Project: only, Last: last, Lines: 10, Time: time.Minute}
 	lines, _, err := f.Search(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	known := map[string]bool{}
 	for _, l := range lines {
-		for _, m := range messages(l) {
+		for _, m := range messagesOf(l) {
 			if m.Reference == "" || known[m.Reference] {
 				continue
 			}
@@ -296,7 +296,7 @@ func sendsOfRequest(ctx context.Context, s *app.Stack, id, only string, last tim
 			if err != nil {
 				return nil, err
 			}
-			if p, ok := open(rec, m.Reference); ok {
+			if p, ok := openReference(rec, m.Reference); ok {
 				sends = append(sends, p)
 			}
 		}
@@ -315,13 +315,13 @@ func sendsOfRequest(ctx context.Context, s *app.Stack, id, only string, last tim
 }
 
 // ask asks the vendor of the send through the integration of the project, active or not.
-func (p past) ask(ctx context.Context, s *app.Stack) (vendors.Status, error) {
+func (p pastSend) ask(ctx context.Context, s *app.Stack) (vendors.Status, error) {
 	i := admin.Integration(p.record, p.environment, project.SMS, p.vendor)
 	if i == nil {
 		return vendors.Status{}, fmt.Errorf("integration %s, the one of the send: %w",
 			project.IntegrationID(p.environment, project.SMS, p.vendor), admin.ErrNotFound)
 	}
-	table, cache := vendors.NewTable(s.AWS), secrets(s)
+	table, cache := vendors.NewTable(s.AWS), uncachedSecrets(s)
 	account, err := s.Vendors.Resolve(ctx, p.record.ID, *i, table.Spec(p.vendor), cache)
 	if err != nil {
 		return vendors.Status{}, err
@@ -329,8 +329,8 @@ func (p past) ask(ctx context.Context, s *app.Stack) (vendors.Status, error) {
 	return table.CheckStatus(ctx, s.Vendors, cache, account, p.send)
 }
 
-// secrets returns the reader of the accounts, without a cache.
-func secrets(s *app.Stack) *upstream.SecretCache {
+// uncachedSecrets returns the reader of the accounts, without a cache.
+func uncachedSecrets(s *app.Stack) *upstream.SecretCache {
 	return upstream.NewSecretCache(s.Vault, s.Stage, upstream.SecretConfig{},
 		telemetry.New(io.Discard, telemetry.Config{}))
 }
@@ -362,7 +362,7 @@ the vendor does not know is refunded, where that proves that nothing was sent.`,
 		if err != nil {
 			return err
 		}
-		asker := &ask.Asker{Credits: s.Credits, Projects: s.Projects.Store, Client: s.Vendors, Secrets: secrets(s),
+		asker := &ask.Asker{Credits: s.Credits, Projects: s.Projects.Store, Client: s.Vendors, Secrets: uncachedSecrets(s),
 			Vendors: vendors.NewTable(s.AWS), Absent: ask.Absent, Now: time.Now, Actor: actor}
 		verdict, reply, err := asker.Resolve(ctx, rec.ID, entries[i], map[string]bool{})
 		if err != nil {

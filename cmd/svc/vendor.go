@@ -1,5 +1,4 @@
-// Package vendor holds the command "svc vendor".
-package vendor
+package main
 
 import (
 	"cmp"
@@ -18,21 +17,20 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Command returns "svc vendor".
-func Command(a *app.App) *cobra.Command {
+func vendorCommand(a *app.App) *cobra.Command {
 	return app.Group("vendor", "List vendors; set and rotate the keys of accounts at them; set a vendor "+
 		"aside while it is out",
-		list(a), account(a), outage(a))
+		listVendors(a), accountCommand(a), outageCommand(a))
 }
 
-// View is a vendor in the format for programs.
-type View struct {
+// vendorView is a vendor in the format for programs.
+type vendorView struct {
 	Kind project.Kind `json:"kind"`
 	upstream.Spec
 }
 
-// list opens no stage, because the vendors are the tables of this version.
-func list(a *app.App) *cobra.Command {
+// listVendors opens no stage, because the vendors are the tables of this version.
+func listVendors(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [KIND [VENDOR]]",
 		Short: "List the vendors by kind, or the settings and secret fields of one",
@@ -53,7 +51,7 @@ func list(a *app.App) *cobra.Command {
 			if len(args) == 2 {
 				header = []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}
 			}
-			var views []View
+			var views []vendorView
 			var tables []app.Table
 			for _, o := range catalog.Offers() {
 				if len(args) > 0 && string(o.Kind) != args[0] || len(args) > 1 && o.Spec.Name != args[1] {
@@ -62,9 +60,9 @@ func list(a *app.App) *cobra.Command {
 				if len(views) == 0 || o.Kind != views[len(views)-1].Kind {
 					tables = append(tables, app.Table{Header: header})
 				}
-				v := View{o.Kind, o.Spec}
+				v := vendorView{o.Kind, o.Spec}
 				v.Settings, v.Secrets = append([]upstream.Field{}, o.Settings()...), append([]upstream.Field{}, v.Secrets...)
-				rows := [][]string{{string(v.Kind), v.Name, v.Title, marked(v.Settings), marked(v.Secrets)}}
+				rows := [][]string{{string(v.Kind), v.Name, v.Title, markedFields(v.Settings), markedFields(v.Secrets)}}
 				if len(args) == 2 {
 					rows = v.rows()
 				}
@@ -76,8 +74,8 @@ func list(a *app.App) *cobra.Command {
 	}
 }
 
-// marked returns the names of fields, the required ones with a star.
-func marked(fields []upstream.Field) string {
+// markedFields returns the names of fields, the required ones with a star.
+func markedFields(fields []upstream.Field) string {
 	var names []string
 	for _, f := range fields {
 		names = append(names, f.Name+map[bool]string{true: "*"}[f.Required])
@@ -86,7 +84,7 @@ func marked(fields []upstream.Field) string {
 }
 
 // rows returns a row for each field, or one row for a vendor without fields.
-func (v View) rows() (rows [][]string) {
+func (v vendorView) rows() (rows [][]string) {
 	add := func(name, is, required, description string) {
 		rows = append(rows, []string{string(v.Kind), v.Name, v.Title, name, is, required, description})
 	}
@@ -115,7 +113,7 @@ type accountOptions struct {
 	untried      bool
 }
 
-func account(a *app.App) *cobra.Command {
+func accountCommand(a *app.App) *cobra.Command {
 	o := &accountOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "account KIND VENDOR",
@@ -167,11 +165,11 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 		if err != nil {
 			return err
 		}
-		account, err := catalog.ReadAccount(ctx, s, o.offer, cmp.Or(o.projectID, upstream.ManagedOwner), env)
+		accountCommand, err := catalog.ReadAccount(ctx, s, o.offer, cmp.Or(o.projectID, upstream.ManagedOwner), env)
 		if err != nil {
 			return err
 		}
-		integrations, accounts = append(integrations, i), append(accounts, account)
+		integrations, accounts = append(integrations, i), append(accounts, accountCommand)
 	}
 	if err := o.secrets.Read(ctx, s, accounts, true); err != nil {
 		return err
@@ -184,9 +182,9 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 		if o.untried || len(t.Stored) == 0 || !t.Changed() {
 			continue
 		}
-		account, err := s.Vendors.Resolve(ctx, t.Owner, integrations[n], &o.offer.Spec, catalog.Staged(t.Fields))
+		accountCommand, err := s.Vendors.Resolve(ctx, t.Owner, integrations[n], &o.offer.Spec, catalog.Staged(t.Fields))
 		if err == nil {
-			t.Tried, err = catalog.TestAccount(ctx, s, account)
+			t.Tried, err = catalog.TestAccount(ctx, s, accountCommand)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: the new key does not work, and the old key stays (--untried skips the test): %w",
@@ -232,8 +230,8 @@ func (o *accountOptions) integration(s *app.Stack, rec *project.Record,
 	return i, nil
 }
 
-// Concerned is a project in the outage of a vendor, in the format for programs.
-type Concerned struct {
+// outageProject is a project in the outage of a vendor, in the format for programs.
+type outageProject struct {
 	ProjectID string   `json:"project_id"`
 	State     string   `json:"state"` // "active", "set_aside", "restored", "left" or "failed"
 	Then      []string `json:"then"`  // the vendors that the project uses without this one, in their order
@@ -247,7 +245,7 @@ type outageOptions struct {
 	apply, end, alsoLast bool
 }
 
-func outage(a *app.App) *cobra.Command {
+func outageCommand(a *app.App) *cobra.Command {
 	o := &outageOptions{}
 	cmd := a.Command(&cobra.Command{
 		Use:   "outage KIND VENDOR",
@@ -285,7 +283,7 @@ func (o *outageOptions) run(ctx context.Context, s *app.Stack) error {
 	if err != nil {
 		return err
 	}
-	var concerned []Concerned
+	var concerned []outageProject
 	problems := 0
 	step := s.Progress("projects", len(ids))
 	for _, id := range ids {
@@ -300,7 +298,7 @@ func (o *outageOptions) run(ctx context.Context, s *app.Stack) error {
 		step()
 	}
 	empty := fmt.Sprintf("No project uses %s %s in %s.", o.kind, o.vendor, o.environments[0])
-	err = app.PrintList(s.App, "PROJECT, STATE, THEN, DETAIL", empty, concerned, func(c Concerned) []string {
+	err = app.PrintList(s.App, "PROJECT, STATE, THEN, DETAIL", empty, concerned, func(c outageProject) []string {
 		return []string{c.ProjectID, c.State, strings.Join(c.Then, ", "), c.Detail}
 	})
 	switch {
@@ -316,7 +314,7 @@ func (o *outageOptions) run(ctx context.Context, s *app.Stack) error {
 }
 
 // one shows or changes the integration of one project; nil: the outage does not concern the project.
-func (o *outageOptions) one(ctx context.Context, s *app.Stack, id string) (*Concerned, error) {
+func (o *outageOptions) one(ctx context.Context, s *app.Stack, id string) (*outageProject, error) {
 	rec, err := s.Load(ctx, id)
 	if err != nil {
 		return nil, err
@@ -325,7 +323,8 @@ func (o *outageOptions) one(ctx context.Context, s *app.Stack, id string) (*Conc
 	if i == nil || !i.Active && !i.SetAside {
 		return nil, nil
 	}
-	c := &Concerned{ProjectID: id, State: map[bool]string{true: "active", false: "set_aside"}[i.Active], Then: []string{}}
+	state := map[bool]string{true: "active", false: "set_aside"}[i.Active]
+	c := &outageProject{ProjectID: id, State: state, Then: []string{}}
 	for _, other := range rec.Active(o.kind, o.environments[0]) {
 		v, err := catalog.ViewOf(ctx, s, id, other)
 		if err != nil {

@@ -1,4 +1,4 @@
-package project
+package main
 
 import (
 	"cmp"
@@ -20,10 +20,10 @@ import (
 	"svcapi/shared/wallet"
 )
 
-// none removes a limit, and shows one that is not set.
-const none = "none"
+// noLimit removes a limit, and shows one that is not set.
+const noLimit = "none"
 
-func limits(a *app.App) *cobra.Command {
+func limitsCommand(a *app.App) *cobra.Command {
 	var given limitFlags
 	cmd := &cobra.Command{
 		Use:   "limits PROJECT",
@@ -54,7 +54,7 @@ docs/limits-and-429.md says what each limit stops and what to do when it fires.`
 		} else if above := stack.AboveStage(p.Limit); above != "" {
 			s.Note("Warning: %s. docs/limits-and-429.md says which limit comes first.", above)
 		}
-		view := viewOf(p)
+		view := projectViewOf(p)
 		return s.Print(view, app.Table{Rows: append(app.Rows("Project", p.ID), view.limitRows()...)})
 	})
 }
@@ -128,7 +128,7 @@ func noteUnlimited(s *app.Stack, p project.Project) {
 // parseDaily returns a function that reads and stores the limit of a day. A limit of 0 means that there is none.
 func parseDaily(limit *int64) func(text string) error {
 	return func(text string) (err error) {
-		if *limit, err = strconv.ParseInt(text, 10, 64); text != none && (err != nil || *limit < 1) {
+		if *limit, err = strconv.ParseInt(text, 10, 64); text != noLimit && (err != nil || *limit < 1) {
 			return errors.New(`a whole number above 0 or "none"`)
 		}
 		return nil
@@ -139,7 +139,7 @@ var errRecipients = errors.New(`messages to one number in windows, such as 5/10m
 
 // parseRecipients reads limits such as 5/10m,20/24h.
 func parseRecipients(text string) ([]project.RecipientLimit, error) {
-	if text == none {
+	if text == noLimit {
 		return nil, nil
 	}
 	var all []project.RecipientLimit
@@ -160,10 +160,10 @@ func parseRecipients(text string) ([]project.RecipientLimit, error) {
 func showLimits(ctx context.Context, s *app.Stack, rec *project.Record) (err error) {
 	counters, now := ratelimit.New(s.DB, s.Table("transient")), time.Now()
 	view := struct {
-		View
+		projectView
 		Credits int64 `json:"credits_today"`
 		Units   int64 `json:"units_today"`
-	}{View: viewOf(rec.Project)}
+	}{projectView: projectViewOf(rec.Project)}
 	if rec.Limits.DailyCredits > 0 {
 		view.Credits, err = counters.Counted(ctx, ratelimit.Daily{Project: rec.ID, Unit: ratelimit.Credits}, now)
 	}
@@ -179,14 +179,14 @@ func showLimits(ctx context.Context, s *app.Stack, rec *project.Record) (err err
 }
 
 // limitRows are the limits in force.
-func (p View) limitRows() [][]string {
+func (p projectView) limitRows() [][]string {
 	daily := func(most int64, unit string) string {
 		if most == 0 {
-			return none
+			return noLimit
 		}
 		return wallet.Grouped(most) + " " + unit + " a day (UTC)"
 	}
-	perRecipient := none
+	perRecipient := noLimit
 	if len(p.PerRecipient) > 0 {
 		perRecipient = strings.Join(p.PerRecipient, ", ")
 	}
@@ -198,12 +198,12 @@ func (p View) limitRows() [][]string {
 func recipientTexts(limits []project.RecipientLimit) []string {
 	var texts []string
 	for _, l := range limits {
-		texts = append(texts, fmt.Sprintf("%d/%s", l.Messages, short(l.Window)))
+		texts = append(texts, fmt.Sprintf("%d/%s", l.Messages, shortWindow(l.Window)))
 	}
 	return texts
 }
 
-// short returns a window without zeros at its end: 1m for 1m0s.
-func short(window time.Duration) string {
+// shortWindow returns a window without zeros at its end: 1m for 1m0s.
+func shortWindow(window time.Duration) string {
 	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(window.String())
 }

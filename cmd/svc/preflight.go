@@ -1,5 +1,4 @@
-// Package preflight holds the command "svc preflight".
-package preflight
+package main
 
 import (
 	"cmp"
@@ -26,9 +25,8 @@ import (
 	"svcapi/shared/dynamo"
 )
 
-// Command returns "svc preflight".
-func Command(a *app.App) *cobra.Command {
-	o := &options{App: a, open: a.Open, output: func(ctx context.Context, name, arg string) ([]byte, error) {
+func preflightCommand(a *app.App) *cobra.Command {
+	o := &preflightOptions{App: a, open: a.Open, output: func(ctx context.Context, name, arg string) ([]byte, error) {
 		return exec.CommandContext(ctx, name, arg).Output()
 	}}
 	cmd := &cobra.Command{
@@ -54,7 +52,7 @@ Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
 	return cmd
 }
 
-type options struct {
+type preflightOptions struct {
 	*app.App
 	template, config string
 	given            []string
@@ -64,7 +62,7 @@ type options struct {
 	output func(ctx context.Context, name, arg string) ([]byte, error) // what a program prints
 }
 
-func (o *options) run(ctx context.Context) error {
+func (o *preflightOptions) run(ctx context.Context) error {
 	if o.Local {
 		return app.Usagef("--local: the local stack is not deployed")
 	}
@@ -80,7 +78,7 @@ func (o *options) run(ctx context.Context) error {
 }
 
 // check makes all checks: the programs run beside the calls to AWS.
-func (o *options) check(ctx context.Context) (*flight, parameters, error) {
+func (o *preflightOptions) check(ctx context.Context) (*flight, parameters, error) {
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
 	programs := o.tools(ctx)
@@ -100,7 +98,7 @@ func (o *options) check(ctx context.Context) (*flight, parameters, error) {
 
 // deployment returns the command that deploys these parameters: by the stage's section of samconfig.toml, or whole. The
 // template accepts no value that the shell would need in quotes, and SAM no empty value without them.
-func (o *options) deployment(p parameters, region string) string {
+func (o *preflightOptions) deployment(p parameters, region string) string {
 	whole := o.released || !p.inFile
 	command := fmt.Sprintf("sam build --config-env %[1]s && sam deploy --config-env %[1]s", o.Stage)
 	if whole {
@@ -160,7 +158,7 @@ var tools = []tool{
 }
 
 // tools starts the programs, and returns a function that waits for what they show of the system and of themselves.
-func (o *options) tools(ctx context.Context) (wait func() []app.Finding) {
+func (o *preflightOptions) tools(ctx context.Context) (wait func() []app.Finding) {
 	found := make([]app.Findings, len(tools))
 	var running sync.WaitGroup
 	for i, t := range tools {
@@ -327,7 +325,7 @@ type lambdaAccount struct {
 
 // lambda checks the quotas of Lambda.
 func (f *flight) lambda(ctx context.Context, p parameters) {
-	settings, err := read[lambdaAccount](ctx, f, "Lambda", "lambda", "/2016-08-19/account-settings/")
+	settings, err := readAccount[lambdaAccount](ctx, f, "Lambda", "lambda", "/2016-08-19/account-settings/")
 	if f.Failed("quota", "Lambda", err) {
 		return
 	}
@@ -366,8 +364,8 @@ type gatewayAccount struct {
 	} `json:"throttleSettings"`
 }
 
-// read reads what a service, by its title and its signing name, says about the account at a path.
-func read[T any](ctx context.Context, f *flight, title, service, path string) (T, error) {
+// readAccount reads what a service, by its title and its signing name, says about the account at a path.
+func readAccount[T any](ctx context.Context, f *flight, title, service, path string) (T, error) {
 	return within(ctx, callTime, title, func(ctx context.Context) (out T, err error) {
 		r, err := dynamo.SignedRequest(ctx, f.AWS, service, http.MethodGet, path,
 			http.Header{"Accept": {"application/json"}}, nil)
@@ -389,7 +387,7 @@ func read[T any](ctx context.Context, f *flight, title, service, path string) (T
 
 // gateway checks the settings and the quotas of API Gateway.
 func (f *flight) gateway(ctx context.Context, p parameters) {
-	account, err := read[gatewayAccount](ctx, f, "API Gateway", "apigateway", "/account")
+	account, err := readAccount[gatewayAccount](ctx, f, "API Gateway", "apigateway", "/account")
 	if f.Failed("quota", "API Gateway", err) {
 		return
 	}

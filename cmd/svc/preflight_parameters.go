@@ -1,4 +1,4 @@
-package preflight
+package main
 
 import (
 	"encoding/json"
@@ -56,7 +56,7 @@ func (p parameters) number(name string) float64 {
 var override = regexp.MustCompile(`([A-Za-z0-9]+)=("[^"]*"|'[^']*'|\S*)`)
 
 // parameters reads the definitions of the template, and the values of the stage and of the flags.
-func (o *options) parameters() (parameters, error) {
+func (o *preflightOptions) parameters() (parameters, error) {
 	text, err := os.ReadFile(o.template)
 	if err != nil {
 		return parameters{}, app.Usagef("%v: run svc preflight beside the template, or give --template", err)

@@ -1,5 +1,4 @@
-// Package sms holds the command "svc sms".
-package sms
+package main
 
 import (
 	"context"
@@ -10,7 +9,6 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
-	command "svcapi/cmd/svc/credit"
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/books"
@@ -20,21 +18,20 @@ import (
 	"svcapi/shared/wallet"
 )
 
-// Command returns "svc sms".
-func Command(a *app.App) *cobra.Command {
+func smsCommand(a *app.App) *cobra.Command {
 	return app.Group("sms", "Find messages and their state, resolve SMS with an uncertain outcome, test integrations",
 		app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until the vendor or an operator "+
-			"resolves them", list(a), askUncertain(a), resolve(a)),
-		find(a), status(a), test(a))
+			"resolves them", listUncertain(a), askUncertain(a), resolveUncertain(a)),
+		findSMS(a), smsStatus(a), testSMS(a))
 }
 
-// Uncertain is an uncertain charge in the format for programs.
-type Uncertain struct {
+// uncertainSMS is an uncertain charge in the format for programs.
+type uncertainSMS struct {
 	ProjectID string `json:"project_id"`
 	books.Entry
 }
 
-func list(a *app.App) *cobra.Command {
+func listUncertain(a *app.App) *cobra.Command {
 	var projectID string // empty for all projects
 	var resolved bool
 	cmd := a.Command(&cobra.Command{
@@ -47,7 +44,7 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 		if err != nil {
 			return err
 		}
-		var all []Uncertain
+		var all []uncertainSMS
 		for _, id := range ids {
 			entries, err := s.Credits.Uncertain(ctx, id)
 			if err == nil && resolved {
@@ -59,14 +56,14 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 				return err
 			}
 			for _, e := range entries {
-				all = append(all, Uncertain{id, e})
+				all = append(all, uncertainSMS{id, e})
 			}
 		}
 		const header = "PROJECT, ID, TIME, CREDITS, USD, ENVIRONMENT, VENDOR, REQUEST, RESOLUTION, REFERENCE"
-		return app.PrintList(s.App, header, "No SMS is uncertain.", all, func(v Uncertain) []string {
+		return app.PrintList(s.App, header, "No SMS is uncertain.", all, func(v uncertainSMS) []string {
 			resolution := ""
 			if v.Resolution.Verdict != "" {
-				resolution = command.Note(v.Entry)
+				resolution = entryNote(v.Entry)
 			}
 			return []string{v.ProjectID, string(v.Key), s.Time(v.Key.Time()), s.Number(v.Credits), app.Dollars(v.Credits),
 				v.Environment, v.Vendor, v.RequestID, resolution, v.Reference}
@@ -76,7 +73,7 @@ vendor knows for certain: --all shows these, too, with the vendor's words.`,
 	return cmd
 }
 
-func resolve(a *app.App) *cobra.Command {
+func resolveUncertain(a *app.App) *cobra.Command {
 	var key wallet.Key
 	var confirm, refund bool
 	resolution := books.Resolution{Verdict: books.VerdictConfirmed}
@@ -128,8 +125,8 @@ is lost, repeat the command: it counts once. A resolution is final.`,
 
 const mayHaveBeenSent = "The message may have been sent: ask the vendor before you send again."
 
-// failures describes the outcomes of a test message that the vendor has not accepted.
-var failures = map[upstream.Class]error{
+// sendFailures describes the outcomes of a test message that the vendor has not accepted.
+var sendFailures = map[upstream.Class]error{
 	upstream.NotSent: app.Failf(app.ExitFailed, "Check the integration's endpoint and the network.",
 		"not sent: the vendor could not be reached"),
 	upstream.Rejected: app.Failf(app.ExitRefused,
@@ -154,7 +151,7 @@ var payers = map[project.Mode]string{
 	project.BYOK:    "the project's own account at ",
 }
 
-func test(a *app.App) *cobra.Command {
+func testSMS(a *app.App) *cobra.Command {
 	var name, to string
 	var env []project.Environment // one
 	var message vendors.Message
@@ -217,7 +214,7 @@ right "svc integration check" checks.`,
 		message.Key = rand.Text()
 		receipt, err := vendor.New(s.Vendors, account).Send(ctx, message)
 		if err != nil {
-			return fmt.Errorf("%w (%w)", failures[upstream.ClassOf(err)], err)
+			return fmt.Errorf("%w (%w)", sendFailures[upstream.ClassOf(err)], err)
 		}
 		return s.PrintRows(map[string]any{
 			"project_id": rec.ID, "environment": i.Environment, "vendor": vendor.Name, "mode": i.Mode, "to": to,

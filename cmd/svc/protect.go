@@ -1,5 +1,4 @@
-// Package protect holds the command "svc protect".
-package protect
+package main
 
 import (
 	"context"
@@ -15,8 +14,7 @@ import (
 	"svcapi/cmd/svc/app"
 )
 
-// Command returns "svc protect".
-func Command(a *app.App) *cobra.Command {
+func protectCommand(a *app.App) *cobra.Command {
 	return a.Command(&cobra.Command{
 		Use:   "protect",
 		Short: "Protect the tables of projects and money from deletion, after a deployment or a restore",
@@ -30,10 +28,10 @@ for up to half an hour.
 
 The command may be repeated; it changes nothing where all is on.`,
 		Example: `  svc protect --stage prod`,
-	}, nil, run)
+	}, nil, protectTables)
 }
 
-func run(ctx context.Context, s *app.Stack) error {
+func protectTables(ctx context.Context, s *app.Stack) error {
 	if s.Local {
 		return app.Usagef("--local: the local stack deletes its tables when it ends")
 	}
@@ -43,7 +41,7 @@ func run(ctx context.Context, s *app.Stack) error {
 		if err != nil {
 			return fmt.Errorf("protect %s: %w", s.Table(short), err)
 		}
-		protection := outcomes[aws.ToBool(out.Table.DeletionProtectionEnabled)]
+		protection := protections[aws.ToBool(out.Table.DeletionProtectionEnabled)]
 		all = append(all, protected{Table: s.Table(short), Protection: protection})
 	}
 	for i := range all {
@@ -63,12 +61,12 @@ type protected struct {
 	Recovery   string `json:"recovery"`
 }
 
-// outcomes are the texts of a protection that was on before, or was not.
-var outcomes = map[bool]string{true: "was on", false: "switched on"}
+// protections are the texts of a protection that was on before, or was not.
+var protections = map[bool]string{true: "was on", false: "switched on"}
 
 // protect switches on each protection that is off, and notes the outcome for recovery.
 func (p *protected) protect(ctx context.Context, s *app.Stack) error {
-	if p.Protection != outcomes[true] {
+	if p.Protection != protections[true] {
 		_, err := s.DB.UpdateTable(ctx,
 			&dynamodb.UpdateTableInput{TableName: &p.Table, DeletionProtectionEnabled: new(true)})
 		if err != nil {
@@ -76,7 +74,7 @@ func (p *protected) protect(ctx context.Context, s *app.Stack) error {
 		}
 	}
 	on, err := s.HasRecovery(ctx, p.Table)
-	if p.Recovery = outcomes[on]; err == nil && !on {
+	if p.Recovery = protections[on]; err == nil && !on {
 		err = p.recover(ctx, s)
 	}
 	return err

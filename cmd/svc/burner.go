@@ -1,5 +1,4 @@
-// Package burner holds the command "svc burner".
-package burner
+package main
 
 import (
 	"cmp"
@@ -16,9 +15,8 @@ import (
 	"svcapi/shared/project/admin"
 )
 
-// Command returns "svc burner".
-func Command(a *app.App) *cobra.Command {
-	adds := operation{burner.Disposable, false, "added", "there already"}
+func burnerCommand(a *app.App) *cobra.Command {
+	adds := burnerOperation{burner.Disposable, false, "added", "there already"}
 	return app.Group("burner", "Add disposable e-mail domains, and allow domains that are none",
 		adds.command(a, normalDomains, &cobra.Command{
 			Use:   "add PROJECT DOMAIN...",
@@ -27,12 +25,12 @@ func Command(a *app.App) *cobra.Command {
 service reads the project's own list before the global list.`,
 			Example: "  svc burner add acme throwaway.example",
 		}),
-		operation{burner.Disposable, true, "removed", "not on the list"}.command(a, normalDomains, &cobra.Command{
+		burnerOperation{burner.Disposable, true, "removed", "not on the list"}.command(a, normalDomains, &cobra.Command{
 			Use:     "remove PROJECT DOMAIN...",
 			Short:   "Remove domains from a project's own list; the global list does not change",
 			Example: "  svc burner remove acme throwaway.example",
 		}),
-		operation{burner.Allowed, false, "allowed", "allowed already"}.command(a, normalDomains, &cobra.Command{
+		burnerOperation{burner.Allowed, false, "allowed", "allowed already"}.command(a, normalDomains, &cobra.Command{
 			Use:   "allow DOMAIN...",
 			Short: "Allow domains and their subdomains: they are not disposable, whatever a list says",
 			Long: `Allow domains and their subdomains for one project or for the stage: they are not
@@ -42,11 +40,11 @@ change of the stage within ten minutes.`,
 			Example: `  svc burner allow example.com --project acme
   svc burner allow example.com`,
 		}),
-		operation{burner.Allowed, true, "denied", "not allowed before"}.command(a, normalDomains, &cobra.Command{
+		burnerOperation{burner.Allowed, true, "denied", "not allowed before"}.command(a, normalDomains, &cobra.Command{
 			Use:     "deny DOMAIN...",
 			Short:   "Take allowed domains back: the lists judge them again",
 			Example: "  svc burner deny example.com --project acme",
-		}), list(a),
+		}), listBurners(a),
 		adds.command(a, func(args []string) ([]string, error) { return readDomains(a, args[0]) }, &cobra.Command{
 			Use:   "import PROJECT FILE",
 			Short: "Add the domains of a file, one a line, to a project's own list",
@@ -56,18 +54,18 @@ domain makes the command refuse the file. Listed domains stay on the list.`,
 			Example: "  svc burner import acme domains.txt",
 		}),
 		a.Command(&cobra.Command{Use: "status", Short: "Show the age, the sources and the counts of the global list"}, nil,
-			status))
+			burnerStatus))
 }
 
-// operation is what a command does with its domains.
-type operation struct {
+// burnerOperation is what a command does with its domains.
+type burnerOperation struct {
 	judgement       burner.Judgement
 	removes         bool
 	done, unchanged string
 }
 
-// change is the result of a command that changes judgements.
-type change struct {
+// burnerChange is the result of a command that changes judgements.
+type burnerChange struct {
 	ProjectID string   `json:"project_id"` // empty for the stage
 	Done      string   `json:"done"`       // added, removed, allowed or denied
 	Domains   []string `json:"domains"`
@@ -117,7 +115,8 @@ func readDomains(a *app.App, file string) (domains []string, err error) {
 
 // command completes a command that changes the judgement about domains, which parse returns from the arguments. The
 // project is the first argument, or for allowed domains a flag.
-func (o operation) command(a *app.App, parse func(args []string) ([]string, error), cmd *cobra.Command) *cobra.Command {
+func (o burnerOperation) command(a *app.App, parse func(args []string) ([]string, error),
+	cmd *cobra.Command) *cobra.Command {
 	var projectID string
 	var domains []string
 	if o.judgement == burner.Allowed {
@@ -146,12 +145,12 @@ func (o operation) command(a *app.App, parse func(args []string) ([]string, erro
 }
 
 // write changes the judgements about domains, and prints the change.
-func (o operation) write(ctx context.Context, s *app.Stack, projectID string, domains []string) error {
+func (o burnerOperation) write(ctx context.Context, s *app.Stack, projectID string, domains []string) error {
 	judged, err := s.Burners.List(ctx, projectID)
 	if err != nil {
 		return err
 	}
-	c := change{projectID, o.done, []string{}, []string{}}
+	c := burnerChange{projectID, o.done, []string{}, []string{}}
 	for _, d := range domains {
 		if _, found := slices.BinarySearch(judged.Of(o.judgement), d); found == o.removes {
 			c.Domains = append(c.Domains, d)
@@ -168,10 +167,10 @@ func (o operation) write(ctx context.Context, s *app.Stack, projectID string, do
 		return err
 	}
 	rows := append(rowsOf(c.Domains, o.done), rowsOf(c.Unchanged, o.unchanged)...)
-	return s.Print(c, app.Table{Header: header, Rows: rows, Empty: "Nothing was changed."})
+	return s.Print(c, app.Table{Header: burnerHeader, Rows: rows, Empty: "Nothing was changed."})
 }
 
-var header = []string{"DOMAIN", "IS"}
+var burnerHeader = []string{"DOMAIN", "IS"}
 
 func rowsOf(domains []string, is string) (rows [][]string) {
 	for _, d := range domains {
@@ -180,13 +179,13 @@ func rowsOf(domains []string, is string) (rows [][]string) {
 	return rows
 }
 
-func list(a *app.App) *cobra.Command {
+func listBurners(a *app.App) *cobra.Command {
 	var projectID string
 	return a.Command(&cobra.Command{
 		Use:   "list [PROJECT]",
 		Short: "Show a project's own domains, or the domains that are allowed for the stage",
 	}, app.Bind(&projectID), func(ctx context.Context, s *app.Stack) error {
-		t := app.Table{Header: header, Empty: `No domain is allowed for the stage. "svc burner allow" allows one.`}
+		t := app.Table{Header: burnerHeader, Empty: `No domain is allowed for the stage. "svc burner allow" allows one.`}
 		if projectID != "" {
 			if _, err := s.Load(ctx, projectID); err != nil {
 				return err
@@ -205,8 +204,8 @@ func list(a *app.App) *cobra.Command {
 	})
 }
 
-// status shows the outcome of the function listsync.
-func status(ctx context.Context, s *app.Stack) error {
+// burnerStatus shows the outcome of the function listsync.
+func burnerStatus(ctx context.Context, s *app.Stack) error {
 	judged, err := s.Burners.List(ctx, burner.Stage)
 	if err != nil {
 		return err

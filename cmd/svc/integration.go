@@ -1,5 +1,4 @@
-// Package integration holds the command "svc integration".
-package integration
+package main
 
 import (
 	"cmp"
@@ -19,22 +18,23 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Command returns "svc integration".
-func Command(a *app.App) *cobra.Command {
+func integrationCommand(a *app.App) *cobra.Command {
 	return app.Group("integration", "Connect projects to vendors",
-		set(a), list(a), check(a), enable(a, "enable", "Use an integration", true),
-		enable(a, "disable", "Stop using an integration; its settings and secrets stay", false))
+		setIntegration(a), listIntegrations(a), checkIntegrations(a),
+		enableIntegration(a, "enable", "Use an integration", true),
+		enableIntegration(a, "disable", "Stop using an integration; its settings and secrets stay", false))
 }
 
-// choose keeps the integrations of a project in environments, of a kind and with a vendor. An empty text is for all.
-func choose(rec *project.Record, envs []project.Environment, kind project.Kind, vendor string) {
+// chooseIntegrations keeps the integrations of a project in environments, of a kind and with a vendor. An empty text is
+// for all.
+func chooseIntegrations(rec *project.Record, envs []project.Environment, kind project.Kind, vendor string) {
 	rec.Integrations = slices.DeleteFunc(rec.Integrations, func(i project.Integration) bool {
 		return !slices.Contains(envs, i.Environment) || kind != "" && i.Kind != kind || vendor != "" && i.Vendor != vendor
 	})
 }
 
-// Use is an integration of all projects that have it alike, in the format for programs.
-type Use struct {
+// integrationUse is an integration of all projects that have it alike, in the format for programs.
+type integrationUse struct {
 	Kind        project.Kind        `json:"kind"`
 	Vendor      string              `json:"vendor"`
 	Environment project.Environment `json:"environment"`
@@ -50,16 +50,16 @@ func listAll(ctx context.Context, s *app.Stack, envs []project.Environment) erro
 	if err != nil {
 		return err
 	}
-	var all []Use
+	var all []integrationUse
 	for _, id := range ids {
 		rec, err := s.Load(ctx, id)
 		if err != nil {
 			return err
 		}
-		choose(rec, envs, "", "")
+		chooseIntegrations(rec, envs, "", "")
 		for _, i := range rec.Integrations {
-			use := Use{i.Kind, i.Vendor, i.Environment, i.Mode, catalog.State(i), i.Priority, []string{id}}
-			n := slices.IndexFunc(all, func(u Use) bool { return u.key() == use.key() })
+			use := integrationUse{i.Kind, i.Vendor, i.Environment, i.Mode, catalog.State(i), i.Priority, []string{id}}
+			n := slices.IndexFunc(all, func(u integrationUse) bool { return u.key() == use.key() })
 			if n < 0 {
 				all = append(all, use)
 			} else {
@@ -67,19 +67,19 @@ func listAll(ctx context.Context, s *app.Stack, envs []project.Environment) erro
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Use) int { return cmp.Compare(a.key(), b.key()) })
+	slices.SortFunc(all, func(a, b integrationUse) int { return cmp.Compare(a.key(), b.key()) })
 	const header = "KIND, VENDOR, ENVIRONMENT, MODE, STATE, PRIORITY, PROJECTS"
-	return app.PrintList(s.App, header, "No integrations.", all, func(u Use) []string {
+	return app.PrintList(s.App, header, "No integrations.", all, func(u integrationUse) []string {
 		return []string{string(u.Kind), u.Vendor, string(u.Environment), string(u.Mode), u.State,
 			strconv.Itoa(u.Priority), strings.Join(u.Projects, " ")}
 	})
 }
 
-func (u Use) key() string {
+func (u integrationUse) key() string {
 	return fmt.Sprintf("%s %s %s %s %s %04d", u.Kind, u.Vendor, u.Environment, u.Mode, u.State, u.Priority)
 }
 
-func list(a *app.App) *cobra.Command {
+func listIntegrations(a *app.App) *cobra.Command {
 	var envs []project.Environment
 	var id string // empty for all projects
 	cmd := a.Command(&cobra.Command{
@@ -94,7 +94,7 @@ func list(a *app.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		choose(rec, envs, "", "")
+		chooseIntegrations(rec, envs, "", "")
 		views, err := catalog.ViewAll(ctx, s, rec)
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func list(a *app.App) *cobra.Command {
 	return cmd
 }
 
-func enable(a *app.App, name, short string, active bool) *cobra.Command {
+func enableIntegration(a *app.App, name, short string, active bool) *cobra.Command {
 	var kind, vendor string
 	var envs []project.Environment
 	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
@@ -123,7 +123,7 @@ func enable(a *app.App, name, short string, active bool) *cobra.Command {
 				return err
 			}
 		}
-		return store(ctx, s, rec.ID, envs, project.Kind(kind), vendor, false,
+		return storeIntegrations(ctx, s, rec.ID, envs, project.Kind(kind), vendor, false,
 			func(rec *project.Record) (all []project.Integration, err error) {
 				for _, env := range envs {
 					i := admin.Integration(rec, env, project.Kind(kind), vendor)
@@ -155,8 +155,9 @@ func onlyEnvironment(rec *project.Record, kind project.Kind, vendor string) ([]p
 	return append(have, project.Development)[:1], nil
 }
 
-// store edits the integrations of a project with a vendor in some environments, in one write, and prints them.
-func store(
+// storeIntegrations edits the integrations of a project with a vendor in some environments, in one write, and prints
+// them.
+func storeIntegrations(
 	ctx context.Context, s *app.Stack, id string, envs []project.Environment, kind project.Kind, vendor string,
 	replace bool,
 	edit func(*project.Record) ([]project.Integration, error),
@@ -178,7 +179,7 @@ func store(
 	if replace {
 		vendor = ""
 	}
-	choose(rec, envs, kind, vendor)
+	chooseIntegrations(rec, envs, kind, vendor)
 	views, err := catalog.ViewAll(ctx, s, rec)
 	if err != nil {
 		return err
@@ -220,7 +221,7 @@ func withOthers(s *app.Stack, rec *project.Record, replace bool,
 	return all, err
 }
 
-func check(a *app.App) *cobra.Command {
+func checkIntegrations(a *app.App) *cobra.Command {
 	var kind, vendor string // empty for all
 	var envs []project.Environment
 	cmd := a.ProjectCommand(&cobra.Command{
@@ -238,12 +239,12 @@ fields the command asks IAM whether the role of the function has the right to se
 		}
 		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		if choose(rec, envs, project.Kind(kind), vendor); len(rec.Integrations) == 0 {
+		if chooseIntegrations(rec, envs, project.Kind(kind), vendor); len(rec.Integrations) == 0 {
 			return fmt.Errorf("no such integrations of project %s: %w", rec.ID, admin.ErrNotFound)
 		}
 		var f app.Findings
 		for _, i := range rec.Integrations {
-			detail, err := checkOne(ctx, s, rec.ID, i)
+			detail, err := checkIntegration(ctx, s, rec.ID, i)
 			f.AddIf(!f.Failed("integration", i.ID, err), app.OK, "integration", i.ID, detail, "")
 		}
 		return s.PrintFindings(f.Found, true)
@@ -252,9 +253,9 @@ fields the command asks IAM whether the role of the function has the right to se
 	return cmd
 }
 
-// checkOne checks one integration.
-func checkOne(ctx context.Context, s *app.Stack, projectID string, i project.Integration) (detail string, err error) {
-	account, err := catalog.Resolve(ctx, s, projectID, i)
+// checkIntegration checks one integration.
+func checkIntegration(ctx context.Context, s *app.Stack, id string, i project.Integration) (detail string, err error) {
+	account, err := catalog.Resolve(ctx, s, id, i)
 	if err == nil {
 		detail, err = catalog.TestAccount(ctx, s, account)
 	}
@@ -285,7 +286,7 @@ type setOptions struct {
 	noted                     bool // that the endpoint is the sandbox
 }
 
-func set(a *app.App) *cobra.Command {
+func setIntegration(a *app.App) *cobra.Command {
 	o := &setOptions{}
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "set PROJECT KIND [VENDOR]",
@@ -421,7 +422,7 @@ func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record)
 	if err != nil {
 		return err
 	}
-	return store(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name, o.replace, edit)
+	return storeIntegrations(ctx, s, rec.ID, o.environments, o.offer.Kind, o.offer.Spec.Name, o.replace, edit)
 }
 
 // integration returns the project's integration with the changes of the options, or a new integration.

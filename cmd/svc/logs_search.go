@@ -1,4 +1,4 @@
-package logs
+package main
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ import (
 	"svcapi/cmd/svc/app"
 )
 
-// Line is one log line of a request.
-type Line struct {
+// logLine is one log line of a request.
+type logLine struct {
 	Function string                     `json:"function"`
 	Text     json.RawMessage            `json:"line"`
 	At       time.Time                  `json:"-"` // zero where the line has no time
@@ -32,26 +32,26 @@ type Line struct {
 }
 
 // Field returns the value of a field as text, and "" for none.
-func (l Line) Field(name string) string {
+func (l logLine) Field(name string) string {
 	text := string(l.fields[name])
 	_ = json.Unmarshal(l.fields[name], &text) // all but a text stays as it is
 	return text
 }
 
 // Reason returns the reason of an error, or the code of an error without reasons.
-func (l Line) Reason() string { return cmp.Or(l.Field("reason"), l.Field("code")) }
+func (l logLine) Reason() string { return cmp.Or(l.Field("reason"), l.Field("code")) }
 
 // lambdaID is the field of the gateway's lines with the request ID of the response (template.yaml, AccessLogSetting).
 const lambdaID = "lambda_request_id"
 
 // equal returns the values that fields of a line must have, where they are not empty.
-func (f *Filter) equal() map[string]string {
+func (f *logFilter) equal() map[string]string {
 	status := strings.TrimPrefix(strconv.Itoa(f.status), "0")
 	return map[string]string{"request_id": f.ID, "project": f.Project, "operation": f.operation, "status": status}
 }
 
 // end returns the time of the newest line.
-func (f *Filter) end() time.Time {
+func (f *logFilter) end() time.Time {
 	if f.Until.IsZero() {
 		return time.Now()
 	}
@@ -59,7 +59,7 @@ func (f *Filter) end() time.Time {
 }
 
 // pattern returns the filter in the syntax of CloudWatch (CloudWatch Logs User Guide, Filter pattern syntax).
-func (f *Filter) pattern() string {
+func (f *logFilter) pattern() string {
 	if f.Term != "" { // a regular expression finds it in a list, too; read applies the other conditions
 		return "%" + f.Term + "%"
 	}
@@ -87,8 +87,8 @@ func (f *Filter) pattern() string {
 }
 
 // read decodes a log line, and reports whether the filter selects the line. Lines without a request are the platform's.
-func (f *Filter) read(function string, text []byte) (l Line, selected bool) {
-	l = Line{Function: function, Text: bytes.TrimSpace(text)}
+func (f *logFilter) read(function string, text []byte) (l logLine, selected bool) {
+	l = logLine{Function: function, Text: bytes.TrimSpace(text)}
 	if !bytes.Contains(l.Text, []byte(f.Term)) || json.Unmarshal(l.Text, &l.fields) != nil ||
 		l.fields["request_id"] == nil {
 		return l, false
@@ -107,7 +107,7 @@ func (f *Filter) read(function string, text []byte) (l Line, selected bool) {
 
 // Search returns the newest lines that the filter selects, oldest first, and a sentence for people where lines are
 // missing.
-func (f *Filter) Search(ctx context.Context, s *app.Stack) (found []Line, missing string, err error) {
+func (f *logFilter) Search(ctx context.Context, s *app.Stack) (found []logLine, missing string, err error) {
 	limited, cancel := context.WithTimeout(ctx, f.Time)
 	defer cancel()
 	search := f.cloud
@@ -116,7 +116,7 @@ func (f *Filter) Search(ctx context.Context, s *app.Stack) (found []Line, missin
 	}
 	found, err = search(limited, s)
 	slices.SortStableFunc(found, func(a,
-		b Line) int {
+		b logLine) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Function, b.Function))
 	})
 	if n := len(found) - f.Lines; n > 0 {
@@ -130,7 +130,7 @@ func (f *Filter) Search(ctx context.Context, s *app.Stack) (found []Line, missin
 }
 
 // local searches the log of each function of the local stack.
-func (f *Filter) local(_ context.Context, s *app.Stack) (found []Line, err error) {
+func (f *logFilter) local(_ context.Context, s *app.Stack) (found []logLine, err error) {
 	files, err := filepath.Glob(filepath.Join(s.LogDir, "*.log"))
 	if err != nil || s.LogDir == "" {
 		return nil, err
@@ -155,7 +155,7 @@ func (f *Filter) local(_ context.Context, s *app.Stack) (found []Line, err error
 const firstSpan = 10 * time.Minute
 
 // cloud searches the log group of each function of the stack. With an error cloud returns the lines that it has found.
-func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err error) {
+func (f *logFilter) cloud(ctx context.Context, s *app.Stack) (found []logLine, err error) {
 	logs := cloudwatchlogs.NewFromConfig(s.AWS)
 	prefix := "/aws/lambda/" + s.StackName() + "-"
 	names, err := requestGroups(ctx, logs, prefix)
@@ -170,7 +170,7 @@ func (f *Filter) cloud(ctx context.Context, s *app.Stack) (found []Line, err err
 			end, first, number := f.end(), f.end().Add(-f.Last), 0
 			for span := firstSpan; err == nil && number <= f.Lines && end.After(first); span *= 2 {
 				begin := end.Add(-min(span, end.Sub(first)))
-				var lines []Line
+				var lines []logLine
 				lines, err = f.search(ctx, logs, name, strings.TrimPrefix(name, prefix), begin, end)
 				end, number = begin, number+len(lines)
 				lock.Lock()
@@ -204,9 +204,9 @@ func requestGroups(ctx context.Context, logs *cloudwatchlogs.Client, prefix stri
 
 // search returns the newest lines of a log group from one time up to and without another, one more than the filter's
 // number.
-func (f *Filter) search(
+func (f *logFilter) search(
 	ctx context.Context, logs *cloudwatchlogs.Client, name, function string, begin, end time.Time,
-) (lines []Line, err error) {
+) (lines []logLine, err error) {
 	pages := cloudwatchlogs.NewFilterLogEventsPaginator(logs, &cloudwatchlogs.FilterLogEventsInput{
 		LogGroupName: &name, FilterPattern: new(f.pattern()),
 		StartTime: new(begin.UnixMilli()), EndTime: new(end.UnixMilli() - 1),
@@ -226,18 +226,18 @@ func (f *Filter) search(
 	return lines, nil
 }
 
-// query returns the rows of a query of CloudWatch Logs Insights over the time before now.
-func query(ctx context.Context, logs *cloudwatchlogs.Client, groups []string, last time.Duration,
+// queryLogs returns the rows of a query of CloudWatch Logs Insights over the time before now.
+func queryLogs(ctx context.Context, logs *cloudwatchlogs.Client, groups []string, last time.Duration,
 	text string) ([][]types.ResultField, error) {
 	now := time.Now()
-	started, err := logs.StartQuery(ctx, &cloudwatchlogs.StartQueryInput{
+	query, err := logs.StartQuery(ctx, &cloudwatchlogs.StartQueryInput{
 		LogGroupNames: groups, StartTime: new(now.Add(-last).Unix()), EndTime: new(now.Unix()), QueryString: &text,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("query the logs: %w", err)
 	}
 	for {
-		out, err := logs.GetQueryResults(ctx, &cloudwatchlogs.GetQueryResultsInput{QueryId: started.QueryId})
+		out, err := logs.GetQueryResults(ctx, &cloudwatchlogs.GetQueryResultsInput{QueryId: query.QueryId})
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("query the logs: %w", err)
@@ -249,16 +249,16 @@ func query(ctx context.Context, logs *cloudwatchlogs.Client, groups []string, la
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(backoff):
+		case <-time.After(queryPause):
 		}
 	}
 }
 
-// backoff is the time between two looks at a query.
-const backoff = 500 * time.Millisecond
+// queryPause is the time between two looks at a query.
+const queryPause = 500 * time.Millisecond
 
-// Browser is the browser that renders a stage's PDFs, as the renderer's newest log line of a start names it.
-type Browser struct {
+// renderBrowser is the browser that renders a stage's PDFs, as the renderer's newest log line of a start names it.
+type renderBrowser struct {
 	Version  string `json:"version"`  // as the browser reports it, such as HeadlessChrome/153.0.8010.0
 	Released string `json:"released"` // the date beside the layer's browser, YYYY-MM-DD; empty for none
 	Days     int    `json:"days"`     // since that date
@@ -267,9 +267,9 @@ type Browser struct {
 // oldBrowser is the age in days from which a browser is reported.
 const oldBrowser = 60
 
-// StartedBrowser returns the browser of the renderer's newest start in the last 30 days, nil for none. StartedBrowser
+// startedBrowser returns the browser of the renderer's newest start in the last 30 days, nil for none. It
 // asks nobody but the stage's log.
-func StartedBrowser(ctx context.Context, s *app.Stack) (*Browser, error) {
+func startedBrowser(ctx context.Context, s *app.Stack) (*renderBrowser, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	newest := newestStart
@@ -280,26 +280,26 @@ func StartedBrowser(ctx context.Context, s *app.Stack) (*Browser, error) {
 	if err != nil || text == "" {
 		return nil, err
 	}
-	l := Line{}
+	l := logLine{}
 	if err := json.Unmarshal([]byte(text), &l.fields); err != nil {
 		return nil, fmt.Errorf("the log line of the browser's start: %w", err)
 	}
-	b := &Browser{Version: l.Field("browser"), Released: l.Field("released")}
+	b := &renderBrowser{Version: l.Field("browser"), Released: l.Field("released")}
 	if at, err := time.Parse(time.DateOnly, b.Released); err == nil {
 		b.Days = int(time.Since(at).Hours() / 24)
 	}
 	return b, nil
 }
 
-// started is the message of the line that the renderer logs at each start of a browser.
-const started = "browser started"
+// browserStarted is the message of the line that the renderer logs at each start of a browser.
+const browserStarted = "browser started"
 
 // newestStart returns the newest line in CloudWatch, and "" for none. The class of the renderer's log group is
 // Infrequent Access, which only queries can read (CloudWatch Logs User Guide, Log classes).
 func newestStart(ctx context.Context, s *app.Stack) (string, error) {
 	group := "/aws/lambda/" + s.StackName() + "-pdfrender"
-	rows, err := query(ctx, cloudwatchlogs.NewFromConfig(s.AWS), []string{group}, 30*24*time.Hour,
-		fmt.Sprintf("fields @message | filter message = %q | sort @timestamp desc | limit 1", started))
+	rows, err := queryLogs(ctx, cloudwatchlogs.NewFromConfig(s.AWS), []string{group}, 30*24*time.Hour,
+		fmt.Sprintf("fields @message | filter message = %q | sort @timestamp desc | limit 1", browserStarted))
 	if err != nil || len(rows) == 0 {
 		return "", err
 	}
@@ -310,7 +310,7 @@ func newestStart(ctx context.Context, s *app.Stack) (string, error) {
 func newestLocalStart(_ context.Context, s *app.Stack) (newest string, err error) {
 	content, err := os.ReadFile(filepath.Join(s.LogDir, "pdfrender.log"))
 	for line := range strings.Lines(string(content)) {
-		if strings.Contains(line, `"message":"`+started+`"`) {
+		if strings.Contains(line, `"message":"`+browserStarted+`"`) {
 			newest = line
 		}
 	}
@@ -321,7 +321,7 @@ func newestLocalStart(_ context.Context, s *app.Stack) (newest string, err error
 }
 
 // Age returns when the browser was released.
-func (b *Browser) Age() string {
+func (b *renderBrowser) Age() string {
 	if b.Released == "" {
 		return b.Version + ", of unknown age: no layer of this project"
 	}
@@ -329,10 +329,10 @@ func (b *Browser) Age() string {
 }
 
 // Old reports that the browser is due. Renew advises what to do about that.
-func (b *Browser) Old() bool { return b.Days >= oldBrowser }
+func (b *renderBrowser) Old() bool { return b.Days >= oldBrowser }
 
-// Renew returns the commands that renew a browser, and the one that disables PDFs meanwhile.
-func Renew(s *app.Stack) string {
+// renewBrowser returns the commands that renew a browser, and the one that disables PDFs meanwhile.
+func renewBrowser(s *app.Stack) string {
 	return "make browser-age names the newest: make browser VERSION=…, then deploy (docs/supply-chain.md, Renew the " +
 		"browser). Until then, for documents that you do not trust: " + s.Line("integration disable PROJECT pdf builtin")
 }

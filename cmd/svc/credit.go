@@ -1,5 +1,4 @@
-// Package credit holds the command "svc credit".
-package credit
+package main
 
 import (
 	"cmp"
@@ -23,8 +22,7 @@ import (
 	"svcapi/shared/wallet"
 )
 
-// Command returns "svc credit".
-func Command(a *app.App) *cobra.Command {
+func creditCommand(a *app.App) *cobra.Command {
 	return app.Group("credit", "Grant credits, show balances and the ledger (1 USD is 1,000,000 credits)",
 		grant(a), refund(a), adjust(a), alert(a),
 		a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, balance),
@@ -63,8 +61,8 @@ func alert(a *app.App) *cobra.Command {
 	})
 }
 
-// Moved is the result of a movement, with the new balance.
-type Moved struct {
+// movedCredits is the result of a movement, with the new balance.
+type movedCredits struct {
 	ProjectID string     `json:"project_id"`
 	ID        wallet.Key `json:"id"`
 	Credits   int64      `json:"credits"`
@@ -72,7 +70,7 @@ type Moved struct {
 	Balance   int64      `json:"balance"`
 }
 
-func (m Moved) show(ctx context.Context, s *app.Stack, name string) (err error) {
+func (m movedCredits) show(ctx context.Context, s *app.Stack, name string) (err error) {
 	if m.Balance, err = s.Credits.Balance(ctx, m.ProjectID); err != nil {
 		return err
 	}
@@ -125,7 +123,7 @@ func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record,
 		}
 		return err
 	}
-	return Moved{m.Project, m.ID, m.Credits, m.Actor, 0}.show(ctx, s, strings.ToUpper(m.name[:1])+m.name[1:])
+	return movedCredits{m.Project, m.ID, m.Credits, m.Actor, 0}.show(ctx, s, strings.ToUpper(m.name[:1])+m.name[1:])
 }
 
 // askFrom is the largest grant that the command makes without asking: 100 USD.
@@ -277,7 +275,7 @@ the ID of the charge in "svc credit ledger". To refund an uncertain SMS, use
 		if err != nil {
 			return err
 		}
-		return Moved{rec.ID, charge, entry.Credits, actor, 0}.show(ctx, s, "Refund of")
+		return movedCredits{rec.ID, charge, entry.Credits, actor, 0}.show(ctx, s, "Refund of")
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "reason for the ledger")
 	return cmd

@@ -1,5 +1,4 @@
-// Package secrets holds the command "svc secrets".
-package secrets
+package main
 
 import (
 	"context"
@@ -16,13 +15,12 @@ import (
 	"svcapi/shared/secret"
 )
 
-// Command returns "svc secrets".
-func Command(a *app.App) *cobra.Command {
-	return app.Group("secrets", "Encrypt the secrets of the stage with another KMS key", rekey(a), rotate())
+func secretsCommand(a *app.App) *cobra.Command {
+	return app.Group("secrets", "Encrypt the secrets of the stage with another KMS key", rekeyCommand(a), rotateSecrets())
 }
 
-// rotate names the command for those who look for it here.
-func rotate() *cobra.Command {
+// rotateSecrets names the command for those who look for it here.
+func rotateSecrets() *cobra.Command {
 	cmd := &cobra.Command{Use: "rotate", Hidden: true, Args: cobra.ArbitraryArgs}
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return app.Usagef(`"svc vendor account" sets and rotates the key of a vendor, "svc credential rotate" a client's ` +
@@ -31,7 +29,7 @@ func rotate() *cobra.Command {
 	return cmd
 }
 
-func rekey(a *app.App) *cobra.Command {
+func rekeyCommand(a *app.App) *cobra.Command {
 	return a.Command(&cobra.Command{
 		Use:   "rekey",
 		Short: "Encrypt every secret of the stage with the KMS key of the stack",
@@ -43,10 +41,10 @@ Functions keep their rights on the old key while PreviousKmsKeyArn names it. The
 command may be interrupted and repeated; it changes no secret that has the key.`,
 		Example: `  svc secrets rekey --stage prod --dry-run
   svc secrets rekey --stage prod`,
-	}, nil, runRekey)
+	}, nil, rekeySecrets)
 }
 
-func runRekey(ctx context.Context, s *app.Stack) error {
+func rekeySecrets(ctx context.Context, s *app.Stack) error {
 	if s.Local {
 		return app.Usagef("--local: the local stack has no KMS key")
 	}
@@ -67,7 +65,7 @@ func runRekey(ctx context.Context, s *app.Stack) error {
 				"Keep the old key until then: no restored secret can be read without it.")
 		} else {
 			var done string
-			err := secret.Repeat(func() (err error) { done, err = encrypt(ctx, s, entry, key); return err })
+			err := secret.Repeat(func() (err error) { done, err = encryptSecret(ctx, s, entry, key); return err })
 			f.AddIf(!f.Failed("secret", name, err), app.OK, "secret", name, done, "")
 		}
 		if err := ctx.Err(); err != nil {
@@ -119,14 +117,14 @@ func listSecrets(ctx context.Context, s *app.Stack) (all []types.SecretListEntry
 	return all, nil
 }
 
-// encrypt writes the value of a secret again with the key, and returns what was done. UpdateSecret with a key and no
-// value would keep the version readable with the old key, and leave a version alone that the caller may not encrypt.
-func encrypt(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key string) (done string, err error) {
+// encryptSecret writes the value of a secret again with the key, and returns what was done. UpdateSecret with a key and
+// no value would keep the version readable with the old key, and leave a version alone that the caller may not encrypt.
+func encryptSecret(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key string) (string, error) {
 	current, token, err := secret.Next(ctx, s.Vault, aws.ToString(entry.ARN))
 	switch {
 	case err != nil:
 		return "", err
-	case isKey(aws.ToString(entry.KmsKeyId), key) && under(current.KmsKeyIds, key):
+	case isKey(aws.ToString(entry.KmsKeyId), key) && underKey(current.KmsKeyIds, key):
 		return "it has the key already", nil
 	case s.DryRun:
 		return "it would be encrypted again", nil
@@ -141,8 +139,8 @@ func encrypt(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key
 	return "it was encrypted again", err
 }
 
-// under reports whether a version is under the key alone.
-func under(keys []string, key string) bool {
+// underKey reports whether a version is under the key alone.
+func underKey(keys []string, key string) bool {
 	return len(keys) > 0 && !slices.ContainsFunc(keys, func(id string) bool { return !isKey(id, key) })
 }
 

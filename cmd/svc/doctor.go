@@ -1,5 +1,4 @@
-// Package doctor holds the command "svc doctor".
-package doctor
+package main
 
 import (
 	"context"
@@ -22,13 +21,11 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
-	"svcapi/cmd/svc/logs"
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 )
 
-// Command returns "svc doctor".
-func Command(a *app.App) *cobra.Command {
+func doctorCommand(a *app.App) *cobra.Command {
 	var only string
 	var probe, all bool
 	cmd := a.Command(&cobra.Command{
@@ -46,7 +43,7 @@ Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
 		if probe && only == "" {
 			return app.Usagef("--probe needs --project")
 		}
-		d := &Diagnosis{Stack: s, Only: only, probe: probe, Pause: probePause}
+		d := &diagnosis{Stack: s, Only: only, probe: probe, Pause: probePause}
 		return d.run(ctx, all)
 	})
 	cmd.Flags().StringVar(&only, "project", "", "check this project alone")
@@ -55,7 +52,7 @@ Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
 	return cmd
 }
 
-func (d *Diagnosis) run(ctx context.Context, all bool) error {
+func (d *diagnosis) run(ctx context.Context, all bool) error {
 	step := d.Progress("checking", len(checks))
 	for _, check := range checks {
 		check(d, ctx)
@@ -73,7 +70,7 @@ func (d *Diagnosis) run(ctx context.Context, all bool) error {
 }
 
 // intended takes the advice from findings that the local stack's demo has on purpose, and returns their number.
-func (d *Diagnosis) intended() (n int) {
+func (d *diagnosis) intended() (n int) {
 	for i := range d.Found {
 		f := &d.Found[i]
 		id, _, _ := strings.Cut(f.Subject, " ")
@@ -87,8 +84,8 @@ func (d *Diagnosis) intended() (n int) {
 	return n
 }
 
-// Diagnosis is one run of doctor.
-type Diagnosis struct {
+// diagnosis is one run of doctor.
+type diagnosis struct {
 	*app.Stack
 	app.Findings
 	Only  string // the only project to check; empty for all projects
@@ -102,13 +99,13 @@ type Diagnosis struct {
 }
 
 // checks are in the order of their run, because later checks depend on earlier ones.
-var checks = []func(*Diagnosis, context.Context){
-	(*Diagnosis).identity, (*Diagnosis).tables, (*Diagnosis).vaultAccess, (*Diagnosis).gateway,
-	(*Diagnosis).managedSecrets,
-	(*Diagnosis).exchangeRates, (*Diagnosis).renderer, (*Diagnosis).projects,
+var checks = []func(*diagnosis, context.Context){
+	(*diagnosis).identity, (*diagnosis).tables, (*diagnosis).vaultAccess, (*diagnosis).gateway,
+	(*diagnosis).managedSecrets,
+	(*diagnosis).exchangeRates, (*diagnosis).renderer, (*diagnosis).projects,
 }
 
-func (d *Diagnosis) identity(ctx context.Context) {
+func (d *diagnosis) identity(ctx context.Context) {
 	actor, err := d.Actor(ctx)
 	d.AddIf(!d.Failed("identity", "", err), app.OK, "identity", actor, "", "")
 }
@@ -116,28 +113,28 @@ func (d *Diagnosis) identity(ctx context.Context) {
 // gatewayTimeout bounds a request to the API, with a cold start.
 const gatewayTimeout = 30 * time.Second
 
-// response holds the fields of an API response that doctor uses.
-type response struct {
+// gatewayResponse holds the fields of an API response that doctor uses.
+type gatewayResponse struct {
 	status    int
 	requestID string
 	Error     struct{ Code string }
 }
 
-func (d *Diagnosis) request(ctx context.Context, url, clientID, clientSecret string) (response, error) {
+func (d *diagnosis) request(ctx context.Context, url, clientID, clientSecret string) (gatewayResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, gatewayTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
 	if err != nil {
-		return response{}, err
+		return gatewayResponse{}, err
 	}
 	r.Header.Set("X-API-KEY", clientID)
 	r.Header.Set("X-API-SECRET", clientSecret)
 	out, err := (&http.Client{}).Do(r) // the stack itself, no vendor
 	if err != nil {
-		return response{}, err
+		return gatewayResponse{}, err
 	}
 	defer func() { _ = out.Body.Close() }()
-	a := response{status: out.StatusCode, requestID: out.Header.Get("X-SVC-Request-ID")}
+	a := gatewayResponse{status: out.StatusCode, requestID: out.Header.Get("X-SVC-Request-ID")}
 	if json.NewDecoder(io.LimitReader(out.Body, 1<<20)).Decode(&a) != nil || a.requestID == "" {
 		return a, fmt.Errorf("HTTP %d, which is not a response of the API", out.StatusCode)
 	}
@@ -148,7 +145,7 @@ func (d *Diagnosis) request(ctx context.Context, url, clientID, clientSecret str
 const balancePath = "/sms/balance"
 
 // gateway makes a request without valid credentials: a 401 proves that the gateway, the function and the table work.
-func (d *Diagnosis) gateway(ctx context.Context) {
+func (d *diagnosis) gateway(ctx context.Context) {
 	known, err := d.Deployed(ctx)
 	if d.Failed("stack", d.StackName(), err) {
 		return
@@ -178,16 +175,16 @@ func (d *Diagnosis) gateway(ctx context.Context) {
 const (
 	// probePause exceeds the time without a new credential (docs/decisions/requests.md#project-records).
 	probePause = 1500 * time.Millisecond
-	// ProbeAttempts last longer than the ten seconds for which functions cache a record.
-	ProbeAttempts = 8
+	// probeAttempts last longer than the ten seconds for which functions cache a record.
+	probeAttempts = 8
 )
 
 // requestNew makes a request with a new credential, and repeats the request while a function may not know the
 // credential.
-func (d *Diagnosis) requestNew(ctx context.Context, url, clientID, clientSecret string) (response, error) {
+func (d *diagnosis) requestNew(ctx context.Context, url, clientID, clientSecret string) (gatewayResponse, error) {
 	for attempt := 1; ; attempt++ {
 		a, err := d.request(ctx, url, clientID, clientSecret)
-		if err != nil || a.status != http.StatusUnauthorized || attempt == ProbeAttempts {
+		if err != nil || a.status != http.StatusUnauthorized || attempt == probeAttempts {
 			return a, err
 		}
 		select {
@@ -199,7 +196,7 @@ func (d *Diagnosis) requestNew(ctx context.Context, url, clientID, clientSecret 
 }
 
 // Probe makes a request with a credential that Probe issues and revokes.
-func (d *Diagnosis) Probe(ctx context.Context, baseURL string) {
+func (d *diagnosis) Probe(ctx context.Context, baseURL string) {
 	clientID, clientSecret, err := d.Projects.IssueCredential(ctx, d.Only, project.Development)
 	if d.Failed("probe", d.Only, err) {
 		return
@@ -229,7 +226,7 @@ const (
 	skewBroken  = 4 * time.Minute // AWS refuses signatures from five minutes on
 )
 
-func (d *Diagnosis) tables(ctx context.Context) {
+func (d *diagnosis) tables(ctx context.Context) {
 	skewKnown := false
 	missing := 0
 	for _, want := range tableKeys {
@@ -262,7 +259,7 @@ func (d *Diagnosis) tables(ctx context.Context) {
 	}
 }
 
-func (d *Diagnosis) clock(skew time.Duration) {
+func (d *diagnosis) clock(skew time.Duration) {
 	detail := fmt.Sprintf("this machine is %s off", skew.Abs().Round(time.Second))
 	switch {
 	case skew.Abs() >= skewBroken:
@@ -275,7 +272,7 @@ func (d *Diagnosis) clock(skew time.Duration) {
 }
 
 // table returns severity, detail and advice of the first problem of a table, or OK.
-func (d *Diagnosis) table(ctx context.Context, short, keys string,
+func (d *diagnosis) table(ctx context.Context, short, keys string,
 	table *types.TableDescription) (s app.Severity, detail, advice string, err error) {
 	name := d.Table(short)
 	var got []string
@@ -312,7 +309,7 @@ func (d *Diagnosis) table(ctx context.Context, short, keys string,
 }
 
 // otherStages reports the stages of the account in place of a stage that does not exist.
-func (d *Diagnosis) otherStages(ctx context.Context) {
+func (d *diagnosis) otherStages(ctx context.Context) {
 	var stages []string
 	pages := dynamodb.NewListTablesPaginator(d.DB, &dynamodb.ListTablesInput{})
 	for pages.HasMorePages() {
@@ -338,7 +335,7 @@ func (d *Diagnosis) otherStages(ctx context.Context) {
 	d.Add(app.Broken, "stage", d.Stage, detail, advice)
 }
 
-func (d *Diagnosis) vaultAccess(ctx context.Context) {
+func (d *diagnosis) vaultAccess(ctx context.Context) {
 	name := upstream.SecretName(d.Stage, project.SMS, upstream.ManagedOwner)
 	_, err := d.Vault.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	if response, ok := errors.AsType[smithy.APIError](err); err != nil &&
@@ -350,7 +347,7 @@ func (d *Diagnosis) vaultAccess(ctx context.Context) {
 }
 
 // managedSecrets checks the service's own vendor accounts.
-func (d *Diagnosis) managedSecrets(ctx context.Context) {
+func (d *diagnosis) managedSecrets(ctx context.Context) {
 	if d.noVault {
 		return
 	}
@@ -364,7 +361,7 @@ func (d *Diagnosis) managedSecrets(ctx context.Context) {
 	}
 }
 
-func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner, restore string) {
+func (d *diagnosis) secret(ctx context.Context, kind project.Kind, owner, restore string) {
 	name := upstream.SecretName(d.Stage, kind, owner)
 	deleted, err := d.Secrets.Deleted(ctx, kind, owner)
 	d.Failed("secret", name, err)
@@ -374,7 +371,7 @@ func (d *Diagnosis) secret(ctx context.Context, kind project.Kind, owner, restor
 // ratesStale is the age from which exchange rates are too old: their hourly fetch has failed several times.
 const ratesStale = 6 * time.Hour
 
-func (d *Diagnosis) exchangeRates(ctx context.Context) {
+func (d *diagnosis) exchangeRates(ctx context.Context) {
 	if d.noTables || d.Only != "" {
 		return
 	}
@@ -394,11 +391,11 @@ func (d *Diagnosis) exchangeRates(ctx context.Context) {
 }
 
 // renderer checks the age of the browser that renders strangers' documents. On the local stack the age is shown only.
-func (d *Diagnosis) renderer(ctx context.Context) {
+func (d *diagnosis) renderer(ctx context.Context) {
 	if d.Only != "" {
 		return
 	}
-	b, err := logs.StartedBrowser(ctx, d.Stack)
+	b, err := startedBrowser(ctx, d.Stack)
 	switch {
 	case err != nil:
 		d.Add(app.Warning, "browser", "", "the age of the browser for PDFs is not known: "+err.Error(),
@@ -406,7 +403,7 @@ func (d *Diagnosis) renderer(ctx context.Context) {
 	case b == nil:
 		d.Add(app.OK, "browser", "", "no start of the browser for PDFs in the log of the last 30 days", "")
 	case b.Old() && !d.Local:
-		d.Add(app.Warning, "browser", b.Version, b.Age(), logs.Renew(d.Stack))
+		d.Add(app.Warning, "browser", b.Version, b.Age(), renewBrowser(d.Stack))
 	default:
 		d.Add(app.OK, "browser", b.Version, b.Age(), "")
 	}

@@ -1,4 +1,4 @@
-package credit
+package main
 
 import (
 	"cmp"
@@ -32,8 +32,8 @@ func effect(e books.Entry) int64 {
 	return e.Credits
 }
 
-// Note formats the reason and the actor of an entry.
-func Note(e books.Entry) string {
+// entryNote formats the reason and the actor of an entry.
+func entryNote(e books.Entry) string {
 	text, actor := e.Reason, e.Actor
 	switch {
 	case e.Uncertain:
@@ -85,7 +85,7 @@ Entries with which the settling function releases unused credits are not shown.`
 				credits, dollars = "+"+credits, "+"+dollars
 			}
 			return []string{string(e.Key), s.Time(e.At), string(e.State), credits, dollars, e.Price, e.Environment, e.Vendor,
-				e.VendorID, e.RequestID, Note(e), e.Reference}
+				e.VendorID, e.RequestID, entryNote(e), e.Reference}
 		})
 	})
 	run := cmd.RunE
@@ -102,8 +102,7 @@ Entries with which the settling function releases unused credits are not shown.`
 	return cmd
 }
 
-// LedgerCommand returns "svc ledger".
-func LedgerCommand(a *app.App) *cobra.Command {
+func ledgerCommand(a *app.App) *cobra.Command {
 	return app.Group("ledger", "Audit the wallets against the ledger", verify(a))
 }
 
@@ -142,14 +141,27 @@ func runVerify(ctx context.Context, s *app.Stack) error {
 	return app.Problems(len(views))
 }
 
-// PriceCommand returns "svc price".
-func PriceCommand(a *app.App) *cobra.Command {
+func priceCommand(a *app.App) *cobra.Command {
 	return app.Group("price", "Show what operations cost, and set the own prices of a project",
-		listPrices(a), setPrice(a), unsetPrice(a))
+		listPrices(a),
+		ownPrice(a, &cobra.Command{
+			Use:   "set PROJECT NAME CREDITS",
+			Short: "Give a project its own price of an operation, in place of the listed one",
+			Long: `Give a project its own price of an operation, in place of the listed one. NAME is an
+operation of "svc price list"; the price of sms is for each unit. Functions follow within
+seconds. The ledger and the statement show who changed which price, from what to what.`,
+			Example: `  svc price set acme sms 8000
+  svc price set acme pdf 0`,
+		}),
+		ownPrice(a, &cobra.Command{
+			Use:     "unset PROJECT NAME",
+			Short:   "Return a project to the listed price of an operation",
+			Example: `  svc price unset acme sms`,
+		}))
 }
 
-// PriceView is a price in the format for programs.
-type PriceView struct {
+// priceView is a price in the format for programs.
+type priceView struct {
 	Operation string `json:"operation"`
 	Credits   int64  `json:"credits"`
 	USD       string `json:"usd"`
@@ -187,7 +199,7 @@ func listed(ctx context.Context, s *app.Stack) (wallet.Prices, error) {
 }
 
 func printPrices(s *app.Stack, list wallet.Prices, p *project.Project) error {
-	var known []PriceView
+	var known []priceView
 	for _, row := range wallet.PriceList() {
 		price, ok := list[row.Name]
 		if !ok {
@@ -197,46 +209,27 @@ func printPrices(s *app.Stack, list wallet.Prices, p *project.Project) error {
 			row.Parameter = ""
 		}
 		credits := p.Price(row.Name, price)
-		known = append(known, PriceView{row.Name, credits, app.Dollars(credits), row.Parameter, price})
+		known = append(known, priceView{row.Name, credits, app.Dollars(credits), row.Parameter, price})
 	}
-	return app.PrintList(s.App, "OPERATION, CREDITS, USD, PARAMETER, LISTED", "", known, func(v PriceView) []string {
+	return app.PrintList(s.App, "OPERATION, CREDITS, USD, PARAMETER, LISTED", "", known, func(v priceView) []string {
 		return []string{v.Operation, s.Number(v.Credits), v.USD, cmp.Or(v.Parameter, "own"), s.Number(v.Listed)}
 	})
 }
 
-func setPrice(a *app.App) *cobra.Command {
+// ownPrice completes a command that gives a project its own price of an operation, or without CREDITS the listed one.
+func ownPrice(a *app.App, cmd *cobra.Command) *cobra.Command {
 	var name string
-	var credits int64
-	return a.ProjectCommand(&cobra.Command{
-		Use:   "set PROJECT NAME CREDITS",
-		Short: "Give a project its own price of an operation, in place of the listed one",
-		Long: `Give a project its own price of an operation, in place of the listed one. NAME is an
-operation of "svc price list"; the price of sms is for each unit. Functions follow within
-seconds. The ledger and the statement show who changed which price, from what to what.`,
-		Example: `  svc price set acme sms 8000
-  svc price set acme pdf 0`,
-	}, func(args []string) (err error) {
+	var credits *int64
+	return a.ProjectCommand(cmd, func(args []string) error {
 		name = args[0]
-		if err = validateName(name); err == nil {
-			credits, err = app.Integer("CREDITS", args[1], 0, wallet.MaxPrice)
+		err := validateName(name)
+		if err == nil && len(args) > 1 {
+			credits = new(int64)
+			*credits, err = app.Integer("CREDITS", args[1], 0, wallet.MaxPrice)
 		}
 		return err
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		return reprice(ctx, s, rec, name, &credits)
-	})
-}
-
-func unsetPrice(a *app.App) *cobra.Command {
-	var name string
-	return a.ProjectCommand(&cobra.Command{
-		Use:     "unset PROJECT NAME",
-		Short:   "Return a project to the listed price of an operation",
-		Example: `  svc price unset acme sms`,
-	}, func(args []string) error {
-		name = args[0]
-		return validateName(name)
-	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		return reprice(ctx, s, rec, name, nil)
+		return reprice(ctx, s, rec, name, credits)
 	})
 }
 

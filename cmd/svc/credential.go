@@ -1,5 +1,4 @@
-// Package credential holds the command "svc credential".
-package credential
+package main
 
 import (
 	"context"
@@ -14,49 +13,47 @@ import (
 	"svcapi/shared/project/admin"
 )
 
-// Command returns "svc credential".
-func Command(a *app.App) *cobra.Command {
+func credentialCommand(a *app.App) *cobra.Command {
 	return app.Group("credential", "List, issue, rotate and revoke the credentials of projects",
 		a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: "List a project's credentials without their secrets"},
-			nil, list),
-		issue(a), rotate(a), revoke(a))
+			nil, func(_ context.Context, s *app.Stack, rec *project.Record) error {
+				views, table := viewCredentials(rec)
+				return s.Print(views, table)
+			}),
+		issueCredential(a), rotateCredential(a), revokeCredential(a))
 }
 
-// View is a credential without its secrets, in the format for programs.
-type View struct {
+// credentialView is a credential without its secrets, in the format for programs.
+type credentialView struct {
 	ClientID    string              `json:"client_id"`
 	Environment project.Environment `json:"environment"`
 	Active      bool                `json:"active"`
 	LiveSecrets int                 `json:"live_secrets"`
 }
 
-// ViewAll returns a project's credentials for programs and for people.
-func ViewAll(rec *project.Record) ([]View, app.Table) {
-	views := make([]View, len(rec.Credentials))
+// viewCredentials returns a project's credentials for programs and for people.
+func viewCredentials(rec *project.Record) ([]credentialView, app.Table) {
+	views := make([]credentialView, len(rec.Credentials))
 	for i, c := range rec.Credentials {
-		views[i] = View{c.ClientID, c.Environment, c.Active, len(c.Secrets)}
+		views[i] = credentialView{c.ClientID, c.Environment, c.Active, len(c.Secrets)}
 	}
-	const header, empty = "CLIENT ID, ENVIRONMENT, STATE, LIVE SECRETS", `No credentials. "svc credential issue" creates one.`
-	return views, app.TableOf(header, empty, views, func(v View) []string {
+	const header = "CLIENT ID, ENVIRONMENT, STATE, LIVE SECRETS"
+	const empty = `No credentials. "svc credential issue" creates one.`
+	return views, app.TableOf(header, empty, views, func(v credentialView) []string {
 		state := map[bool]string{true: "active", false: "revoked"}[v.Active]
 		return []string{v.ClientID, string(v.Environment), state, strconv.Itoa(v.LiveSecrets)}
 	})
 }
 
-func list(_ context.Context, s *app.Stack, rec *project.Record) error {
-	views, table := ViewAll(rec)
-	return s.Print(views, table)
-}
-
-// Issued holds a new client secret, which svc shows once.
-type Issued struct {
+// issuedSecret holds a new client secret, which svc shows once.
+type issuedSecret struct {
 	ProjectID    string              `json:"project_id"`
 	Environment  project.Environment `json:"environment,omitempty"`
 	ClientID     string              `json:"client_id"`
 	ClientSecret string              `json:"client_secret"`
 }
 
-func printIssued(s *app.Stack, request func(Issued) string, issued ...Issued) error {
+func printIssued(s *app.Stack, request func(issuedSecret) string, issued ...issuedSecret) error {
 	var tables []app.Table
 	for _, i := range issued {
 		rows := app.Rows("Project", i.ProjectID, "Client ID", i.ClientID, "Client secret", i.ClientSecret)
@@ -83,7 +80,7 @@ func printState(s *app.Stack, clientID, state string, err error) error {
 	return s.PrintRows(map[string]any{"client_id": clientID, "state": state}, "Client ID", clientID, "State", state)
 }
 
-func issue(a *app.App) *cobra.Command {
+func issueCredential(a *app.App) *cobra.Command {
 	var envs []project.Environment
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:     "issue PROJECT",
@@ -91,22 +88,22 @@ func issue(a *app.App) *cobra.Command {
 		Example: "  svc credential issue acme --env production",
 	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		var added []project.Credential // in one transaction: svc shows all secrets or none
-		var issued []Issued
+		var issued []issuedSecret
 		for _, env := range envs {
 			c, clientSecret := admin.NewCredential(rec.ID, env)
-			added, issued = append(added, c), append(issued, Issued{rec.ID, env, c.ClientID, clientSecret})
+			added, issued = append(added, c), append(issued, issuedSecret{rec.ID, env, c.ClientID, clientSecret})
 		}
 		if err := s.Projects.AddCredential(ctx, rec.ID, added...); err != nil {
 			return err
 		}
-		return printIssued(s, func(i Issued) string { return request(ctx, s, rec, i) }, issued...)
+		return printIssued(s, func(i issuedSecret) string { return firstRequest(ctx, s, rec, i) }, issued...)
 	})
 	app.EnvironmentFlag(cmd, &envs, "development", true)
 	return cmd
 }
 
-// requests are a method, a path and a body of each kind, the most convenient first request first.
-var requests = []struct {
+// firstRequests are a method, a path and a body of each kind, the most convenient first request first.
+var firstRequests = []struct {
 	kind project.Kind
 	call string
 }{
@@ -118,14 +115,14 @@ var requests = []struct {
 	{project.Currency, `'%s/utility/currency/codes'`},
 }
 
-// request returns a request with the new credential that the project's integrations can carry out, for a shell.
-func request(ctx context.Context, s *app.Stack, rec *project.Record, i Issued) string {
+// firstRequest returns a request with the new credential that the project's integrations can carry out, for a shell.
+func firstRequest(ctx context.Context, s *app.Stack, rec *project.Record, i issuedSecret) string {
 	deployed, err := s.Deployed(ctx)
 	if err != nil || deployed.BaseURL == "" {
 		deployed.BaseURL = "BASE_URL" // the operator may issue credentials without the right to read the stack
 	}
-	call := requests[0].call
-	for _, r := range slices.Backward(requests) {
+	call := firstRequests[0].call
+	for _, r := range slices.Backward(firstRequests) {
 		if len(rec.Active(r.kind, i.Environment)) > 0 {
 			call = r.call
 		}
@@ -146,7 +143,7 @@ func parseClientID(into *string) func(args []string) error {
 	}
 }
 
-func rotate(a *app.App) *cobra.Command {
+func rotateCredential(a *app.App) *cobra.Command {
 	var clientID string
 	var finish, replace bool
 	cmd := a.Command(&cobra.Command{
@@ -174,14 +171,14 @@ client has it, --replace creates another in its place; the older secret stays.`,
 			return err
 		}
 		projectID, _ := project.ParseClientID(clientID)
-		return printIssued(s, nil, Issued{ProjectID: projectID, ClientID: clientID, ClientSecret: clientSecret})
+		return printIssued(s, nil, issuedSecret{ProjectID: projectID, ClientID: clientID, ClientSecret: clientSecret})
 	})
 	cmd.Flags().BoolVar(&finish, "finish", false, "end all secrets but the newest, and create none")
 	cmd.Flags().BoolVar(&replace, "replace", false, "replace the newer of two live secrets")
 	return cmd
 }
 
-func revoke(a *app.App) *cobra.Command {
+func revokeCredential(a *app.App) *cobra.Command {
 	var clientID string
 	var yes bool
 	cmd := a.Command(&cobra.Command{
