@@ -382,9 +382,9 @@ func (d *diagnosis) exchangeRates(ctx context.Context) {
 	case current == nil:
 		d.Add(app.Warning, "rates", "", "there are no exchange rates: currency operations return 422", d.Line("rates sync"))
 	case time.Since(current.Fetched) > ratesStale:
-		d.Add(app.Broken, "rates", current.Source,
-			fmt.Sprintf("the exchange rates in use were fetched %s ago",
-				time.Since(current.Fetched).Round(time.Minute)), d.Line("rates show"))
+		age := time.Since(current.Fetched).Round(time.Minute)
+		d.Add(app.Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", age),
+			d.Line("rates show"))
 	default:
 		d.Add(app.OK, "rates", current.Source, "", "")
 	}

@@ -157,11 +157,8 @@ func onlyEnvironment(rec *project.Record, kind project.Kind, vendor string) ([]p
 
 // storeIntegrations edits the integrations of a project with a vendor in some environments, in one write, and prints
 // them.
-func storeIntegrations(
-	ctx context.Context, s *app.Stack, id string, envs []project.Environment, kind project.Kind, vendor string,
-	replace bool,
-	edit func(*project.Record) ([]project.Integration, error),
-) error {
+func storeIntegrations(ctx context.Context, s *app.Stack, id string, envs []project.Environment, kind project.Kind,
+	vendor string, replace bool, edit func(*project.Record) ([]project.Integration, error)) error {
 	err := s.Projects.EditIntegrations(ctx, id, func(rec *project.Record) ([]project.Integration, error) {
 		all, err := edit(rec)
 		if err != nil {

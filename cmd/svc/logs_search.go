@@ -115,8 +115,7 @@ func (f *logFilter) Search(ctx context.Context, s *app.Stack) (found []logLine, 
 		search = f.local
 	}
 	found, err = search(limited, s)
-	slices.SortStableFunc(found, func(a,
-		b logLine) int {
+	slices.SortStableFunc(found, func(a, b logLine) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Function, b.Function))
 	})
 	if n := len(found) - f.Lines; n > 0 {
@@ -204,9 +203,8 @@ func requestGroups(ctx context.Context, logs *cloudwatchlogs.Client, prefix stri
 
 // search returns the newest lines of a log group from one time up to and without another, one more than the filter's
 // number.
-func (f *logFilter) search(
-	ctx context.Context, logs *cloudwatchlogs.Client, name, function string, begin, end time.Time,
-) (lines []logLine, err error) {
+func (f *logFilter) search(ctx context.Context, logs *cloudwatchlogs.Client, name, function string,
+	begin, end time.Time) (lines []logLine, err error) {
 	pages := cloudwatchlogs.NewFilterLogEventsPaginator(logs, &cloudwatchlogs.FilterLogEventsInput{
 		LogGroupName: &name, FilterPattern: new(f.pattern()),
 		StartTime: new(begin.UnixMilli()), EndTime: new(end.UnixMilli() - 1),

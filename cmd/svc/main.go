@@ -41,10 +41,8 @@ region, environment), or with --local on the stack that "make run" started.
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
 4 refused or not confirmed, 130 interrupted.`,
 	}
-	root.AddCommand(projectCommand(a), credentialCommand(a), integrationCommand(a),
-		creditCommand(a), vendorCommand(a),
-		smsCommand(a), burnerCommand(a), ratesCommand(a), priceCommand(a), ledgerCommand(a),
-		secretsCommand(a),
+	root.AddCommand(projectCommand(a), credentialCommand(a), integrationCommand(a), creditCommand(a), vendorCommand(a),
+		smsCommand(a), burnerCommand(a), ratesCommand(a), priceCommand(a), ledgerCommand(a), secretsCommand(a),
 		doctorCommand(a), logsCommand(a), usageCommand(a), preflightCommand(a), protectCommand(a), version(a))
 	return a.Run(ctx, root, args)
 }

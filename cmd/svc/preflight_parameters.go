@@ -236,8 +236,7 @@ func (d definition) problem(value string) string {
 // combinations checks what one parameter needs of another. The template's Rules refuse these and two web ACLs as well.
 func (f *flight) combinations(p parameters) {
 	for _, c := range []struct{ name, needs string }{
-		{"DomainName", "CertificateArn"}, {"CertificateArn", "DomainName"}, {"HostedZoneId",
-			"DomainName"},
+		{"DomainName", "CertificateArn"}, {"CertificateArn", "DomainName"}, {"HostedZoneId", "DomainName"},
 	} {
 		lacks := p.value(c.name) != "" && p.value(c.needs) == ""
 		f.AddIf(lacks, app.Broken, "parameters", c.name, "it needs "+c.needs, "Set both, or neither.")

@@ -67,8 +67,7 @@ var protections = map[bool]string{true: "was on", false: "switched on"}
 // protect switches on each protection that is off, and notes the outcome for recovery.
 func (p *protected) protect(ctx context.Context, s *app.Stack) error {
 	if p.Protection != protections[true] {
-		_, err := s.DB.UpdateTable(ctx,
-			&dynamodb.UpdateTableInput{TableName: &p.Table, DeletionProtectionEnabled: new(true)})
+		_, err := s.DB.UpdateTable(ctx, &dynamodb.UpdateTableInput{TableName: &p.Table, DeletionProtectionEnabled: new(true)})
 		if err != nil {
 			return err
 		}

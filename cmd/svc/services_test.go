@@ -143,8 +143,7 @@ func TestUncertain(t *testing.T) {
 			`.* r2 +confirmed: delivered, by local`, third),
 		shows("credit ledger acme --days 2", `captured +-10,000 .* r1 +refunded: vendor has no record of it, by local`,
 			`captured +-10,000 .* r2 +confirmed: delivered, by local`,
-			`refund +\+10,000 +\+0.01 +sms +production +quicksend +- +r1 +vendor has no record of it, for `+first+
-				`, by local`),
+			`refund +\+10,000 +\+0.01 +sms +production +quicksend +- +r1 +vendor has no record of it, for `+first+`, by local`),
 	})
 	if open := decode[[]uncertainSMS](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" ||
 		string(open[0].Key) != third || open[0].Credits != 10_000 {

@@ -427,8 +427,7 @@ func TestIntegrations(t *testing.T) {
 		refused(set, "lacks secret fields", "api_key", "--incomplete"),
 		misuse(set+" --secrets -", "JSON object of texts").given(`{"api_key":"` + key),
 		misuse(set+" --secrets -", `no secret field "password"`).given(`{"password":"` + key + `"}`),
-		misuse(set+" --setting endpoint=ftp://x", `endpoint is not https: "ftp://x"`).typing("a@example.com",
-			key),
+		misuse(set+" --setting endpoint=ftp://x", `endpoint is not https: "ftp://x"`).typing("a@example.com", key),
 		shows(set+" --incomplete --inactive",
 			`development +sms +quicksend +byok +inactive +0 +endpoint=http://127\S+/quicksend sender_id=Acme +quicksend lacks `+
 				`secret fields`).notes("Endpoint: the sandbox, http://127.*/quicksend"),

@@ -133,27 +133,20 @@ func TestSmokeFails(t *testing.T) {
 		change func(*cloud)
 		step   string
 	}{
-		"a table was left before": {func(c *cloud) { c.tables["svc-smoke-ledger"] = true },
-			"The account is ready"},
-		"the build fails": {func(c *cloud) { c.refuse = "sam build" }, "The build"},
-		"the bad creation succeeds": {func(c *cloud) { c.accept = "sam deploy" },
-			"A creation that fails leaves nothing"},
+		"a table was left before":   {func(c *cloud) { c.tables["svc-smoke-ledger"] = true }, "The account is ready"},
+		"the build fails":           {func(c *cloud) { c.refuse = "sam build" }, "The build"},
+		"the bad creation succeeds": {func(c *cloud) { c.accept = "sam deploy" }, "A creation that fails leaves nothing"},
 		"a wallet differs from the ledger": {func(c *cloud) { c.refuse = "ledger verify --stage smoke " },
 			"Its repetition succeeds"},
-		"an acceptance test fails": {func(c *cloud) { c.refuse = "make acceptance" },
-			"Acceptance tests, without an SMS"},
-		"a client chooses the ID": {func(c *cloud) { c.chosen = true }, "A request ID that the client sends is not used"},
-		"a parameter has no effect": {func(c *cloud) { c.refuse = "PriceSms=12345" },
-			"A changed parameter takes effect"},
+		"an acceptance test fails":  {func(c *cloud) { c.refuse = "make acceptance" }, "Acceptance tests, without an SMS"},
+		"a client chooses the ID":   {func(c *cloud) { c.chosen = true }, "A request ID that the client sends is not used"},
+		"a parameter has no effect": {func(c *cloud) { c.refuse = "PriceSms=12345" }, "A changed parameter takes effect"},
 		"a restored ledger differs": {func(c *cloud) { c.refuse = "ledger verify --stage smoke-restored" },
 			"A restore under the old names"},
 		"the change set imports not all": {func(c *cloud) { c.imports = func(all []string) []string { return all[1:] } },
 			"It is deployed again with its tables"},
 		"the change set imports another one": {func(c *cloud) {
-			c.imports = func(all []string) []string {
-				return append(all,
-					"x")
-			}
+			c.imports = func(all []string) []string { return append(all, "x") }
 		}, "It is deployed again with its tables"},
 		"what is left cannot be deleted": {func(c *cloud) { c.refuse = "delete-secret" }, "All is removed"},
 	} {
