@@ -74,11 +74,13 @@ func (d *diagnosis) intended() (n int) {
 	for i := range d.Found {
 		f := &d.Found[i]
 		id, _, _ := strings.Cut(f.Subject, " ")
-		if slices.ContainsFunc(d.Intended, func(fault app.Fault) bool {
-			return id == fault.Project && f.Check == fault.Check && strings.Contains(f.Detail, fault.Detail)
-		}) {
-			n++
-			f.Severity, f.Detail, f.Advice = app.OK, f.Detail+": a fault that the demo has on purpose", ""
+		for _, p := range d.Running.Projects {
+			if id == p.ID && slices.ContainsFunc(p.Faults, func(fault app.Fault) bool {
+				return f.Check == fault.Check && strings.Contains(f.Detail, fault.Detail)
+			}) {
+				n++
+				f.Severity, f.Detail, f.Advice = app.OK, f.Detail+": a fault that the demo has on purpose", ""
+			}
 		}
 	}
 	return n

@@ -131,7 +131,7 @@ func TestDoctorOnDemo(t *testing.T) {
 	s := p.stack()
 	projects, err := demo.Create(t.Context(), demo.Target{
 		Projects: s.Projects, Credit: s.Credits, Secrets: s.Secrets, Rates: s.Rates,
-		Prices: wallet.Prices{wallet.Barcode: 100}, Sandbox: s.Sandbox,
+		Prices: wallet.Prices{wallet.Barcode: 100}, Sandbox: s.Running.SandboxURL,
 	})
 	p.must(err)
 	byName := map[string]demo.Project{}

@@ -110,14 +110,13 @@ func enableIntegration(a *app.App, name, short string, active bool) *cobra.Comma
 	var envs []project.Environment
 	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
 	app.EnvironmentFlag(cmd, &envs, "development", true)
-	chosen := func() bool { return cmd.Flags().Changed("env") }
 	return a.ProjectCommand(cmd, func(args []string) (err error) {
 		if err = catalog.ValidateKind(args[0]); active { // disable also takes a vendor that only another version knows
 			_, err = catalog.Find(args[0], args[1])
 		}
 		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		if !chosen() {
+		if !cmd.Flags().Changed("env") {
 			var err error
 			if envs, err = onlyEnvironment(rec, project.Kind(kind), vendor); err != nil {
 				return err
@@ -276,8 +275,7 @@ type setOptions struct {
 	secrets                   catalog.SecretInput
 	settings                  []string
 	priority                  int
-	hasPriority               func() bool
-	hasEnvironment            func() bool
+	given                     func(flag string) bool
 	inactive, incomplete, ask bool
 	replace                   bool
 	noted                     bool // that the endpoint is the sandbox
@@ -320,8 +318,7 @@ input with --secrets -. A managed integration uses the service's own account, se
 	flags.IntVar(&o.priority, "priority", 0, "order of the active integrations, the lowest first")
 	flags.BoolVar(&o.inactive, "inactive", false, "do not use the integration yet")
 	flags.BoolVar(&o.incomplete, "incomplete", false, "store the integration although a required field is missing")
-	o.hasPriority = func() bool { return flags.Changed("priority") }
-	o.hasEnvironment = func() bool { return flags.Changed("env") }
+	o.given = flags.Changed
 	return cmd
 }
 
@@ -351,7 +348,7 @@ func (o *setOptions) parse(args []string) (err error) {
 	switch {
 	case o.offer.Spec.Name == project.TestVendor && slices.Contains(o.environments, project.Production):
 		return app.Usagef("the vendor %s exists only in development", project.TestVendor)
-	case o.hasPriority() && (o.priority < 0 || o.priority > admin.MaxPriority):
+	case o.given("priority") && (o.priority < 0 || o.priority > admin.MaxPriority):
 		return app.Usagef("--priority is a whole number from 0 to %d, not %d", admin.MaxPriority, o.priority)
 	case o.replace && o.inactive:
 		return app.Usagef("give --replace or --inactive, not both")
@@ -365,7 +362,7 @@ var errSecretsOfManaged = app.Usagef(`--secrets is for byok integrations; "svc v
 	`managed ones use`)
 
 func (o *setOptions) run(ctx context.Context, s *app.Stack, rec *project.Record) error {
-	if !o.hasEnvironment() {
+	if !o.given("env") {
 		if _, err := onlyEnvironment(rec, o.offer.Kind, o.offer.Spec.Name); err != nil {
 			return err
 		}
@@ -432,7 +429,7 @@ func (o *setOptions) integration(s *app.Stack, rec *project.Record,
 		return i, app.Usagef(`a new integration needs --mode, "managed" or "byok"`)
 	}
 	i.Mode = cmp.Or(o.mode, i.Mode)
-	if o.hasPriority() {
+	if o.given("priority") {
 		i.Priority = o.priority
 	}
 	if o.inactive {

@@ -130,8 +130,8 @@ func (f *logFilter) Search(ctx context.Context, s *app.Stack) (found []logLine, 
 
 // local searches the log of each function of the local stack.
 func (f *logFilter) local(_ context.Context, s *app.Stack) (found []logLine, err error) {
-	files, err := filepath.Glob(filepath.Join(s.LogDir, "*.log"))
-	if err != nil || s.LogDir == "" {
+	files, err := filepath.Glob(filepath.Join(s.Running.LogDir, "*.log"))
+	if err != nil || s.Running.LogDir == "" {
 		return nil, err
 	}
 	for _, file := range files {
@@ -306,7 +306,7 @@ func newestStart(ctx context.Context, s *app.Stack) (string, error) {
 
 // newestLocalStart returns the newest line of the local stack, and "" for none.
 func newestLocalStart(_ context.Context, s *app.Stack) (newest string, err error) {
-	content, err := os.ReadFile(filepath.Join(s.LogDir, "pdfrender.log"))
+	content, err := os.ReadFile(filepath.Join(s.Running.LogDir, "pdfrender.log"))
 	for line := range strings.Lines(string(content)) {
 		if strings.Contains(line, `"message":"`+browserStarted+`"`) {
 			newest = line

@@ -199,7 +199,8 @@ func fetchRates(ctx context.Context, s *app.Stack, acceptMoves bool) (*refresh.R
 	if err != nil {
 		return nil, err
 	}
-	r := &refresh.Refresher{Store: s.Rates, Client: s.Vendors, Secrets: s.Secrets, Endpoint: s.Sandbox, Now: time.Now}
+	r := &refresh.Refresher{Store: s.Rates, Client: s.Vendors, Secrets: s.Secrets, Now: time.Now,
+		Endpoint: s.Running.SandboxURL}
 	return r.Run(ctx, refresh.Options{Actor: actor, AcceptMoves: acceptMoves})
 }
 

@@ -44,8 +44,8 @@ type Stack struct {
 	Secrets  *secret.Writer
 	Burners  *burner.Store // projects' own disposable domains
 	Rates    *rates.Store
-	// Sandbox is the URL of the local stack's sandbox vendors; empty for a deployed stage.
-	Sandbox string
+	// Running is the local stack; empty for a deployed stage.
+	Running LocalStack
 	// Vendors validates integrations as the functions do, and calls their vendors.
 	Vendors *upstream.Client
 	// AWS configures the vendors of the operator's AWS account.
@@ -54,10 +54,6 @@ type Stack struct {
 	Actor func(context.Context) (string, error)
 	// Deployed reads the base URL and the prices of the stack.
 	Deployed func(context.Context) (Deployed, error)
-	// LogDir is the folder with the logs of the local stack.
-	LogDir string
-	// Intended are the faults of the local stack's demo projects.
-	Intended []Fault
 	// DB and Vault are the clients below the stores.
 	DB    *dynamodb.Client
 	Vault *secretsmanager.Client
@@ -119,15 +115,15 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 	return s, nil
 }
 
-// localStack holds the fields of .local/demo.json, which the local stack writes, that svc uses.
-type localStack struct {
+// LocalStack holds the fields of .local/demo.json, which the local stack writes, that svc uses.
+type LocalStack struct {
 	Stage       string           `json:"stage"`
 	DynamoDBURL string           `json:"dynamodb_url"`
 	SecretsURL  string           `json:"secrets_url"`
 	BaseURL     string           `json:"base_url"`
 	Prices      map[string]int64 `json:"prices"`
-	SandboxURL  string           `json:"sandbox_url"`
-	LogDir      string           `json:"log_dir"`
+	SandboxURL  string           `json:"sandbox_url"` // of the sandbox vendors
+	LogDir      string           `json:"log_dir"`     // the folder with the logs
 	Projects    map[string]struct {
 		ID     string  `json:"project_id"`
 		Faults []Fault `json:"faults"`
@@ -136,9 +132,8 @@ type localStack struct {
 
 // Fault is a finding of "svc doctor" that a demo project exists to show.
 type Fault struct {
-	Project string `json:"-"`
-	Check   string `json:"check"`
-	Detail  string `json:"detail"` // a part of the finding's detail
+	Check  string `json:"check"`
+	Detail string `json:"detail"` // a part of the finding's detail
 }
 
 // openLocal connects to the local stack.
@@ -146,7 +141,7 @@ func (a *App) openLocal(ctx context.Context) (*Stack, error) {
 	if a.Stage != "" || a.region != "" || a.profile != "" {
 		return nil, Usagef("--local goes without --stage, --region and --profile")
 	}
-	running := localStack{Stage: "local"}
+	running := LocalStack{Stage: "local"}
 	if err := readLocalStack(&running); err != nil {
 		return nil, err
 	}
@@ -158,19 +153,14 @@ func (a *App) openLocal(ctx context.Context) (*Stack, error) {
 		return nil, err
 	}
 	s := a.newStack(cfg, running.DynamoDBURL, running.SecretsURL)
+	s.Running = running
 	s.Actor = func(context.Context) (string, error) { return "local", nil }
 	s.Deployed = func(context.Context) (Deployed, error) { return Deployed{running.BaseURL, running.Prices}, nil }
-	s.Sandbox, s.LogDir = running.SandboxURL, running.LogDir
-	for _, p := range running.Projects {
-		for _, f := range p.Faults {
-			s.Intended = append(s.Intended, Fault{p.ID, f.Check, f.Detail})
-		}
-	}
 	return s, nil
 }
 
 // readLocalStack reads .local/demo.json of this folder or of the nearest folder above with such a file.
-func readLocalStack(into *localStack) error {
+func readLocalStack(into *LocalStack) error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return err

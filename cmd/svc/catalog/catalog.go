@@ -151,12 +151,12 @@ func (o Offer) Apply(before map[string]string, given []string) (map[string]strin
 // WithSandbox adds the sandbox's endpoint to settings without an endpoint on the local stack, and reports whether the
 // endpoint was added.
 func (o Offer) WithSandbox(s *app.Stack, settings map[string]string) (map[string]string, bool) {
-	if s.Sandbox == "" || o.BuiltIn || settings[upstream.EndpointSetting] != "" {
+	if s.Running.SandboxURL == "" || o.BuiltIn || settings[upstream.EndpointSetting] != "" {
 		return settings, false
 	}
 	with := map[string]string{}
 	maps.Copy(with, settings)
-	with[upstream.EndpointSetting] = s.Sandbox + "/" + o.Spec.Name
+	with[upstream.EndpointSetting] = s.Running.SandboxURL + "/" + o.Spec.Name
 	return with, true
 }
 
