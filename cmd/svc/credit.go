@@ -24,12 +24,12 @@ import (
 
 func creditCommand(a *app.App) *cobra.Command {
 	return app.Group("credit", "Grant credits, show balances and the ledger (1 USD is 1,000,000 credits)",
-		grant(a), refund(a), adjust(a), alert(a),
-		a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, balance),
-		ledger(a))
+		grantCredits(a), refundCharge(a), adjustBalance(a), setAlert(a),
+		a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, showBalance),
+		listLedger(a))
 }
 
-func balance(ctx context.Context, s *app.Stack, rec *project.Record) error {
+func showBalance(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	balance, err := s.Credits.Balance(ctx, rec.ID)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func balance(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		"Balance", app.Credits(balance))
 }
 
-func alert(a *app.App) *cobra.Command {
+func setAlert(a *app.App) *cobra.Command {
 	var credits int64
 	return a.ProjectCommand(&cobra.Command{
 		Use:   "alert PROJECT CREDITS",
@@ -143,7 +143,7 @@ func amount(text string) (int64, error) {
 	return app.Integer("CREDITS", text, 1, wallet.MaxBalance)
 }
 
-func grant(a *app.App) *cobra.Command {
+func grantCredits(a *app.App) *cobra.Command {
 	m, file, batch, yes := &movement{name: "grant"}, "", "", false
 	var given []bulkGrant
 	cmd := a.Command(&cobra.Command{
@@ -211,7 +211,7 @@ func makeGrant(ctx context.Context, s *app.Stack, m books.Movement) error {
 	return err
 }
 
-func adjust(a *app.App) *cobra.Command {
+func adjustBalance(a *app.App) *cobra.Command {
 	m, by := &movement{name: "adjustment"}, ""
 	cmd := a.ProjectCommand(&cobra.Command{
 		Use:   "adjust PROJECT --by CREDITS",
@@ -245,7 +245,7 @@ once: if the result is lost, repeat the command with the --id that was printed.`
 	return cmd
 }
 
-func refund(a *app.App) *cobra.Command {
+func refundCharge(a *app.App) *cobra.Command {
 	var charge wallet.Key
 	var reason string
 	cmd := a.ProjectCommand(&cobra.Command{

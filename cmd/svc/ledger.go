@@ -52,7 +52,7 @@ func entryNote(e books.Entry) string {
 	return text + "by " + actor
 }
 
-func ledger(a *app.App) *cobra.Command {
+func listLedger(a *app.App) *cobra.Command {
 	var days app.Days
 	var uncertain bool
 	cmd := a.ProjectCommand(&cobra.Command{
@@ -103,10 +103,10 @@ Entries with which the settling function releases unused credits are not shown.`
 }
 
 func ledgerCommand(a *app.App) *cobra.Command {
-	return app.Group("ledger", "Audit the wallets against the ledger", verify(a))
+	return app.Group("ledger", "Audit the wallets against the ledger", verifyLedger(a))
 }
 
-func verify(a *app.App) *cobra.Command {
+func verifyLedger(a *app.App) *cobra.Command {
 	return a.Command(&cobra.Command{
 		Use:   "verify",
 		Short: "Recompute every wallet from the ledger and report what differs",
@@ -178,7 +178,7 @@ func listPrices(a *app.App) *cobra.Command {
   svc price list acme`,
 	}, app.Bind(&id), func(ctx context.Context, s *app.Stack) error {
 		rec := &project.Record{}
-		list, err := listed(ctx, s)
+		list, err := listedPrices(ctx, s)
 		if err == nil && id != "" {
 			rec, err = s.Load(ctx, id)
 		}
@@ -189,8 +189,8 @@ func listPrices(a *app.App) *cobra.Command {
 	})
 }
 
-// listed returns the price list of the stack.
-func listed(ctx context.Context, s *app.Stack) (wallet.Prices, error) {
+// listedPrices returns the price list of the stack.
+func listedPrices(ctx context.Context, s *app.Stack) (wallet.Prices, error) {
 	d, err := s.Deployed(ctx)
 	if err == nil && len(d.Prices) == 0 {
 		err = errors.New("the stack has no prices")
@@ -245,7 +245,7 @@ func validateName(name string) error {
 
 // reprice gives a project its own price, or with nil the listed one, and records the change in the ledger.
 func reprice(ctx context.Context, s *app.Stack, rec *project.Record, name string, credits *int64) error {
-	list, err := listed(ctx, s)
+	list, err := listedPrices(ctx, s)
 	if err != nil {
 		return err
 	}

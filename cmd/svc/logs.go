@@ -174,21 +174,6 @@ type projectTraffic struct {
 	Failed   int64  `json:"failed"`  // responses with a status from 500
 }
 
-// add adds requests with one mode and one status.
-func (t *projectTraffic) add(mode, status string, requests, credits int64) {
-	t.Requests += requests
-	t.Credits += credits
-	if mode == string(project.BYOK) {
-		t.BYOK += requests
-	}
-	switch code, _ := strconv.Atoi(status); {
-	case code >= 500:
-		t.Failed += requests
-	case code >= 400:
-		t.Refused += requests
-	}
-}
-
 // projectTop returns "svc project top".
 func projectTop(a *app.App) *cobra.Command {
 	var by func(projectTraffic) int64
@@ -239,7 +224,7 @@ CloudWatch Logs Insights, which AWS charges by the bytes of the logs that it rea
 func trafficOf(ctx context.Context, s *app.Stack, last time.Duration) ([]projectTraffic, error) {
 	var all []projectTraffic
 	at := map[string]int{}
-	add := func(id, mode, status string, requests, credits int64) {
+	add := func(id, mode, status string, requests, credits int64) { // of one mode and one status
 		if id == "" {
 			return
 		}
@@ -248,7 +233,18 @@ func trafficOf(ctx context.Context, s *app.Stack, last time.Duration) ([]project
 			i, at[id] = len(all), len(all)
 			all = append(all, projectTraffic{Project: id})
 		}
-		all[i].add(mode, status, requests, credits)
+		t := &all[i]
+		t.Requests += requests
+		t.Credits += credits
+		if mode == string(project.BYOK) {
+			t.BYOK += requests
+		}
+		switch code, _ := strconv.Atoi(status); {
+		case code >= 500:
+			t.Failed += requests
+		case code >= 400:
+			t.Refused += requests
+		}
 	}
 	if s.Local {
 		found, err := (&logFilter{Last: last, Lines: math.MaxInt}).local(ctx, s)

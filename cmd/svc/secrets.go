@@ -16,17 +16,13 @@ import (
 )
 
 func secretsCommand(a *app.App) *cobra.Command {
-	return app.Group("secrets", "Encrypt the secrets of the stage with another KMS key", rekeyCommand(a), rotateSecrets())
-}
-
-// rotateSecrets names the command for those who look for it here.
-func rotateSecrets() *cobra.Command {
-	cmd := &cobra.Command{Use: "rotate", Hidden: true, Args: cobra.ArbitraryArgs}
-	cmd.RunE = func(*cobra.Command, []string) error {
-		return app.Usagef(`"svc vendor account" sets and rotates the key of a vendor, "svc credential rotate" a client's ` +
-			"secret")
-	}
-	return cmd
+	return app.Group("secrets", "Encrypt the secrets of the stage with another KMS key", rekeyCommand(a), &cobra.Command{
+		Use: "rotate", Hidden: true, Args: cobra.ArbitraryArgs, // for those who look for it here
+		RunE: func(*cobra.Command, []string) error {
+			return app.Usagef(`"svc vendor account" sets and rotates the key of a vendor, "svc credential rotate" a client's ` +
+				"secret")
+		},
+	})
 }
 
 func rekeyCommand(a *app.App) *cobra.Command {

@@ -116,7 +116,7 @@ func customersOf(ctx context.Context, s *app.Stack, only string) ([]project.Proj
 // reportUsage prints the usage of one project after another, and names entries that cannot be read, which then are an
 // error.
 func reportUsage(ctx context.Context, s *app.Stack, projects []project.Project, days app.Days, whole bool) error {
-	total, unreadable, step, usageList := usageSums{}, 0, s.Progress("reading entry", 0), newUsageList(s, projects, whole)
+	total, unreadable, step, list := usageSums{}, 0, s.Progress("reading entry", 0), newUsageList(s, projects, whole)
 	read := books.Reading{}
 	for _, p := range projects {
 		rows, sum := map[[2]string]usageSums{}, usageSums{} // by day and operation, and of the project
@@ -140,12 +140,14 @@ func reportUsage(ctx context.Context, s *app.Stack, projects []project.Project, 
 		for _, at := range slices.SortedFunc(maps.Keys(rows),
 			func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 			if err == nil && !whole {
-				err = usageList.day(usageRow{p.ID, at[0], at[1], rows[at].valued(), at[0] < open})
+				row := usageRow{p.ID, at[0], at[1], rows[at].valued(), at[0] < open}
+				err = list.print(row, p.ID, at[0], at[1], row.usageSums, map[bool]string{true: "yes", false: "no"}[row.Final])
 			}
 			sum = sum.plus(rows[at])
 		}
 		if err == nil && whole && len(rows) > 0 {
-			err = usageList.customer(usageCustomer{p.ID, p.Name, days.Period(), sum.valued(), "not counted"})
+			row := usageCustomer{p.ID, p.Name, days.Period(), sum.valued(), "not counted"}
+			err = list.print(row, p.ID, p.Name, row.Period, row.usageSums, row.BYOK)
 		}
 		if err != nil {
 			return err
@@ -153,7 +155,7 @@ func reportUsage(ctx context.Context, s *app.Stack, projects []project.Project, 
 		total = total.plus(sum)
 	}
 	noteCost(s, read)
-	return cmp.Or(usageList.end(total.valued()), app.Problems(unreadable))
+	return cmp.Or(list.end(total.valued()), app.Problems(unreadable))
 }
 
 // openSince returns the first UTC day of a project that may still change: the day of half an hour ago, or that of the
@@ -192,14 +194,7 @@ func newUsageList(s *app.Stack, projects []project.Project, whole bool) *usageLi
 	return l
 }
 
-func (l *usageList) day(r usageRow) error {
-	return l.print(r, r.ProjectID, r.Day, r.Operation, r.usageSums, map[bool]string{true: "yes", false: "no"}[r.Final])
-}
-
-func (l *usageList) customer(c usageCustomer) error {
-	return l.print(c, c.ProjectID, c.Name, c.Period, c.usageSums, c.BYOK)
-}
-
+// print prints a row: the value for programs, or its columns for people.
 func (l *usageList) print(value any, id, second, third string, sums usageSums, last string) error {
 	if l.ClearProgress(); l.JSON() {
 		text, err := json.Marshal(value)

@@ -165,11 +165,11 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 		if err != nil {
 			return err
 		}
-		accountCommand, err := catalog.ReadAccount(ctx, s, o.offer, cmp.Or(o.projectID, upstream.ManagedOwner), env)
+		account, err := catalog.ReadAccount(ctx, s, o.offer, cmp.Or(o.projectID, upstream.ManagedOwner), env)
 		if err != nil {
 			return err
 		}
-		integrations, accounts = append(integrations, i), append(accounts, accountCommand)
+		integrations, accounts = append(integrations, i), append(accounts, account)
 	}
 	if err := o.secrets.Read(ctx, s, accounts, true); err != nil {
 		return err
@@ -182,9 +182,9 @@ func (o *accountOptions) run(ctx context.Context, s *app.Stack) error {
 		if o.untried || len(t.Stored) == 0 || !t.Changed() {
 			continue
 		}
-		accountCommand, err := s.Vendors.Resolve(ctx, t.Owner, integrations[n], &o.offer.Spec, catalog.Staged(t.Fields))
+		account, err := s.Vendors.Resolve(ctx, t.Owner, integrations[n], &o.offer.Spec, catalog.Staged(t.Fields))
 		if err == nil {
-			t.Tried, err = catalog.TestAccount(ctx, s, accountCommand)
+			t.Tried, err = catalog.TestAccount(ctx, s, account)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: the new key does not work, and the old key stays (--untried skips the test): %w",
