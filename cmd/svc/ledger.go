@@ -220,10 +220,15 @@ func printPrices(s *app.Stack, list wallet.Prices, p *project.Project) error {
 func ownPrice(a *app.App, cmd *cobra.Command) *cobra.Command {
 	var name string
 	var credits *int64
-	return a.ProjectCommand(cmd, func(args []string) error {
-		name = args[0]
-		err := validateName(name)
-		if err == nil && len(args) > 1 {
+	return a.ProjectCommand(cmd, func(args []string) (err error) {
+		var known []string
+		for _, p := range wallet.PriceList() {
+			known = append(known, p.Name)
+		}
+		if name = args[0]; !slices.Contains(known, name) {
+			return app.Usagef("no price %q; the prices are %s", name, strings.Join(known, ", "))
+		}
+		if len(args) > 1 {
 			credits = new(int64)
 			*credits, err = app.Integer("CREDITS", args[1], 0, wallet.MaxPrice)
 		}
@@ -231,16 +236,6 @@ func ownPrice(a *app.App, cmd *cobra.Command) *cobra.Command {
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		return reprice(ctx, s, rec, name, credits)
 	})
-}
-
-func validateName(name string) error {
-	var known []string
-	for _, p := range wallet.PriceList() {
-		if known = append(known, p.Name); p.Name == name {
-			return nil
-		}
-	}
-	return app.Usagef("no price %q; the prices are %s", name, strings.Join(known, ", "))
 }
 
 // reprice gives a project its own price, or with nil the listed one, and records the change in the ledger.

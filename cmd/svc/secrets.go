@@ -117,10 +117,12 @@ func listSecrets(ctx context.Context, s *app.Stack) (all []types.SecretListEntry
 // no value would keep the version readable with the old key, and leave a version alone that the caller may not encrypt.
 func encryptSecret(ctx context.Context, s *app.Stack, entry types.SecretListEntry, key string) (string, error) {
 	current, token, err := secret.Next(ctx, s.Vault, aws.ToString(entry.ARN))
+	other := func(id string) bool { return !isKey(id, key) }
 	switch {
 	case err != nil:
 		return "", err
-	case isKey(aws.ToString(entry.KmsKeyId), key) && underKey(current.KmsKeyIds, key):
+	case isKey(aws.ToString(entry.KmsKeyId), key) && len(current.KmsKeyIds) > 0 &&
+		!slices.ContainsFunc(current.KmsKeyIds, other):
 		return "it has the key already", nil
 	case s.DryRun:
 		return "it would be encrypted again", nil
@@ -133,11 +135,6 @@ func encryptSecret(ctx context.Context, s *app.Stack, entry types.SecretListEntr
 		})
 	}
 	return "it was encrypted again", err
-}
-
-// underKey reports whether a version is under the key alone.
-func underKey(keys []string, key string) bool {
-	return len(keys) > 0 && !slices.ContainsFunc(keys, func(id string) bool { return !isKey(id, key) })
 }
 
 // isKey reports whether an ID or an ARN names the key. Lists of secrets have no name for the key of AWS, lists of
