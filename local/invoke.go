@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -52,30 +51,7 @@ type invocation struct {
 	function, event string
 	demo            string // the demo file of a stack that may run
 	out, log        io.Writer
-	tools           *tools // that several invocations share; nil: this one prepares its own
-}
-
-// tools are the compiled functions by logical ID, the jail that they run in, and the variables that name the browser.
-type tools struct {
-	binaries map[string]string
-	jail     *jail.Jail
-	browser  map[string]string
-}
-
-// prepare builds functions and what they run in.
-func prepare(ctx context.Context, functions []template.Function, progress func(string)) (*tools, error) {
-	t := &tools{}
-	var err error
-	if t.binaries, err = build.Functions(ctx, functions); err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(functions, func(f template.Function) bool { return f.Folder == "pdfrender" }) {
-		if t.browser, err = chromium.Environment(ctx, progress); err != nil {
-			return nil, err
-		}
-	}
-	t.jail, err = jail.New(ctx, progress)
-	return t, err
+	host            *lambda.Host // that runs the function; nil: the invocation compiles the function and has its own host
 }
 
 func (i invocation) run(ctx context.Context) (err error) {
@@ -118,21 +94,14 @@ func (i invocation) invoke(ctx context.Context, product *template.Template, even
 	if !ok {
 		return fmt.Errorf("template.yaml has no function %q", i.function)
 	}
-	with := i.tools
-	if with == nil {
+	host := i.host
+	if host == nil {
 		var err error
-		if with, err = prepare(ctx, []template.Function{function}, i.progress); err != nil {
+		if host, err = i.start(ctx, function, logs); err != nil {
 			return err
 		}
+		defer host.Close()
 	}
-	environment := map[string]string{"SVC_LOCAL": "1"}
-	maps.Copy(environment, with.browser)
-	options := lambda.Options{LogDir: logs, Jail: with.jail, Concurrency: 1, Environment: environment}
-	host, err := lambda.HostOf(options, stack.OnLaptop(function), with.binaries[function.LogicalID])
-	if err != nil {
-		return err
-	}
-	defer host.Close()
 	result, err := host.Invoke(ctx, function.LogicalID, event)
 	if err == nil {
 		err = host.AwaitIdle(ctx, function.LogicalID) // the function may work after its response
@@ -141,7 +110,7 @@ func (i invocation) invoke(ctx context.Context, product *template.Template, even
 		return err
 	}
 	log, err := os.ReadFile(filepath.Join(logs, function.Folder+".log"))
-	if err != nil {
+	if err != nil && i.host == nil {
 		return err
 	}
 	_, logErr := i.log.Write(log)
@@ -159,6 +128,26 @@ func (i invocation) invoke(ctx context.Context, product *template.Template, even
 		return fmt.Errorf("function %s failed", function.LogicalID)
 	}
 	return nil
+}
+
+// start compiles a function and returns a host that has the function.
+func (i invocation) start(ctx context.Context, function template.Function, logs string) (*lambda.Host, error) {
+	binaries, err := build.Functions(ctx, []template.Function{function})
+	if err != nil {
+		return nil, err
+	}
+	options := lambda.Options{LogDir: logs, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"}}
+	if function.Folder == "pdfrender" {
+		browser, err := chromium.Environment(ctx, i.progress)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(options.Environment, browser)
+	}
+	if options.Jail, err = jail.New(ctx, i.progress); err != nil {
+		return nil, err
+	}
+	return lambda.HostOf(options, stack.OnLaptop(function), binaries[function.LogicalID])
 }
 
 // buffered returns a streamed response in the form of a response that is not streamed.

@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	sms "svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
-	"svcapi/local/secrets"
 	"svcapi/shared/books"
 	lookup "svcapi/shared/iplookup/vendors"
 	"svcapi/shared/project"
@@ -23,6 +21,7 @@ import (
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
+	"svcapi/test/secretstest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -75,17 +74,10 @@ func TestVendorsAreComplete(t *testing.T) {
 // TestCreate makes the projects and checks what a request would meet in each.
 func TestCreate(t *testing.T) {
 	db, tables := enginetest.Client(t)
-	endpoint, err := secrets.Start()
-	must.Succeed(t, err)
-	t.Cleanup(func() { _ = endpoint.Close() })
-	manager := secretsmanager.New(secretsmanager.Options{
-		Region: "eu-west-1", BaseEndpoint: &endpoint.URL,
-		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-	})
 	to := Target{
 		Projects: admin.NewStore(db, tables.Projects),
 		Credit:   books.NewStore(db, tables.Tables),
-		Secrets:  secret.NewWriter(manager, "local"),
+		Secrets:  secret.NewWriter(secretsmanager.New(secretstest.Start(t)), "local"),
 		Rates:    rates.NewStore(db, tables.Rates),
 		Prices:   wallet.Prices{wallet.Barcode: 7},
 		Sandbox:  "http://sandbox",

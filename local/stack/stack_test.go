@@ -23,19 +23,32 @@ import (
 	"svcapi/test/must"
 )
 
-// TestStack starts a stack beside whatever else runs here, and checks its demo file and its end.
+// TestStack starts a stack beside whatever else runs here: it responds before its browser is unpacked, and a PDF waits
+// for the browser. TestStack checks the demo file and the end, too.
 func TestStack(t *testing.T) {
+	t.Setenv("CHROMIUM", "")
 	dir := t.TempDir()
-	file := filepath.Join(dir, "demo.json")
-	logs := filepath.Join(dir, "logs")
-	s, err := stack.Start(t.Context(), stack.Options{
-		LogDir: logs, DemoFile: file, Log: t.Output(), Progress: func(step string) { t.Log(step) },
-	})
+	file, logs := filepath.Join(dir, "demo.json"), filepath.Join(dir, "logs")
+	lock, err := workdir.Local("layer", "lock") // which unpacking takes
 	must.Succeed(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-
-	// The schedules have run once: rates and lists are there before the first request.
-	fetched := s.Sandbox.Calls()
+	var s *stack.Stack
+	var fetched []sandbox.Call // the schedules have run once: rates and lists are there before the first request
+	must.Succeed(t, workdir.Locked(lock, func() error {
+		s = startStack(t, stack.Options{LogDir: logs, DemoFile: file, Progress: func(step string) { t.Log(step) }})
+		fetched = s.Sandbox.Calls()
+		if status, _, body := post(t, s, "/security/burner-email-shield", `{"email":"a@example.com"}`); status != 200 {
+			t.Errorf("a look-up before the browser is there: %d %s", status, body)
+		}
+		select {
+		case <-s.Renderer():
+			t.Error("the renderer runs without the lock of its layer")
+		default:
+		}
+		return nil
+	}))
+	if status, _, body := post(t, s, "/utilities/pdf/generate", `{"html":"<p>a"}`); status != 200 {
+		t.Errorf("a PDF that waits: %d %.300s", status, body)
+	}
 	for vendor, operation := range map[string]string{"openexchangerates": "rates", "lists": "list"} {
 		if !slices.ContainsFunc(fetched,
 			func(c sandbox.Call) bool { return c.Vendor == vendor && c.Operation == operation }) {
@@ -133,35 +146,10 @@ func TestOnLaptop(t *testing.T) {
 	}
 }
 
-// TestBrowserLater checks that the stack responds before its browser is unpacked, that a PDF waits for the browser, and
-// that without a browser only PDFs are refused, with a sentence and Retry-After.
-func TestBrowserLater(t *testing.T) {
-	t.Setenv("CHROMIUM", "")
-	lock, err := workdir.Local("layer", "lock") // which unpacking takes
-	must.Succeed(t, err)
-	var s *stack.Stack
-	err = workdir.Locked(lock, func() error {
-		s = startStack(t)
-		if status, _, body := post(t, s, "/security/burner-email-shield", `{"email":"a@example.com"}`); status != 200 {
-			t.Errorf("a look-up before the browser is there: %d %s", status, body)
-		}
-		select {
-		case <-s.Renderer():
-			t.Error("the renderer runs without the lock of its layer")
-		default:
-		}
-		return nil
-	})
-	must.Succeed(t, err)
-	if status, _, body := post(t, s, "/utilities/pdf/generate", `{"html":"<p>a"}`); status != 200 {
-		t.Errorf("a PDF that waits: %d %.300s", status, body)
-	}
-}
-
 // TestNoBrowser checks that a stack without a browser refuses PDFs alone.
 func TestNoBrowser(t *testing.T) {
 	t.Setenv("CHROMIUM", filepath.Join(t.TempDir(), "absent"))
-	s := startStack(t)
+	s := startStack(t, stack.Options{LogDir: t.TempDir()})
 	for path, c := range map[string]struct {
 		body   string
 		status int
@@ -178,9 +166,10 @@ func TestNoBrowser(t *testing.T) {
 	}
 }
 
-func startStack(t *testing.T) *stack.Stack {
+func startStack(t *testing.T, options stack.Options) *stack.Stack {
 	t.Helper()
-	s, err := stack.Start(t.Context(), stack.Options{LogDir: t.TempDir(), Log: t.Output()})
+	options.Log = t.Output()
+	s, err := stack.Start(t.Context(), options)
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -193,7 +182,6 @@ func post(t *testing.T, s *stack.Stack, path, body string) (status int, header h
 	credential := demo.CredentialOf("managed", project.Development)
 	r.Header.Set("X-API-KEY", credential.ClientID)
 	r.Header.Set("X-API-SECRET", credential.ClientSecret)
-	r.Header.Set("X-ENV", "development")
 	response, err := http.DefaultClient.Do(r)
 	must.Succeed(t, err)
 	defer response.Body.Close()
