@@ -140,8 +140,8 @@ func output(t *testing.T) *os.File {
 	return file
 }
 
-// printInspection prints the rights that a function finds: what /proc/self/status says, the error of each system call of
-// a list, and what the other names say.
+// printInspection prints the rights that a function finds: what /proc/self/status says, the error of each system call
+// of a list, and what the other names say.
 func printInspection() error {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

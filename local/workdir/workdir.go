@@ -103,8 +103,8 @@ func OpenLog(path string) (*os.File, error) {
 	return os.OpenFile(path, flags, 0o600)
 }
 
-// Installed lets make update .local/<name>, one process at a time, and returns the path of a file within: node_modules of
-// npm has the packages of tools/npm, bin/schemathesis of schemathesis is the program that tools/schemathesis.txt pins.
+// Installed lets make update .local/<name>, one process at a time, and returns the path of a file within: node_modules
+// of npm has the packages of tools/npm, bin/schemathesis of schemathesis is the program of tools/schemathesis.txt.
 func Installed(ctx context.Context, name, within string) (string, error) {
 	lock, err := Local(name + ".lock")
 	if err != nil {
