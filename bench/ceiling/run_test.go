@@ -315,9 +315,8 @@ func (s *fixture) settle(t *testing.T) (left [2]int) {
 		leases = append(leases, l)
 		return err
 	}, nil)
-	limits := wallet.DefaultLimits
-	limits.Remove = time.Minute // on a busy machine
-	s.store.WithLimits(limits).Settle(t.Context(), leases, func(l wallet.Lease, _ wallet.Settled, failed error) {
+	s.store.Limits.Remove = time.Minute // on a busy machine
+	s.store.Settle(t.Context(), leases, func(l wallet.Lease, _ wallet.Settled, failed error) {
 		left, err = [2]int{left[0] + 1, left[1] + l.Slots}, errors.Join(err, failed)
 	})
 	if err != nil {

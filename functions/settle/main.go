@@ -2,6 +2,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -33,4 +34,26 @@ func main() {
 		Spending: &Spending{DB: db, Table: cfg.TransientTable, Least: cfg.UnusualSpending},
 	}
 	lambda.Start(settler.Handle)
+}
+
+// Config is the configuration that the function reads from the environment.
+type Config struct {
+	WalletsTable string `env:"WALLETS_TABLE,required,notEmpty"`
+	LedgerTable  string `env:"LEDGER_TABLE,required,notEmpty"`
+	// TransientTable holds what the projects spent in the week before.
+	TransientTable string `env:"TRANSIENT_TABLE,required,notEmpty"`
+	// UnusualSpending is the number of credits below which an hour of one project is never unusual.
+	UnusualSpending int64 `env:"UNUSUAL_SPENDING_CREDITS" envDefault:"5000000"`
+	// After is the age, in seconds, from which no request of a lease is alive: longer than a lease and any function can
+	// live. The parameter SettleAfterSeconds of template.yaml holds the value.
+	After int `env:"SETTLE_AFTER_SECONDS,required"`
+	Log   telemetry.Config
+}
+
+// Validate returns the reason why the configuration is not valid.
+func (c Config) Validate() error {
+	if c.After < 1 {
+		return fmt.Errorf("SETTLE_AFTER_SECONDS is %d, not 1 or more", c.After)
+	}
+	return nil
 }

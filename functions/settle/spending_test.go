@@ -21,6 +21,7 @@ import (
 	"svcapi/test/enginetest"
 	"svcapi/test/insights"
 	"svcapi/test/must"
+	"svcapi/test/wallettest"
 )
 
 // hours repeats what a project spends in an hour.
@@ -164,7 +165,7 @@ func TestSpending(t *testing.T) {
 // that operators moved nor by those that a request returned.
 func TestSpendingOfWallets(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	store := books.NewStore(client, tables.Tables).WithLimits(unhurried)
+	store := wallettest.WithLimits(books.NewStore(client, tables.Tables), unhurried)
 	now := time.Now()
 	var log bytes.Buffer
 	settler := &Settler{

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -74,9 +74,6 @@ type Messages struct {
 	request *Request
 	all     []Message
 	states  []messageState
-
-	mu      sync.Mutex                  // guards the field below
-	refusal *ratelimit.RecipientRefusal // the one with the longest rest
 }
 
 type messageState struct {
@@ -177,18 +174,9 @@ func (m *Messages) countNumber(ctx context.Context, indexes []int) {
 			state.count, refusal, failed = m.request.Limiter.CountMessage(ctx, m.request.Project, m.all[i].To)
 			if refusal != nil {
 				failed = refusal
-				m.refused(refusal)
 			}
 		}
 		state.err = failed
-	}
-}
-
-func (m *Messages) refused(refusal *ratelimit.RecipientRefusal) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.refusal == nil || refusal.Reset > m.refusal.Reset {
-		m.refusal = refusal
 	}
 }
 
@@ -211,17 +199,22 @@ func (m *Messages) Sent() (all []Sent) {
 	return all
 }
 
-// Err returns the error of a send none of whose messages may be sent, and nil for any other send.
-func (m *Messages) Err() error {
-	if len(m.states) == 0 || slices.ContainsFunc(m.states, func(s messageState) bool { return s.err == nil }) {
-		return nil
-	}
+// Err returns the error of a send none of whose messages may be sent, and nil for any other send: a failed count, else
+// the refusal with the longest rest.
+func (m *Messages) Err() (failed error) {
+	longest := time.Duration(-1)
 	for _, s := range m.states {
-		if _, refused := errors.AsType[*ratelimit.RecipientRefusal](s.err); !refused {
-			return s.err
+		refusal, refused := errors.AsType[*ratelimit.RecipientRefusal](s.err)
+		switch {
+		case s.err == nil:
+			return nil
+		case !refused && longest < math.MaxInt64:
+			failed, longest = s.err, math.MaxInt64
+		case refused && refusal.Reset > longest:
+			failed, longest = refusal, refusal.Reset
 		}
 	}
-	return m.refusal
+	return failed
 }
 
 // Return implements Hold. The amount is in SMS units.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -131,12 +130,12 @@ func (s *Store) move(ctx context.Context, m Movement, state wallet.State) error 
 	if err == nil {
 		return nil
 	}
-	reasons := cancellationReasons(err)
+	reasons := dynamo.Reasons(err)
 	if len(reasons) != len(writes) {
 		return fmt.Errorf("books: %s: %w", state, err)
 	}
 	for i, e := range entries {
-		if !conditionFailed(reasons[i+1]) {
+		if !dynamo.Refused(reasons[i+1]) {
 			continue
 		}
 		stored, err := decode(reasons[i+1].Item)
@@ -145,7 +144,7 @@ func (s *Store) move(ctx context.Context, m Movement, state wallet.State) error 
 		}
 		return err // nil: an earlier attempt took effect
 	}
-	if conditionFailed(reasons[0]) {
+	if dynamo.Refused(reasons[0]) {
 		return walletRefused(m.Project, state, m.Credits, reasons[0])
 	}
 	return fmt.Errorf("books: %s: %w", state, err)
@@ -181,18 +180,6 @@ func (s *Store) creditUpdate(project string, credits int64) *types.Update {
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-}
-
-// cancellationReasons returns the reasons of a cancelled transaction, one for each of its writes.
-func cancellationReasons(err error) []types.CancellationReason {
-	if failed, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-		return failed.CancellationReasons
-	}
-	return nil
-}
-
-func conditionFailed(r types.CancellationReason) bool {
-	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }
 
 // walletRefused returns the error that explains why a wallet refused a movement.
@@ -240,4 +227,201 @@ func (s *Store) SetAlert(ctx context.Context, project string, credits int64) err
 		return fmt.Errorf("books: set the alert: %w", err)
 	}
 	return nil
+}
+
+// ErrNotEmpty reports that a wallet cannot be emptied: it has open leases, or more credits than the adjustment may
+// take.
+var ErrNotEmpty = errors.New("books: the wallet cannot be emptied")
+
+// emptyTries bounds the attempts of Empty while requests that began before the closing change the wallet.
+const emptyTries = 10
+
+// Empty takes all credits out of a project's wallet by one adjustment of up to m.Credits, ends the wallet's alert, and
+// returns the credits. Afterwards the wallet has neither credits nor a lease, no request can reserve, and no late write
+// moves credits, because the fence of the wallet is raised. Empty returns ErrNotEmpty and changes nothing where a lease
+// is open, or where the wallet has more credits. Empty may be repeated: an empty wallet gets no entry.
+func (s *Store) Empty(ctx context.Context, m Movement) (int64, error) {
+	for range emptyTries {
+		item, err := s.Item(ctx, m.Project)
+		if err != nil || item == nil {
+			return 0, err
+		}
+		credits, err := dynamo.NumberOf(item["balance"])
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("books: wallet %s: %w", m.Project, err)
+		case len(wallet.PendingOf(item)) > 0:
+			return 0, fmt.Errorf("%w: it has open leases", ErrNotEmpty)
+		case credits > m.Credits:
+			return 0, fmt.Errorf("%w: it has %s credits", ErrNotEmpty, wallet.Grouped(credits))
+		}
+		update := s.creditUpdate(m.Project, -credits)
+		*update.UpdateExpression += ", fence = :fence REMOVE alert"
+		*update.ConditionExpression += " AND balance = :least AND size(pending) = :none AND fence = :seen"
+		fence := dynamo.TextOf(item["fence"])
+		update.ExpressionAttributeValues[":seen"] = dynamo.Text(fence)
+		update.ExpressionAttributeValues[":fence"] = dynamo.Text(wallet.Lease{Key: m.ID.Above(fence), Slots: 1}.Name())
+		writes := []types.TransactWriteItem{{Update: update}}
+		if credits != 0 {
+			taken := m
+			taken.Credits = -credits
+			writes = append(writes, s.operatorPut(movements, m.Project, taken.entry(wallet.Adjustment)))
+		}
+		_, err = s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
+		if err == nil {
+			return credits, nil
+		}
+		if len(dynamo.Reasons(err)) == 0 {
+			return 0, fmt.Errorf("books: empty the wallet: %w", err)
+		}
+		// A request or an operator has changed the wallet.
+	}
+	return 0, fmt.Errorf("%w: it changes all the time", ErrNotEmpty)
+}
+
+// Verdict is an operator's decision about an uncertain charge.
+type Verdict string
+
+// The verdicts: the vendor did send, or the vendor did not send.
+const (
+	VerdictConfirmed Verdict = "confirmed" // stays charged
+	VerdictRefunded  Verdict = "refunded"  // a ledger entry returns the credits
+	unresolved       Verdict = ""
+)
+
+// Resolution is an operator's decision about one uncertain charge, with its reason and author.
+type Resolution struct {
+	Verdict Verdict   `json:"verdict"`
+	Reason  string    `json:"reason"`
+	Actor   string    `json:"actor"` // the operator's ARN
+	At      time.Time `json:"at"`
+}
+
+var (
+	// ErrNotUncertain reports that the ledger has no uncertain charge of that key.
+	ErrNotUncertain = errors.New("books: no such uncertain charge")
+	// ErrResolved reports that the charge was resolved before, with the other verdict.
+	ErrResolved = errors.New("books: the charge is resolved already")
+	// ErrNotCharged reports that the ledger has no charge of that key that could be refunded.
+	ErrNotCharged = errors.New("books: no such charge")
+	// ErrUncertain reports that the charge is to be resolved and not refunded.
+	ErrUncertain = errors.New("books: the charge is uncertain")
+)
+
+// Resolve settles an uncertain charge for good and returns the stored entry. VerdictConfirmed takes the charge off the
+// list; VerdictRefunded also returns the credits, once, with a refund entry of its own that names the charge. Resolve
+// may be repeated: a charge that has the same verdict already stays as it is, with the first actor and reason. Resolve
+// returns ErrResolved for a charge with the other verdict.
+func (s *Store) Resolve(ctx context.Context, project string, key wallet.Key, r Resolution) (*Entry, error) {
+	if r.Verdict != VerdictConfirmed && r.Verdict != VerdictRefunded {
+		return nil, fmt.Errorf("books: no verdict %q", r.Verdict)
+	}
+	r.At = time.Now()
+	entry, err := s.charge(ctx, project, key)
+	if err != nil {
+		return nil, fmt.Errorf("books: resolve: %w", err)
+	}
+	if done, err := entry.resolved(key, r.Verdict); done || err != nil {
+		return entry, err
+	}
+	// The stored entry decides, and not the result of the write: an attempt without a response may have taken effect,
+	// and another operator may have been first.
+	failed := s.writeResolution(ctx, *entry, r)
+	if entry, err = s.charge(ctx, project, key); err != nil {
+		return nil, fmt.Errorf("books: resolve: %w", errors.Join(failed, err))
+	}
+	if done, err := entry.resolved(key, r.Verdict); done || err != nil {
+		return entry, err
+	}
+	return nil, fmt.Errorf("books: resolve: %w", failed)
+}
+
+// resolved reports whether the entry has that verdict. resolved returns an error where the entry can never have it.
+func (e *Entry) resolved(key wallet.Key, want Verdict) (bool, error) {
+	switch {
+	case e == nil || !e.Uncertain && e.Resolution.Verdict == unresolved:
+		return false, fmt.Errorf("%w: %s", ErrNotUncertain, key)
+	case e.Resolution.Verdict == unresolved:
+		return false, nil
+	case e.Resolution.Verdict != want:
+		return false, fmt.Errorf("%w: %s by %s", ErrResolved, e.Resolution.Verdict, e.Resolution.Actor)
+	}
+	return true, nil
+}
+
+// verdict returns the verdict that an entry of the table of resolutions records; a refund there records none.
+func (e *Entry) verdict() Verdict {
+	if v := Verdict(e.State); v == VerdictConfirmed || v == VerdictRefunded {
+		return v
+	}
+	return unresolved
+}
+
+// resolve adds its resolution to a charge.
+func (e *Entry) resolve(r Entry) {
+	e.Uncertain, e.Resolution = false, Resolution{r.verdict(), r.Reason, r.Actor, r.At}
+}
+
+// writeResolution resolves the charge, all or nothing. The update of the charge's entry takes the entry out of the
+// sparse index, and takes effect once, because the update removes the attribute that its condition needs. The
+// resolution's entry has the key of the charge, so that a charge has one resolution, also where a function has written
+// the charge again. A refund adds the credits to the wallet, by an entry of its own.
+func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) error {
+	project := e.Project
+	entry := wallet.Entry{Key: e.Key, State: wallet.State(r.Verdict), Credits: e.Credits, At: r.At,
+		Actor: r.Actor, Reason: r.Reason}
+	writes := []types.TransactWriteItem{
+		{Update: &types.Update{
+			TableName:           &s.tables.Ledger,
+			Key:                 wallet.EntryKey(project, e.Key),
+			UpdateExpression:    new("REMOVE uncertain"),
+			ConditionExpression: new("uncertain = :p AND cr = :c"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{
+				":p": dynamo.Text(wallet.Shard(project, e.Key)), ":c": dynamo.Number(e.Credits),
+			},
+		}},
+		s.operatorPut(resolutions, project, entry),
+	}
+	if r.Verdict == VerdictRefunded {
+		entry.Key, entry.State, entry.Refunds = wallet.NewKey(r.At, "refund "+string(e.Key)), wallet.Refunded, e.Key
+		entry.Price, entry.RequestID, entry.Environment, entry.Vendor = e.Price, e.RequestID, e.Environment, e.Vendor
+		writes = append(writes, s.operatorPut(resolutions, project, entry),
+			types.TransactWriteItem{Update: s.creditUpdate(project, e.Credits)},
+			types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{ // a charge that a function has put on the list again
+				TableName:           &s.tables.Movements,
+				Key:                 operatorKey(project, e.Key),
+				ConditionExpression: new("attribute_not_exists(pk)"),
+			}})
+	}
+	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
+	switch reasons := dynamo.Reasons(err); {
+	case len(reasons) != 5:
+	case dynamo.Refused(reasons[4]):
+		return fmt.Errorf("%w: by a refund", ErrResolved)
+	case dynamo.Refused(reasons[3]):
+		return walletRefused(project, wallet.Refunded, e.Credits, reasons[3])
+	}
+	return err
+}
+
+// RefundCharge refunds a charge: all of its credits, once, by an entry of the current day that names the charge.
+// RefundCharge may be repeated. RefundCharge returns ErrUncertain for an uncertain charge, which is to be resolved, and
+// ErrResolved for a charge that was refunded by its resolution.
+func (s *Store) RefundCharge(ctx context.Context, project string, charge wallet.Key, reason,
+	actor string) (*Entry, error) {
+	e, err := s.charge(ctx, project, charge)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("books: refund: %w", err)
+	case e == nil:
+		return nil, fmt.Errorf("%w: %s", ErrNotCharged, charge)
+	case e.Uncertain:
+		return nil, fmt.Errorf("%w: %s", ErrUncertain, charge)
+	case e.Resolution.Verdict == VerdictRefunded:
+		return nil, fmt.Errorf("%w: %s by %s", ErrResolved, VerdictRefunded, e.Resolution.Actor)
+	}
+	return e, s.Refund(ctx, Movement{
+		Project: project, ID: wallet.NewKey(time.Now(), "refund "+string(charge)), Credits: e.Credits, Reason: reason,
+		Actor: actor, RequestID: e.RequestID, Price: e.Price, Refunds: charge,
+	})
 }

@@ -4,14 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"svcapi/shared/books"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/wallet"
+	"svcapi/test/enginetest"
 	"svcapi/test/must"
 	"svcapi/test/wallettest"
 )
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // most is the largest balance.
 const most = 1<<61 - 1
@@ -185,5 +192,118 @@ func TestCosts(t *testing.T) {
 		if err := test.do(direct.Over(through), t.Context(), m); !errors.Is(err, test.err) || through.Calls.Load() != 1 {
 			t.Errorf("%d: %d calls, %v; want 1, %v", i, through.Calls.Load(), err, test.err)
 		}
+	}
+}
+
+// TestEmpty checks that an emptied wallet has neither credits nor leases nor an alert, and that what requests and
+// operators do between the read and the transaction is neither lost nor taken
+// (docs/decisions/money.md#closed-projects).
+func TestEmpty(t *testing.T) {
+	for _, test := range []struct {
+		name, steps string // of a request of 600 credits
+		adjust      int64  // credits
+		faults      string // of the transaction
+		want, left  int64  // credits; -1: refused
+	}{
+		{"nothing", "", 0, "", 900, 0},
+		{"a request", "reserve", 0, "", -1, 300},
+		{"a request and as many credits", "reserve", 600, "", -1, 900},
+		{"a request that fails", "reserve release", 0, "", 900, 0},
+		{"a charge", "reserve capture remove", 0, "", 300, 0},
+		{"more credits", "", 1, "", -1, 901},
+		{"fewer credits", "", -400, "", 500, 0},
+		{"conflicts", "", 0, "cc", 900, 0},
+		{"a lost response", "", 0, "dddddddd", 0, 0},
+		{"a late copy", "", 0, "xxxxxxxx", 900, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ctx, f, done := t.Context(), wallettest.New(t, 900), false
+			f.Must(f.SetAlert(ctx, "p", 5000))
+			network := &wallettest.Faults{Of: "TransactWriteItems", With: "size(pending)", List: test.faults}
+			network.Before = func(operation string) {
+				if done || operation != "TransactWriteItems" {
+					return
+				}
+				if done = true; test.steps != "" {
+					f.Must(wallettest.Take(t, f.Store, wallettest.Request(600, "meanwhile"), strings.Fields(test.steps)...))
+				}
+				if test.adjust != 0 {
+					f.Must(f.Adjust(ctx, wallettest.Movement("p", time.Now(), "meanwhile", test.adjust)))
+				}
+			}
+			got, err := f.Over(network).Empty(ctx, wallettest.Movement("p", time.Now(), "closed", 900))
+			if len(test.faults) > dynamo.Attempts {
+				if err == nil {
+					t.Fatal("a response came")
+				}
+				got, err = f.Empty(ctx, wallettest.Movement("p", time.Now(), "again", 900))
+			}
+			if test.want < 0 != errors.Is(err, books.ErrNotEmpty) || test.want >= 0 && (err != nil || got != test.want) {
+				t.Errorf("%d, %v; want %d", got, err, test.want)
+			}
+			wallettest.WantBalance(t, f.Store, test.left)
+			wallettest.WantSound(t, f.Store)
+			if test.want < 0 {
+				return
+			}
+			if w, err := f.Wallet(ctx, "p"); err != nil || w.Alert != 0 || len(wallettest.Pending(t, f.Store)) != 0 {
+				t.Errorf("%+v, %v", w, err)
+			}
+			if err := f.Reserve(ctx, wallettest.Request(1, "afterwards")); !errors.Is(err, wallet.ErrInsufficientCredits) {
+				t.Errorf("a request of the emptied wallet: %v", err)
+			}
+			repeated := wallettest.Movement("p", time.Now(), "repeated", 900)
+			got, err = f.Empty(ctx, repeated)
+			put := slices.ContainsFunc(wallettest.Entries(t, f.Store, repeated.ID),
+				func(e books.Entry) bool { return e.Key == repeated.ID })
+			if err != nil || got != 0 || put {
+				t.Errorf("an empty wallet is emptied of %d credits, %v, by an entry: %t", got, err, put)
+			}
+			f.Must(f.Grant(ctx, wallettest.Movement("p", time.Now(), "reopened", 900))) // a late copy does not take it
+			network.DeliverLate(t)
+			wallettest.WantBalance(t, f.Store, 900)
+			wallettest.WantSound(t, f.Store)
+		})
+	}
+}
+
+// TestStatement checks that a statement adds up to ledger and wallet in any days, and
+// that a changed wallet and a lost charge are an error with both sums (docs/decisions/money.md#usage).
+func TestStatement(t *testing.T) {
+	t.Parallel()
+	b := newAccount(t)
+	ago := func(days int) time.Time { return time.Now().AddDate(0, 0, -days) }
+	charged := []books.Charge{{Operation: wallet.Barcode, Credits: 90}, {Operation: wallet.SMS, Credits: 30}}
+	for _, test := range []struct {
+		first, last int
+		want        books.Statement
+	}{
+		{60, 0, books.Statement{Grants: 1000, Adjustments: -50, Charges: charged, Refunds: 60, Closing: 890}},
+		{40, 3, books.Statement{Grants: 1000, Charges: []books.Charge{}, Closing: 1000}},
+		{39, 2, books.Statement{Opening: 1000, Adjustments: -50, Charges: []books.Charge{}, Closing: 950}},
+		{1, 0, books.Statement{Opening: 950, Charges: charged, Refunds: 60, Closing: 890}},
+		{90, 80, books.Statement{Charges: []books.Charge{}}},
+	} {
+		read := books.Reading{}
+		st, err := b.Statement(t.Context(), &read, "p", ago(test.first), ago(test.last), func() {})
+		b.Must(err)
+		if got := (books.Statement{Opening: st.Opening, Grants: st.Grants, Adjustments: st.Adjustments, Charges: st.Charges,
+			Refunds: st.Refunds, Closing: st.Closing}); !reflect.DeepEqual(got, test.want) || read.Entries < 6 ||
+			read.Units <= 0 {
+			t.Errorf("from %d to %d days ago: %+v by %+v, want %+v", test.first, test.last, got, read, test.want)
+		}
+	}
+	for name, plant := range map[string]func(by int64){
+		"a wallet": func(by int64) { b.wallet("SET balance = balance + :v", dynamo.Item{":v": dynamo.Number(by)}) },
+		"a charge": func(by int64) { b.change("captured", "SET cr = cr + :v", dynamo.Item{":v": dynamo.Number(by)}) },
+	} {
+		sound, err := b.Statement(t.Context(), &books.Reading{}, "p", ago(0), ago(0), func() {})
+		b.Must(err)
+		plant(1)
+		_, err = b.Statement(t.Context(), &books.Reading{}, "p", ago(0), ago(0), func() {})
+		if !errors.Is(err, books.ErrUnbalanced) || strings.Count(err.Error(), wallet.Grouped(sound.Closing)) != 1 {
+			t.Errorf("%s of one credit more: %v", name, err)
+		}
+		plant(-1)
 	}
 }

@@ -6,10 +6,40 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/singleflight"
 
 	"svcapi/shared/cache"
+	"svcapi/shared/dynamo"
 )
+
+// Day is the window of the daily limits. Each recipient window divides a day, so that one item a day counts all
+// windows.
+const Day = 24 * time.Hour
+
+// Store reads projects in the Projects table. The operator's command line changes them (shared/project/admin).
+type Store struct {
+	db    *dynamodb.Client
+	table string
+}
+
+// NewStore returns a store on a table with the keys pk and sk.
+func NewStore(db *dynamodb.Client, table string) *Store {
+	return &Store{db: db, table: table}
+}
+
+// Load reads a project with its credentials and integrations, consistently, and returns nil where none exists.
+func (s *Store) Load(ctx context.Context, projectID string) (*Record, error) {
+	var items []dynamo.Item
+	_, err := dynamo.Query(ctx, s.db, dynamo.Partition(s.table, projectID), func(it dynamo.Item) error {
+		items = append(items, it)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("project %s: %w", projectID, err)
+	}
+	return Decode(items)
+}
 
 var (
 	// ErrUnauthorized is the error for credentials that are missing, unknown, wrong, inactive or of another environment,

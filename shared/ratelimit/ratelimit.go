@@ -144,3 +144,174 @@ func window(limit project.RateLimit, now time.Time) (start int64, end time.Time)
 func decide(p *project.Project, end, now time.Time) Decision {
 	return Decision{Limit: max(0, p.Limit.Requests), Reset: rest(end, now)}
 }
+
+// RecipientRefusal is the refusal of a message to a number that has got as many messages as the project may send.
+type RecipientRefusal struct {
+	Limit project.RecipientLimit
+	Reset time.Duration // the rest of the window, in whole seconds, at least 1
+}
+
+// Error implements error.
+func (r *RecipientRefusal) Error() string {
+	return fmt.Sprintf("ratelimit: %d messages to one number in %s", r.Limit.Messages, r.Limit.Window)
+}
+
+// windowCounter returns the counter of a recipient window at a time, and the end of the window.
+func windowCounter(l project.RecipientLimit, now time.Time) (counter string, end time.Time) {
+	start, end := window(project.RateLimit{Window: l.Window}, now)
+	length := max(1, int64(l.Window/time.Second))
+	return fmt.Sprintf("w%d.%d", length, start%int64(project.Day/time.Second)/length), end
+}
+
+// counterOf returns the key of the item that counts the messages to a number on one UTC day.
+func counterOf(p *project.Project, number string, now time.Time) string {
+	start, _ := midnight(now)
+	return "to#" + p.ID + "#" + p.RecipientID(number) + "#" + start.Format(time.DateOnly)
+}
+
+// RecipientReached returns the refusal that this instance has cached for the number, or nil where there is none.
+func (l *Limiter) RecipientReached(p *project.Project, number string) *RecipientRefusal {
+	now := l.clock.Now()
+	r, ok := l.cached(counterOf(p, number, now), p.Limits.Recipients)
+	if !ok {
+		return nil
+	}
+	_, end := windowCounter(r.limit, now)
+	return &RecipientRefusal{r.limit, rest(end, now)}
+}
+
+// CountMessage counts one message to a number in all recipient windows of the project, or in none where one has reached
+// its limit. CountMessage returns what it may have counted (docs/decisions/requests.md#recipient-limit).
+func (l *Limiter) CountMessage(ctx context.Context, p *project.Project,
+	number string) (Count, *RecipientRefusal, error) {
+	now := l.clock.Now()
+	_, end := midnight(now)
+	pk := counterOf(p, number, now)
+	var counters []string
+	var limits []int64
+	for _, limit := range p.Limits.Recipients {
+		counter, _ := windowCounter(limit, now)
+		counters, limits = append(counters, counter), append(limits, int64(limit.Messages))
+	}
+	c, item, err := l.add(ctx, newCount(pk, 1, end, counters...), limits, types.ReturnValueNone)
+	switch {
+	case err != nil:
+		return c, nil, fmt.Errorf("ratelimit: count message: %w", err)
+	case c.By > 0:
+		return c, nil, nil
+	}
+	refusal := &RecipientRefusal{}
+	var last time.Time
+	for _, limit := range p.Limits.Recipients {
+		counter, end := windowCounter(limit, now)
+		if n, _ := dynamo.NumberOf(item[counter]); n >= int64(limit.Messages) && end.After(last) { // absent: 0
+			last, refusal.Limit, refusal.Reset = end, limit, rest(end, now)
+		}
+	}
+	l.cache(pk, last, reached{limits: fmt.Sprint(p.Limits.Recipients), limit: refusal.Limit})
+	return Count{}, refusal, nil
+}
+
+// midnight returns the start and the end of the UTC day that holds the time.
+func midnight(now time.Time) (start, end time.Time) {
+	start = now.UTC().Truncate(project.Day)
+	return start, start.Add(project.Day)
+}
+
+// Unit is the unit of a daily limit.
+type Unit string
+
+// The units of daily limits.
+const (
+	Credits Unit = "credits"
+	Units   Unit = "units"
+)
+
+// Daily is a project's limit of credits or SMS units in a UTC day.
+type Daily struct {
+	Project string
+	Unit    Unit
+	Most    int64
+}
+
+// Day is the state of a daily limit after a count. If the count was refused, only Limit and Start are set.
+type Day struct {
+	Limit   Daily
+	Start   time.Time
+	Counted int64
+	alerted int64 // the limit of the last alert; 0: none
+}
+
+// Error implements error, for a count that was refused.
+func (s Day) Error() string {
+	return fmt.Sprintf("ratelimit: %d %s of the day", s.Limit.Most, s.Limit.Unit)
+}
+
+func (d Daily) key(start time.Time) string {
+	return "day#" + d.Project + "#" + string(d.Unit) + "#" + start.Format(time.DateOnly)
+}
+
+// End returns when the day ends.
+func (s Day) End() time.Time { return s.Start.Add(project.Day) }
+
+// DailyReached reports from the cache that an amount does not fit into the day that holds the time.
+func (l *Limiter) DailyReached(d Daily, amount int64, at time.Time) (Day, bool) {
+	start, _ := midnight(at)
+	r, ok := l.cached(d.key(start), d.Most)
+	return Day{Limit: d, Start: start}, amount > d.Most || ok && amount > r.room
+}
+
+// CountDaily adds an amount to the day that holds the time, or returns the zero Count where the sum would exceed the
+// limit. Beside an error CountDaily returns what it may have counted (docs/decisions/requests.md#daily-limit).
+func (l *Limiter) CountDaily(ctx context.Context, d Daily, amount int64, at time.Time) (Count, Day, error) {
+	start, end := midnight(at)
+	state := Day{Limit: d, Start: start}
+	if amount > d.Most {
+		return Count{}, state, nil
+	}
+	pk := d.key(start)
+	c, item, err := l.add(ctx, newCount(pk, amount, end, "n"), []int64{d.Most}, types.ReturnValueAllNew)
+	if err != nil {
+		return c, Day{}, fmt.Errorf("ratelimit: count %s of the day: %w", d.Unit, err)
+	}
+	if c.By == 0 {
+		n, _ := dynamo.NumberOf(item["n"])
+		l.cache(pk, end, reached{room: d.Most - n, limits: fmt.Sprint(d.Most)})
+		return Count{}, state, nil
+	}
+	state.alerted, _ = dynamo.NumberOf(item["alerted"]) // absent: 0
+	state.Counted, err = dynamo.NumberOf(item["n"])
+	return c, state, err
+}
+
+// Near reports that the day's sum has reached 80 % of the limit, and that no request has alerted of the limit.
+func (s Day) Near() bool {
+	return s.Counted >= s.Limit.Most-s.Limit.Most/5 && s.alerted != s.Limit.Most
+}
+
+// FirstAlert reports whether the caller is the first one to alert of this day's limit.
+func (l *Limiter) FirstAlert(ctx context.Context, s Day) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+	defer cancel()
+	_, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
+		TableName:                 &l.table,
+		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(s.Limit.key(s.Start))},
+		UpdateExpression:          new("SET alerted = :most"),
+		ConditionExpression:       new("attribute_exists(n) AND (attribute_not_exists(alerted) OR alerted <> :most)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":most": dynamo.Number(s.Limit.Most)},
+	})
+	if _, conflict := dynamo.ConditionFailed(err); conflict {
+		return ambiguous > 0, nil // an earlier attempt may have taken effect: two alerts are better than none
+	}
+	return err == nil, err
+}
+
+// Counted returns what has been counted in the day that holds the time.
+func (l *Limiter) Counted(ctx context.Context, d Daily, at time.Time) (int64, error) {
+	start, _ := midnight(at)
+	item, err := l.read(ctx, d.key(start))
+	if err != nil || item == nil {
+		return 0, err
+	}
+	return dynamo.NumberOf(item["n"])
+}

@@ -1,9 +1,13 @@
 package request
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"maps"
+	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -215,7 +219,7 @@ func FuzzObject(f *testing.F) {
 				t.Errorf("%q: %q", path, messages)
 			}
 		}
-		if _, err := encode(errorEnvelope{Error: errorBody{Details: p}}); err != nil {
+		if _, err := encode(envelope{Error: &errorBody{Details: p}}); err != nil {
 			t.Errorf("problems do not encode: %v", err)
 		}
 		// sorted, rounded, without white space
@@ -230,4 +234,219 @@ func FuzzObject(f *testing.F) {
 			}
 		}
 	})
+}
+
+// docs/decisions/requests.md#malformed-json: line and column of the first unreadable character, and the likely cause.
+func TestMalformed(t *testing.T) {
+	const (
+		duplicate = "the name occurs twice in its object"
+		ends      = "the text ends before all quotes and brackets are closed"
+		missing   = "a comma, colon or closing bracket is missing"
+		words     = "the only words of JSON are true, false and null"
+		number    = "a number has no leading 0 or +; a phone number needs double quotes"
+		form      = "the body is form data, such as a=b&c=d; send a JSON object"
+		names     = "names need double quotes"
+		single    = "single quotes; names and texts need double quotes"
+		straight  = "curved quotes; names and texts need straight double quotes"
+		quote     = `a double quote in a text is written \", or a comma is missing`
+		escape    = `a backslash in a text is written \\`
+		lines     = `a line break or tab in a text is written \n or \t`
+		surrogate = "half of a surrogate pair"
+	)
+	for _, c := range []struct {
+		body         string
+		line, column int
+		cause        string
+	}{
+		{`{"a":1,}`, 1, 8, "trailing comma"},
+		{"{\n  \"to\": \"0771234567\",\n  \"message\": \"m\",\n}", 4, 1, "trailing comma"},
+		{`{"a":[1,2 , ]}`, 1, 13, "trailing comma"},
+		{`{"a":{"b":[{"c":1,}]}}`, 1, 19, "trailing comma"},
+		{`{'a':1}`, 1, 2, single},
+		{`{"a":'b'}`, 1, 6, single},
+		{`{“a”:1}`, 1, 2, straight},
+		{`{"ආ":"ක", “a”:1}`, 1, 11, straight},
+		{"to=0771234567&message=m", 1, 2, form},
+		{"send_method=single&to=0771234567", 1, 1, form},
+		{"to=%2B94771234567", 1, 2, form},
+		{"--boundary\r\nContent-Disposition: form-data; name=\"to\"\r\n", 1, 2, form},
+		{"<sms><to>0771234567</to></sms>", 1, 1, "the body is XML or HTML"},
+		{"\ufeff{}", 1, 1, "the text begins with a byte order mark"},
+		{"{\x00}\x00", 1, 2, "the text is UTF-16 and must be UTF-8"},
+		{"\xff\xfe{\x00}\x00", 1, 1, "the text is UTF-16 and must be UTF-8"},
+		{"{\"a\":\"\xff\"}", 1, 7, "the text is not UTF-8"},
+		{`{"a":1,"b":2,"a":3}`, 1, 14, duplicate},
+		{"{\"x\":[\r\n{\"a\":1,\r\n \"\\u0061\":2}]}", 3, 2, duplicate},
+		{`{"a":1`, 1, 7, ends},
+		{`{"a":"b`, 1, 8, ends},
+		{`{"a":"\u12`, 1, 11, ends},
+		{`{"a":1,` + "\n", 2, 1, ends},
+		{`{`, 1, 2, ends},
+		{`{"a":True}`, 1, 6, words},
+		{`{"a":None}`, 1, 6, words},
+		{`{"a":nil}`, 1, 7, words},
+		{`{"a":undefined}`, 1, 6, words},
+		{`{"a":NaN}`, 1, 6, words},
+		{`{"to":0771234567}`, 1, 8, number},
+		{`{"to":+94771234567}`, 1, 7, number},
+		{`{a:1}`, 1, 2, names},
+		{`{"a":1, b : 2}`, 1, 9, names},
+		{`{"a":hello}`, 1, 6, "texts need double quotes"},
+		{`{"a"=1}`, 1, 5, "a name is followed by a colon"},
+		{`{"a"=>1}`, 1, 5, "a name is followed by a colon"},
+		{`{"a" 1}`, 1, 6, missing},
+		{`{"a":1 "b":2}`, 1, 8, missing},
+		{`{"a":[1 2]}`, 1, 9, missing},
+		{`{"a":"b"c"}`, 1, 9, quote},
+		{`{"a":,}`, 1, 6, "a value is missing before the comma"},
+		{`{"a":1,,"b":2}`, 1, 8, "a value is missing before the comma"},
+		{`{"a":1 // one` + "\n}", 1, 8, "JSON has no comments"},
+		{`{/**/}`, 1, 2, "JSON has no comments"},
+		{"{\"a\":\"b\nc\"}", 1, 8, lines},
+		{"{\"a\":\"b\tc\"}", 1, 8, lines},
+		{"{\"a\":\"\x01\"}", 1, 7, `a control character in a text is written as an escape, such as \u0000`},
+		{`{"a":"C:\dir"}`, 1, 10, escape},
+		{`{"a":"\u12g4"}`, 1, 11, `\u takes four hexadecimal digits`},
+		{`{"a":"\ud800"}`, 1, 7, surrogate},
+		{`{"a":1}}`, 1, 8, "text follows the JSON value"},
+		{`{"a":1} {"b":2}`, 1, 9, "text follows the JSON value"},
+		{"{}\n;", 2, 1, "text follows the JSON value"},
+		{`{"a":1.}`, 1, 8, ""},
+		{`}`, 1, 1, ""},
+		{`,`, 1, 1, ""},
+		{`{null:1}`, 1, 2, names},
+		{`{"a":1,true:2}`, 1, 8, names},
+		{`{1:2}`, 1, 2, names},
+	} {
+		_, err := parseObject([]byte(c.body), "", newNotes())
+		place, ok := errors.AsType[*malformedError](err)
+		if !ok || *place != (malformedError{c.line, c.column, c.cause}) {
+			t.Errorf("%q: %v, want line %d, column %d: %s", c.body, err, c.line, c.column, c.cause)
+		}
+		if ok {
+			place.validate(t, []byte(c.body))
+		}
+	}
+}
+
+// validate checks that jsontext reads the text before the place as the beginning of a JSON text.
+func (e *malformedError) validate(t *testing.T, body []byte) {
+	t.Helper()
+	lines := bytes.SplitAfterN(body, []byte("\n"), e.line)
+	read := body[:len(body)-len(lines[len(lines)-1])]
+	for range e.column - 1 {
+		_, size := utf8.DecodeRune(body[len(read):])
+		read = body[:len(read)+size]
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(read))
+	var err error
+	for err == nil {
+		_, err = d.ReadToken()
+	}
+	comma := bytes.HasSuffix(bytes.TrimRight(read, space), []byte(",")) // jsontext refuses a comma at the end
+	if !comma && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%q: %v, but jsontext refuses %q: %v", body, e, read, err)
+	}
+}
+
+// TestNumbersAreComparedAsSent checks docs/decisions/requests.md#numbers-in-bodies: an integer field accepts 80.0 and
+// refuses 80.5, and the range is compared to the last digit that was sent.
+func TestNumbersAreComparedAsSent(t *testing.T) {
+	const between, integer = "must be between 1 and 4", "must be an integer"
+	cases := []struct {
+		number            string
+		whole, cut, plain string // what a field of each kind says of it, or its value
+	}{
+		{"4", "4", "4", "4"},
+		{"80e-1", between, between, between},
+		{"4.0", "4", "4", "4"},
+		{"0.4e1", "4", "4", "4"},
+		{"40E-1", "4", "4", "4"},
+		{"4.0000000000000000000001", between, between, between},
+		{"3.9999999999999999999999", integer, "3", "4"}, // the nearest float64
+		{"1.0000000000000000000001", integer, "1", "1"},
+		{"0.9999999999999999999999", between, between, between},
+		{"2.5", integer, "2", "2.5"},
+		{"2." + strings.Repeat("0", 100_000), "2", "2", "2"},
+		{"2." + strings.Repeat("0", 100_000) + "1", integer, "2", "2"},
+		{"2e" + strings.Repeat("0", 1000), "2", "2", "2"},
+		{strings.Repeat("9", 1_000_000), between, between, between},
+		{"1e999999", between, between, between},
+		{"1e-999999", between, between, between},
+		{"1e99999999999999999999999999", between, between, between},
+		{"1e-99999999999999999999999999", between, between, between},
+		{"-2", between, between, between},
+		{"-0", between, between, between},
+	}
+	said := func(number string, r Number) string {
+		o, err := parseObject([]byte(`{"n":`+number+`}`), "", newNotes())
+		must.Succeed(t, err)
+		r.Min, r.Max = 1, 4
+		n := o.Number("n", r)
+		if len(o.problems) > 0 {
+			return strings.Join(o.problems["n"], "; ")
+		}
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	for _, c := range cases {
+		for name, check := range map[string]struct {
+			rule Number
+			want string
+		}{"whole": {Number{Integer: true}, c.whole}, "cut": {Number{Truncate: true}, c.cut}, "plain": {Number{}, c.plain}} {
+			if got := said(c.number, check.rule); got != check.want {
+				t.Errorf("%s, %.40q: %s, want %s", name, c.number, got, check.want)
+			}
+		}
+	}
+	o, _ := parseObject([]byte(`{"minus":-0,"tiny":-1e-999999,"zero":0e999999}`), "", newNotes())
+	for _, name := range []string{"minus", "tiny", "zero"} {
+		o.Number(name, Number{Max: 1})
+	}
+	if got := o.problems.text(); got != "tiny: must be between 0 and 1" {
+		t.Errorf("around zero: %s", got)
+	}
+}
+
+// The arithmetic agrees with that of math/big.
+func FuzzDecimal(f *testing.F) {
+	for _, n := range []string{"0", "-0", "80.0", "8e1", "4.0000000000000000000001", "-0.05e-3", "1e400",
+		"123456789012345678901234567890", "0.0"} {
+		f.Add(n, "4")
+		f.Add("-4.5", n)
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		x, knownX := rational(a)
+		y, knownY := rational(b)
+		if !knownX || !knownY {
+			return
+		}
+		da, db := decimalOf(a), decimalOf(b)
+		if da.compare(db) != x.Cmp(y) || db.compare(da) != y.Cmp(x) {
+			t.Errorf("%s and %s: %d, want %d", a, b, da.compare(db), x.Cmp(y))
+		}
+		if da.isInteger() != x.IsInt() {
+			t.Errorf("%s: whole is %v", a, da.isInteger())
+		}
+		if want, _ := strconv.ParseFloat(a, 64); da.float() != want {
+			t.Errorf("%s: %v, want %v", a, da.float(), want)
+		}
+		integer := new(big.Int).Quo(x.Num(), x.Denom())
+		if !da.truncate().isInteger() || da.truncate().compare(decimalOf(integer.String())) != 0 {
+			t.Errorf("%s is cut to %+v, want %s", a, da.truncate(), integer)
+		}
+	})
+}
+
+// rational reads a JSON number whose exponent is small enough to be written out.
+func rational(number string) (*big.Rat, bool) {
+	v := jsontext.Value(number)
+	if len(number) > 1000 || !v.IsValid() || v.Kind() != '0' || strings.ContainsAny(number, " \t\r\n") {
+		return nil, false
+	}
+	if e := strings.IndexAny(number, "eE"); e >= 0 {
+		if n, err := strconv.Atoi(number[e+1:]); err != nil || n > 1000 || n < -1000 {
+			return nil, false
+		}
+	}
+	return new(big.Rat).SetString(number)
 }

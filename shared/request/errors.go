@@ -60,23 +60,25 @@ const (
 	ReasonCreditsReserved          Reason = "credits_reserved"
 )
 
-// Error is a failed request. The client sees the public part, the operator also the cause and the vendor.
+// Error is a failed request. The client sees the public part, the operator also the cause and the vendor. The JSON form
+// is what an Idempotency-Key keeps of the error.
 type Error struct {
-	Status     int
-	Code       string
-	Reason     Reason // "": the code has no reasons
-	Message    string
-	Details    Problems    // of validation_failed
-	Amounts    Amounts     // further members of details
-	VendorCode string      // the vendor's own code of the failure; empty: the vendor has none
-	Reference  string      // of an uncertain send; empty: none
-	Header     http.Header // further headers of the response
+	Status     int    `json:"status"`
+	Code       string `json:"code"`
+	Reason     Reason `json:"reason,omitzero"` // "": the code has no reasons
+	Message    string `json:"message"`
+	VendorCode string `json:"vendor_code,omitzero"` // the vendor's own code of the failure; empty: it has none
+	Reference  string `json:"reference,omitzero"`   // of an uncertain send; empty: none
+	Vendor     string `json:"vendor,omitzero"`      // that failed, for the log; empty: no vendor did
 
-	Cause     error  // for the log only
-	Quoted    string // the part of the payload that message and cause quote, which the log masks; empty: they quote none
-	Vendor    string // the vendor that failed; empty: no vendor did
-	Reached   bool   // a byte of irrevocable work may have reached a vendor: an Idempotency-Key keeps this outcome
-	Uncertain bool   // the work may still have happened, so it stays charged
+	Details Problems    `json:"-"` // of validation_failed
+	Amounts Amounts     `json:"-"` // further members of details
+	Header  http.Header `json:"-"` // further headers of the response
+
+	Cause     error  `json:"-"` // for the log only
+	Quoted    string `json:"-"` // a part of the payload in message and cause, which the log masks; empty: none
+	Reached   bool   `json:"-"` // irrevocable work may have reached a vendor: an Idempotency-Key keeps this outcome
+	Uncertain bool   `json:"-"` // the work may still have happened, so it stays charged
 
 	outcome string // of the metrics, where the status does not decide; empty: the status decides
 }
@@ -92,31 +94,25 @@ func (e *Error) Error() string {
 	return strings.TrimSuffix(e.Message, ".") + ": " + e.Cause.Error()
 }
 
-// reasonDetails is error.details of an error with a reason.
-type reasonDetails struct {
-	Reason     Reason `json:"reason"`
-	Vendor     string `json:"vendor,omitzero"`
-	VendorCode string `json:"vendor_code,omitzero"`
-	Reference  string `json:"reference,omitzero"`
+// details is error.details of an error whose fields are all valid.
+type details struct {
+	Reason     Reason  `json:"reason,omitzero"`
+	Vendor     string  `json:"vendor,omitzero"`
+	VendorCode string  `json:"vendor_code,omitzero"`
+	Reference  string  `json:"reference,omitzero"`
+	Amounts    Amounts `json:",embed"`
 }
 
 // details returns error.details, or nil where the response has none. An http_error about a vendor names the vendor.
 func (e *Error) details() any {
+	about := strings.HasPrefix(string(e.Reason), "vendor_") || e.Reason == ReasonOutcomeUncertain
 	switch {
-	case e.Code == CodeHTTPError && (strings.HasPrefix(string(e.Reason), "vendor_") || e.Reason == ReasonOutcomeUncertain):
-		return reasonDetails{e.Reason, e.Vendor, e.VendorCode, e.Reference}
-	case e.Reason != "" && e.Amounts != nil:
-		details := map[string]any{"reason": e.Reason}
-		for name, n := range e.Amounts {
-			details[name] = n
-		}
-		return details
-	case e.Reason != "":
-		return reasonDetails{Reason: e.Reason}
+	case e.Code == CodeHTTPError && about:
+		return details{e.Reason, e.Vendor, e.VendorCode, e.Reference, nil}
+	case e.Reason != "" || e.Amounts != nil:
+		return details{Reason: e.Reason, Amounts: e.Amounts}
 	case e.Details != nil:
 		return e.Details
-	case e.Amounts != nil:
-		return e.Amounts
 	}
 	return nil
 }
@@ -251,12 +247,7 @@ func inWords(window time.Duration) string {
 	return window.String()
 }
 
-type errorEnvelope struct {
-	Success   bool      `json:"success"`
-	RequestID string    `json:"request_id"`
-	Error     errorBody `json:"error"`
-}
-
+// errorBody is error in the envelope.
 type errorBody struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -266,7 +257,7 @@ type errorBody struct {
 // envelope returns the body of the response to a failed request. The body holds only strings and lists of strings, so
 // encode cannot fail.
 func (e *Error) envelope(requestID string) []byte {
-	body, _ := encode(errorEnvelope{false, requestID, errorBody{e.Code, e.Message, e.details()}})
+	body, _ := encode(envelope{RequestID: requestID, Error: &errorBody{e.Code, e.Message, e.details()}})
 	return body
 }
 

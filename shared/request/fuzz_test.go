@@ -89,13 +89,12 @@ func FuzzEvent(f *testing.F) {
 			}
 			t.Fatalf("%q %q: %v", method, path, err)
 		}
-		var envelope errorEnvelope
-		if err := json.Unmarshal([]byte(response.Body), &envelope); err != nil {
+		var refusal envelope
+		if err := json.Unmarshal([]byte(response.Body), &refusal); err != nil || refusal.Error == nil {
 			t.Fatalf("%q: %v", response.Body, err)
 		}
 		known := map[int]string{401: CodeUnauthorized, 404: CodeHTTPError, 405: CodeHTTPError, 413: CodeHTTPError}
-		if envelope.Success || envelope.Error.Code != known[response.StatusCode] ||
-			envelope.RequestID != id {
+		if refusal.Success || refusal.Error.Code != known[response.StatusCode] || refusal.RequestID != id {
 			t.Errorf("%q %q: %d %s", method, path, response.StatusCode, response.Body)
 		}
 		if strings.Count(log.String(), "\n") != 1 || len(secret) > 8 && strings.Contains(log.String(), secret) ||

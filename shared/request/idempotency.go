@@ -1,15 +1,24 @@
 package request
 
 import (
+	"bytes"
+	"compress/flate"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"svcapi/shared/dynamo"
 )
 
 const (
@@ -100,30 +109,22 @@ func (state *requestState) keep(ctx context.Context, result *Result, failed *Err
 	return state.claim.keep(ctx, outcome)
 }
 
+// outcome is what a key keeps: a result, or an error.
 type outcome struct {
-	Status     int            `json:"status"`
-	Vendor     string         `json:"vendor,omitzero"`
-	Data       jsontext.Value `json:"data,omitzero"`
-	Code       string         `json:"code,omitzero"`
-	Reason     Reason         `json:"reason,omitzero"`
-	VendorCode string         `json:"vendor_code,omitzero"`
-	Reference  string         `json:"reference,omitzero"`
-	Message    string         `json:"message,omitzero"`
+	Vendor string         `json:"vendor,omitzero"`
+	Data   jsontext.Value `json:"data,omitzero"`
+	Error  *Error         `json:"error,omitzero"`
 }
 
 func encodeOutcome(result *Result, failed *Error) ([]byte, error) {
 	if failed != nil {
-		return encode(outcome{
-			Status: failed.Status, Vendor: failed.Vendor, Code: failed.Code, Reason: failed.Reason,
-			VendorCode: failed.VendorCode,
-			Reference:  failed.Reference, Message: failed.Message,
-		})
+		return encode(outcome{Error: failed})
 	}
 	data, err := encode(result.Data)
 	if err != nil {
 		return nil, err
 	}
-	return encode(outcome{Status: 200, Vendor: result.Vendor, Data: data})
+	return encode(outcome{Vendor: result.Vendor, Data: data})
 }
 
 // replay returns the result or the error of the first request from its stored outcome.
@@ -132,12 +133,204 @@ func replay(text []byte) (*Result, error) {
 	if err := json.Unmarshal(text, &o); err != nil {
 		return nil, ErrInternal.WithCause(fmt.Errorf("kept outcome: %w", err))
 	}
-	if o.Code == "" {
+	if o.Error == nil {
 		return &Result{Data: o.Data, Vendor: o.Vendor, replayed: true}, nil
 	}
-	return nil, &Error{
-		Status: o.Status, Code: o.Code, Reason: o.Reason, VendorCode: o.VendorCode, Reference: o.Reference,
-		Message: o.Message, Vendor: o.Vendor,
-		Header: http.Header{replayedHeader: {"true"}},
+	o.Error.Header = http.Header{replayedHeader: {"true"}}
+	return nil, o.Error
+}
+
+const (
+	// keyLife is the life of a key. The expiry is part of every condition, because the table deletes late.
+	keyLife = 24 * time.Hour
+	// claimSlack is the time after its deadline in which a request may still write.
+	claimSlack = 60 * time.Second
+	// maxPacked is the largest compressed outcome that is stored, in bytes, below the 400 KB of a DynamoDB item. 10,000
+	// recipients with the longest vendor IDs take 273 KB (docs/decisions/extensions.md#idempotency-size).
+	maxPacked = 380_000
+	// maxOutcome bounds an unpacked outcome, in bytes.
+	maxOutcome = 32 << 20
+)
+
+var (
+	// errOutcomeTooLarge reports that the outcome does not fit into an item.
+	errOutcomeTooLarge = errors.New("the outcome is too large to be kept")
+
+	errNotOwned = errors.New("idempotency: the key is another claim's, or has its outcome")
+)
+
+// keyStore stores Idempotency-Keys in the table of transient items: the first request with a key claims the key, later
+// requests get the outcome of the first (docs/decisions/extensions.md#idempotency-key). Calls may be concurrent.
+//
+//	State    The item has                  A further request             The owner of the claim
+//	free     no item, or it has expired    claims the key                -
+//	claimed  o, h, dead; no n              409; after dead: keeps 503    keep: kept; free: freed
+//	kept     o, h, d, n                    422 for another body, else d  keeps nothing more
+//	freed    o, freed                      claims the key                DynamoDB rejects a late copy of its claim
+//
+// o is the claim's owner, h the digest of the body, dead the time from which the request cannot be alive, d the
+// outcome.
+type keyStore struct {
+	client *dynamodb.Client
+	table  string
+	now    func() time.Time
+}
+
+// claim is a key that this request has won.
+type claim struct {
+	store *keyStore
+	pk    string
+	owner string // distinguishes this claim from all others of the key
+	began int64  // in Unix microseconds, at least the time at which the key was freed before
+}
+
+// claim wins the key, or returns the outcome of the request that won the key before. This request ends at until. claim
+// stores errDied for a dead earlier request (docs/decisions/extensions.md#idempotency-dead-claims).
+func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body []byte,
+	until time.Time) (*claim, []byte, error) {
+	now, digest := s.now(), sha256.Sum256(body)
+	c := &claim{store: s, pk: "idem#" + projectID + "#" + env + "#" + key, owner: rand.Text(), began: now.UnixMicro()}
+	timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+	defer cancel()
+	put := &dynamodb.PutItemInput{
+		TableName: &s.table,
+		Item: dynamo.Item{
+			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner), "h": dynamo.Bytes(digest[:]),
+			"dead": dynamo.Number(until.Add(claimSlack).UnixMilli()), "expires": dynamo.Number(now.Add(keyLife).Unix()),
+		},
+		ConditionExpression: new("attribute_not_exists(pk) OR expires <= :now OR freed <= :began AND o <> :o"),
+		ExpressionAttributeValues: dynamo.Item{
+			":now": dynamo.Number(now.Unix()), ":began": dynamo.Number(c.began), ":o": dynamo.Text(c.owner),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
+	_, ambiguous, err := dynamo.Write(timed, s.client.PutItem, put)
+	stored, conflict := dynamo.ConditionFailed(err)
+	if conflict && stored["freed"] != nil && dynamo.TextOf(stored["o"]) != c.owner { // by an instance whose clock is ahead
+		if c.began, err = dynamo.NumberOf(stored["freed"]); err != nil {
+			return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
+		}
+		put.ExpressionAttributeValues[":began"] = stored["freed"]
+		_, ambiguous, err = dynamo.Write(timed, s.client.PutItem, put)
+		stored, conflict = dynamo.ConditionFailed(err)
+	}
+	switch {
+	case err == nil, conflict && dynamo.TextOf(stored["o"]) == c.owner: // an earlier attempt took effect
+		return c, nil, nil
+	case conflict && stored["freed"] != nil: // freed again meanwhile
+		return nil, nil, errRunning
+	case !conflict && ambiguous == 0:
+		return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
+	case !conflict:
+		// An attempt without a response may have taken effect: without free the key would stay claimed until it is dead.
+		return nil, nil, errors.Join(fmt.Errorf("idempotency: claim: %w", err), c.free(ctx))
+	}
+	if h, _ := stored["h"].(*types.AttributeValueMemberB); h == nil || !bytes.Equal(h.Value, digest[:]) {
+		return nil, nil, errOtherBody
+	}
+	outcome, err := s.outcome(ctx, c.pk, stored)
+	return nil, outcome, err
+}
+
+// outcome returns the outcome of the request that the stored item belongs to.
+func (s *keyStore) outcome(ctx context.Context, pk string, item dynamo.Item) ([]byte, error) {
+	if item["n"] != nil {
+		return unpack(item)
+	}
+	until, err := dynamo.NumberOf(item["dead"])
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: read: %w", err)
+	}
+	if s.now().UnixMilli() < until {
+		return nil, errRunning
+	}
+	died, _ := encodeOutcome(nil, errDied) // texts alone cannot fail
+	dead := &claim{store: s, pk: pk, owner: dynamo.TextOf(item["o"])}
+	switch stored, err := dead.write(ctx, died); {
+	case errors.Is(err, errNotOwned) &&
+		stored["n"] != nil: // the dead request ended after all, or another repeat was first
+		return unpack(stored)
+	case errors.Is(err, errNotOwned): // released or claimed again since
+		return nil, errRunning
+	default:
+		return died, err
+	}
+}
+
+// keep stores the outcome for the rest of the key's life, or returns errOutcomeTooLarge where it does not fit into an
+// item.
+func (c *claim) keep(ctx context.Context, outcome []byte) error {
+	stored, err := c.write(ctx, outcome)
+	if errors.Is(err, errNotOwned) && dynamo.TextOf(stored["o"]) == c.owner { // an earlier attempt took effect
+		return nil
+	}
+	return err
+}
+
+// write packs the outcome into the claim's item. Where the item belongs to another claim or has an outcome, write
+// returns errNotOwned and the stored item.
+func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) {
+	packed := pack(outcome)
+	if len(packed) > maxPacked {
+		return nil, fmt.Errorf("%w: %d bytes", errOutcomeTooLarge, len(packed))
+	}
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+	defer cancel()
+	_, _, err := dynamo.Write(ctx, c.store.client.UpdateItem, &dynamodb.UpdateItemInput{
+		TableName:           &c.store.table,
+		Key:                 dynamo.Item{"pk": dynamo.Text(c.pk)},
+		UpdateExpression:    new("SET d = :d, n = :n"),
+		ConditionExpression: new("o = :o AND attribute_not_exists(n) AND attribute_not_exists(freed)"),
+		ExpressionAttributeValues: dynamo.Item{
+			":o": dynamo.Text(c.owner), ":d": dynamo.Bytes(packed), ":n": dynamo.Number(1),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if stored, conflict := dynamo.ConditionFailed(err); conflict {
+		return stored, errNotOwned
+	}
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: keep: %w", err)
+	}
+	return nil, nil
+}
+
+// free marks the key as free, after a request from which nothing reached a provider. The mark is later than the
+// beginning of this claim, so that the key refuses a late copy of the claim.
+func (c *claim) free(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+	defer cancel()
+	now := c.store.now()
+	_, _, err := dynamo.Write(ctx, c.store.client.PutItem, &dynamodb.PutItemInput{
+		TableName: &c.store.table,
+		Item: dynamo.Item{
+			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner),
+			"freed":   dynamo.Number(max(now.UnixMicro(), c.began+1)),
+			"expires": dynamo.Number(now.Add(keyLife).Unix()),
+		},
+		ConditionExpression: new("attribute_not_exists(pk) OR expires <= :now OR o = :o AND " +
+			"attribute_not_exists(n)"),
+		ExpressionAttributeValues: dynamo.Item{":o": dynamo.Text(c.owner), ":now": dynamo.Number(now.Unix())},
+	})
+	if _, conflict := dynamo.ConditionFailed(err); conflict || err == nil {
+		return nil
+	}
+	return fmt.Errorf("idempotency: free: %w", err)
+}
+
+func pack(outcome []byte) []byte {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, flate.DefaultCompression) // the level is valid
+	_, _ = w.Write(outcome)                               // a buffer takes everything
+	_ = w.Close()
+	return b.Bytes()
+}
+
+func unpack(item dynamo.Item) ([]byte, error) {
+	packed := flate.NewReader(bytes.NewReader(dynamo.BytesOf(item["d"])))
+	outcome, err := io.ReadAll(io.LimitReader(packed, maxOutcome))
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: unpack: %w", err)
+	}
+	return outcome, nil
 }

@@ -196,9 +196,9 @@ func (l *lessee) allowed(slots int, credits, back int64, by Leasing) int {
 
 // acquire gives the request a slot of a new lease that closes the one before.
 func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, began time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, s.limits.Write)
+	ctx, cancel := context.WithTimeout(ctx, s.Limits.Write)
 	defer cancel()
-	by, old := s.limits.Leasing, l.lease
+	by, old := s.Limits.Leasing, l.lease
 	back, closes := old.unspent()
 	if !closes { // the settling function closes the lease, or the request of its slot
 		old, back = nil, 0
@@ -206,7 +206,10 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, began ti
 	slots, key := l.slots(began, r.Credits, back, by), NewKey(began, r.RequestID)
 	var err error
 	for range acquisitions {
-		next := newLease(r, key, slots)
+		next := &lease{Lease: Lease{r.Project, key, slots, int64(slots) * r.Credits}}
+		if next.free = next.Credits; slots > 1 {
+			next.state = open
+		}
 		var ambiguous int
 		ambiguous, err = s.writeLease(ctx, l, next, old)
 		stored, conflict := dynamo.ConditionFailed(err)
@@ -245,37 +248,22 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, began ti
 	return fmt.Errorf("wallet: reserve: %w", err)
 }
 
-// insufficient returns the error for a wallet without the credits. Where leases of several slots hold credits,
-// insufficient reads what they have not spent; where that fails, the error has the stored balance.
+// insufficient returns the error for a wallet without the credits, with what leases of several slots have not spent.
+// Where that cannot be read, the error has the stored balance.
 func (s *Store) insufficient(ctx context.Context, credits, balance int64, stored dynamo.Item) error {
 	e := &InsufficientError{Balance: balance}
-	leases := leasesOfSeveral(stored)
-	if len(leases) == 0 {
-		return e
-	}
-	available, err := s.Available(ctx, stored)
-	if err != nil {
-		return e
-	}
-	if e.Balance = available; balance < credits && available >= credits {
-		e.Oldest = leases[0].Key.Time()
+	if available, err := s.Available(ctx, stored); err == nil {
+		if e.Balance = available; balance < credits && available >= credits {
+			e.Oldest = leasesOfSeveral(stored)[0].Key.Time()
+		}
 	}
 	return e
-}
-
-// newLease returns a lease whose slots have the credits of the request.
-func newLease(r *Reservation, key Key, slots int) *lease {
-	l := &lease{Lease: Lease{r.Project, key, slots, int64(slots) * r.Credits}}
-	if l.free = l.Credits; slots > 1 {
-		l.state = open
-	}
-	return l
 }
 
 // writeLease takes the credits of the next lease out of the balance, and closes the old lease, unless it is nil, in the
 // same write. The lessee learns what the wallet has then.
 func (s *Store) writeLease(ctx context.Context, l *lessee, next, old *lease) (ambiguous int, err error) {
-	by, least, change := s.limits.Leasing, next.Credits, next.Lent(s.limits.Leasing)
+	by, least, change := s.Limits.Leasing, next.Credits, next.Lent(s.Limits.Leasing)
 	update, condition := "SET balance = balance - :by, lent = lent + :lent, pending.#new = :c",
 		"fence < :new AND attribute_not_exists(pending.#new)"
 	names := map[string]string{"#new": next.Name()}

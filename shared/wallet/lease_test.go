@@ -104,7 +104,7 @@ func TestBurst(t *testing.T) {
 		direct.Change(direct.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l",
 			dynamo.Item{":l": dynamo.Number(test.lent)})
 		limits := wallet.Limits{Write: time.Hour, Remove: time.Hour, Leasing: wallet.DefaultLimits.Leasing}
-		store := direct.Over(through).WithLimits(limits)
+		store := wallettest.WithLimits(direct.Over(through), limits)
 		for i := range test.requests {
 			r := after(time.Duration(i) * 100 * time.Millisecond)
 			r.Credits = test.price
@@ -472,7 +472,7 @@ func TestManyLeases(t *testing.T) {
 		}
 		closed, limits := 0, wallet.DefaultLimits
 		limits.Remove = time.Hour
-		direct.WithLimits(limits).Settle(t.Context(), wallettest.Pending(t, direct.Store)[:5],
+		wallettest.WithLimits(direct.Store, limits).Settle(t.Context(), wallettest.Pending(t, direct.Store)[:5],
 			func(_ wallet.Lease, settled wallet.Settled, err error) { closed += settled.Closed })
 		if wallettest.WantBalance(t, direct.Store, want); closed != 4 {
 			t.Errorf("%d of 4 leases are closed", closed)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -140,7 +141,7 @@ func (s *Store) settle(ctx context.Context, l Lease) (Settled, error) {
 	var mu sync.Mutex // guards the variables below
 	unspent, uncertain := l.Credits, 0
 	var group errgroup.Group
-	group.SetLimit(s.limits.Leasing.AtOnce)
+	group.SetLimit(s.Limits.Leasing.AtOnce)
 	for n := range l.Slots {
 		stored := entries[l.slot(n)]
 		group.Go(func() error {
@@ -169,7 +170,7 @@ func (s *Store) settle(ctx context.Context, l Lease) (Settled, error) {
 // endSlot returns the final entry of a slot with its stored entry, the zero Entry where the ledger has none. endSlot
 // forbids the capture of a slot without an entry, and charges a marked one as uncertain.
 func (s *Store) endSlot(ctx context.Context, l Lease, key Key, stored Entry) (end Entry, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.limits.Remove) // a throttled wallet does not keep the run from the others
+	ctx, cancel := context.WithTimeout(ctx, s.Limits.Remove) // a throttled wallet does not keep the run from the others
 	defer cancel()
 	switch end = newEntry(&Reservation{Project: l.Project, Key: key, Credits: l.Credits / int64(l.Slots)},
 		Released); stored.State {
@@ -198,13 +199,93 @@ func (s *Store) endSlot(ctx context.Context, l Lease, key Key, stored Entry) (en
 // closeLease returns what a lease has not spent to the balance, once, and raises the fence of the wallet to the lease:
 // a late copy of the write that acquired the lease finds the fence.
 func (s *Store) closeLease(ctx context.Context, l Lease, unspent int64) error {
-	ctx, cancel := context.WithTimeout(ctx, s.limits.Remove)
+	ctx, cancel := context.WithTimeout(ctx, s.Limits.Remove)
 	defer cancel()
 	values := s.closed(l, unspent)
 	values[":fence"] = dynamo.Text(l.Name())
-	stored, err := s.updatePending(ctx, l, raising, " AND fence < :fence", values)
+	stored, err := s.updatePending(ctx, l, closing+", fence = :fence", " AND fence < :fence", values)
 	if PendingOf(stored)[l.Name()] != nil { // a newer lease was closed before
 		_, err = s.updatePending(ctx, l, closing, " AND fence >= :fence", values)
 	}
 	return err
+}
+
+// MaxBalance keeps a balance and any price well inside an int64.
+const MaxBalance = math.MaxInt64 / 4
+
+// Item reads a wallet consistently, and returns nil where the project has none.
+func (s *Store) Item(ctx context.Context, project string) (dynamo.Item, error) {
+	return dynamo.Get(ctx, s.client, s.tables.Wallets, ItemKey(project))
+}
+
+// Balance returns the credits that a project can spend: the balance of the wallet, and what leases with several slots
+// have not spent. Reservations of one request count as spent. A project without a wallet has 0 credits.
+func (s *Store) Balance(ctx context.Context, project string) (int64, error) {
+	item, err := s.Item(ctx, project)
+	if err != nil || item == nil {
+		return 0, err
+	}
+	return s.Available(ctx, item)
+}
+
+// Available returns the balance of a wallet that was read, with what leases with several slots have not spent.
+func (s *Store) Available(ctx context.Context, item dynamo.Item) (int64, error) {
+	balance, err := dynamo.NumberOf(item["balance"])
+	if err != nil {
+		return 0, fmt.Errorf("wallet: wallet %s: %w", dynamo.TextOf(item["pk"]), err)
+	}
+	unspent, err := s.unspent(ctx, leasesOfSeveral(item))
+	return balance + unspent, err
+}
+
+// leasesOfSeveral returns the leases with several slots of a wallet that was read, the oldest first.
+func leasesOfSeveral(item dynamo.Item) []Lease {
+	return slices.DeleteFunc(LeasesOf(item, func(string, error) {}), func(l Lease) bool { return l.Slots == 1 })
+}
+
+// unspent returns the credits of leases without those of charges and marks. A lease with an entry that cannot be read
+// counts as spent. unspent makes one query for each partition of the ledger in which a lease has its entries: up to 16
+// of each UTC day, however many leases there are.
+func (s *Store) unspent(ctx context.Context, leases []Lease) (sum int64, err error) {
+	partitions, unspent := map[string][]Key{}, map[Key]int64{}
+	for _, l := range leases { // the oldest first
+		pk := Partition(l.Project, l.Key)
+		partitions[pk], unspent[l.Key] = append(partitions[pk], l.Key), l.Credits
+	}
+	unreadable := map[Key]bool{}
+	var mu sync.Mutex // guards the maps
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(s.Limits.Leasing.AtOnce)
+	for pk, keys := range partitions {
+		group.Go(func() error {
+			in := dynamo.Partition(s.tables.Ledger, pk)
+			in.ProjectionExpression = aws.String("sk, st, cr")
+			*in.KeyConditionExpression += " AND sk BETWEEN :first AND :last"
+			in.ExpressionAttributeValues[":first"] = dynamo.Text(string(keys[0]))
+			in.ExpressionAttributeValues[":last"] = dynamo.Text(string(keys[len(keys)-1]) + "/") // after its slots
+			_, err := dynamo.Query(ctx, s.client, in, func(item dynamo.Item) error {
+				credits, invalid := dynamo.NumberOf(item["cr"])
+				lease, state := Key(dynamo.TextOf(item["sk"])).Lease(), State(dynamo.TextOf(item["st"]))
+				mu.Lock()
+				defer mu.Unlock()
+				switch state {
+				case Sending, Captured:
+					unspent[lease] -= credits
+				case Released:
+				default:
+					unreadable[lease] = true
+				}
+				unreadable[lease] = unreadable[lease] || invalid != nil
+				return nil
+			})
+			return err
+		})
+	}
+	err = group.Wait()
+	for _, l := range leases {
+		if !unreadable[l.Key] {
+			sum += unspent[l.Key]
+		}
+	}
+	return sum, err
 }

@@ -16,22 +16,25 @@
 package wallet
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/shared/cache"
 	"svcapi/shared/dynamo"
+	"svcapi/shared/pattern"
 )
 
 var (
 	// ErrInsufficientCredits refuses a reservation: the wallet has fewer credits, or does not exist.
 	ErrInsufficientCredits = errors.New("wallet: insufficient credits")
-	// ErrInvalidReservation refuses a reservation of no credits, for no project or with a key that NewKey does not
-	// produce.
-	ErrInvalidReservation = errors.New("wallet: invalid reservation")
 	// ErrSettled reports that the reservation was settled while its request was alive. The error means that
 	// the settling function treats requests as dead before the longest run time of a function has passed.
 	ErrSettled = errors.New("wallet: reservation settled while its request was alive")
@@ -61,23 +64,145 @@ type Tables struct{ Wallets, Ledger string }
 
 // Store reads and writes wallets and their ledger. A Store is safe for concurrent use.
 type Store struct {
-	client *dynamodb.Client
-	tables Tables
-	limits Limits
+	Limits Limits // DefaultLimits, unless a test sets others before the first call
 
+	client  *dynamodb.Client
+	tables  Tables
 	lessees *cache.Map[string, *lessee] // by project
 }
 
 // NewStore returns a store. The client comes from dynamo.NewClient, because the protocol counts its attempts.
 func NewStore(client *dynamodb.Client, tables Tables) *Store {
-	return &Store{
-		client: client, tables: tables, limits: DefaultLimits, lessees: cache.New[string, *lessee](lesseesCached),
+	return &Store{DefaultLimits, client, tables, cache.New[string, *lessee](lesseesCached)}
+}
+
+// Key names one lease, the charge of one request, or one movement. A key consists of its time in microseconds since
+// 1970 with 16 digits, "-", and 28 bits of the request ID's digest with 7 hexadecimal digits: the wallet pays for each
+// byte. The key of a request in a lease with several slots has the lease's key, "." and the number of the slot with two
+// hexadecimal digits. Keys sort by time.
+type Key string
+
+const (
+	keyDigits = 16
+	keyDigest = 7
+)
+
+// NewKey returns the key of a request that began at that time. The same request ID at another time names
+// another reservation, because events are replayed from files.
+func NewKey(at time.Time, requestID string) Key {
+	digest := sha256.Sum256([]byte(requestID))
+	return Key(Digits(at) + "-" + hex.EncodeToString(digest[:])[:keyDigest])
+}
+
+// Digits returns the digits with which all keys of that time begin.
+func Digits(at time.Time) string { return fmt.Sprintf("%0*d", keyDigits, at.UnixMicro()) }
+
+var keyPattern = pattern.New(`^\d{16}-[0-9a-f]{7}(\.[0-7][0-9a-f])?$`)
+
+// ParseKey returns the key that a text is, or an error for a text that is no key.
+func ParseKey(s string) (Key, error) {
+	if !keyPattern().MatchString(s) {
+		return "", fmt.Errorf("wallet: %q is no key", s)
+	}
+	return Key(s), nil
+}
+
+// Lease returns the key of the lease that a key belongs to.
+func (k Key) Lease() Key {
+	base, _, _ := strings.Cut(string(k), ".")
+	return Key(base)
+}
+
+// at returns the key of the same request at another time.
+func (k Key) at(t time.Time) Key {
+	_, digest, _ := strings.Cut(string(k.Lease()), "-")
+	return Key(Digits(t) + "-" + digest)
+}
+
+// Time returns when the lease or the movement began, in UTC; the zero time for a text that is no key.
+func (k Key) Time() time.Time {
+	number, _, _ := strings.Cut(string(k), "-")
+	micros, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros).UTC()
+}
+
+// Day returns the UTC date of the key, 2006-01-02, which names the ledger's partition within a project.
+func (k Key) Day() string { return k.Time().Format(time.DateOnly) }
+
+// The operations that cost credits, as the ledger names them.
+const (
+	SMS               = "sms"
+	BurnerEmailShield = "burner_email_shield"
+	VPNShield         = "vpn_shield"
+	Location          = "location"
+	Barcode           = "barcode"
+	QRCode            = "qrcode"
+	PDF               = "pdf"
+)
+
+// Price is one row of the price list.
+type Price struct {
+	Name      string // as reservations and ledger entries name it
+	Parameter string // of template.yaml; the parameter holds the credits
+	Unit      string // a call costs the price of each of its units; empty: the price is for the call
+}
+
+// PriceList returns the rows of the price list in the order in which people read them. Every other operation is
+// free, and so is every operation on a Manual integration.
+func PriceList() []Price {
+	return []Price{
+		{SMS, "PriceSms", "unit"},
+		{BurnerEmailShield, "PriceBurnerEmailShield", ""},
+		{VPNShield, "PriceVpnShield", ""},
+		{Location, "PriceLocation", ""},
+		{Barcode, "PriceBarcode", ""},
+		{QRCode, "PriceQrcode", ""},
+		{PDF, "PricePdf", ""},
 	}
 }
 
-// WithLimits returns a copy of the store with other limits.
-func (s *Store) WithLimits(l Limits) *Store {
-	other := *s
-	other.limits = l
-	return &other
+// MaxPrice is the largest price, a million dollars.
+const MaxPrice = 1_000_000_000_000
+
+// Variable returns the name of the environment variable that holds the price for a function: PRICE_SMS.
+func (p Price) Variable() string { return "PRICE_" + strings.ToUpper(p.Name) }
+
+// FromEnvironment returns the text of a price in the function's environment, and whether there is one.
+func FromEnvironment(p Price) (text string, ok bool) { return os.LookupEnv(p.Variable()) }
+
+// Prices are the credits of one call, for SMS of one unit, by operation; 0 for an operation that is not on the list.
+// One US dollar is 1,000,000 credits.
+type Prices map[string]int64
+
+// ReadPrices parses the price of each operation for which the function text returns a value. The error names a price
+// that is no number, is below 0, or is so high that the price of a message of many units would overflow.
+func ReadPrices(text func(Price) (string, bool)) (Prices, error) {
+	prices := Prices{}
+	for _, p := range PriceList() {
+		text, ok := text(p)
+		if !ok {
+			continue
+		}
+		credits, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || credits < 0 || credits > MaxPrice {
+			return nil, fmt.Errorf("the price of %s is %q, not a whole number within 0 and %d", p.Name, text, int64(MaxPrice))
+		}
+		prices[p.Name] = credits
+	}
+	return prices, nil
+}
+
+// Grouped returns a number of credits with a comma between groups of three digits: 1,234,567.
+func Grouped(credits int64) string {
+	digits, sign := strconv.FormatInt(credits, 10), ""
+	if credits < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
 }

@@ -39,9 +39,16 @@ func New(t testing.TB, balance int64) *Fixture {
 	t.Helper()
 	client, tables := enginetest.Client(t)
 	names := tables.Tables
-	f := &Fixture{books.NewStore(client, names).WithLimits(unhurried), t, client, names}
+	f := &Fixture{WithLimits(books.NewStore(client, names), unhurried), t, client, names}
 	f.Project("p", balance)
 	return f
+}
+
+// WithLimits returns a copy of a store with other limits.
+func WithLimits(s *books.Store, l wallet.Limits) *books.Store {
+	other, inner := *s, *s.Store
+	inner.Limits, other.Store = l, &inner
+	return &other
 }
 
 // NewStore returns a store with a project "p" of that balance.
@@ -101,9 +108,9 @@ func (f *Fixture) Drop(table string, key dynamo.Item) {
 // Over returns the same store, whose calls go through another HTTP client.
 func (f *Fixture) Over(through aws.HTTPClient) *books.Store {
 	o := f.Client.Options()
-	return books.NewStore(dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials,
-		BaseEndpoint: o.BaseEndpoint},
-		func(o *dynamodb.Options) { o.HTTPClient = through }), f.Names).WithLimits(unhurried)
+	client := dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
+		func(o *dynamodb.Options) { o.HTTPClient = through })
+	return WithLimits(books.NewStore(client, f.Names), unhurried)
 }
 
 // Faults are the network faults of the named calls, in turn: t is throttled, h because of the key, c is a cancelled

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -50,27 +49,20 @@ func NewStore(db *dynamodb.Client, table string) *Store {
 
 // ListProjects scans the table and returns every project, without credentials and integrations, by ID.
 func (s *Store) ListProjects(ctx context.Context) ([]project.Project, error) {
-	pages := dynamodb.NewScanPaginator(s.db, &dynamodb.ScanInput{
+	var projects []project.Project
+	err := dynamo.Scan(ctx, s.db, &dynamodb.ScanInput{
 		TableName:                 &s.table,
 		FilterExpression:          new("sk = :project"),
 		ExpressionAttributeValues: item{":project": dynamo.Text(project.SortProject)},
-	})
-	var projects []project.Project
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("list projects: %w", err)
-		}
-		for _, it := range page.Items {
-			rec, err := project.Decode([]item{it})
-			if err != nil {
-				return nil, err
-			}
+	}, func(it item) error {
+		rec, err := project.Decode([]item{it})
+		if err == nil {
 			projects = append(projects, rec.Project)
 		}
-	}
+		return err
+	})
 	slices.SortFunc(projects, func(a, b project.Project) int { return cmp.Compare(a.ID, b.ID) })
-	return projects, nil
+	return projects, err
 }
 
 // CreateProject stores a new project with its integrations and the current time, and with a random ID where the ID is
@@ -420,8 +412,5 @@ func (s *Store) transact(ctx context.Context, writes []types.TransactWriteItem) 
 
 // overtaken reports whether a transaction was cancelled because another change of the record came first.
 func overtaken(err error) bool {
-	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
-	return ok && slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
-		return aws.ToString(r.Code) == "ConditionalCheckFailed" || aws.ToString(r.Code) == "TransactionConflict"
-	})
+	return dynamo.Cancelled(err, "ConditionalCheckFailed", "TransactionConflict")
 }

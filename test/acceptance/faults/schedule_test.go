@@ -172,7 +172,7 @@ func (c *calls) exchange(p *plan, who string, s step, r *faultproxy.Request) *ex
 	}
 	e := &exchange{name: fmt.Sprintf("%s: %s, call %d", who, s, len(c.exchanges)+1), body: body, began: time.Now(),
 		endless: p.virtual}
-	if s == claim && len(c.exchanges) > 0 { // both writes of a claim have one time limit (shared/request/claim.go)
+	if s == claim && len(c.exchanges) > 0 { // both writes of a claim have one time limit (shared/request/idempotency.go)
 		e.began = c.exchanges[0].began
 	}
 	e.throttle = p.burst(s, e.name)

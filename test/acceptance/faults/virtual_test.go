@@ -19,6 +19,7 @@ import (
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
+	"svcapi/test/wallettest"
 )
 
 // A schedule in virtual time runs the wallet's protocol in this process, and on a clock of its own: its requests take
@@ -142,11 +143,13 @@ func (sched *schedule) store(client string) *books.Store {
 	db := enginetest.ClientOf(f.tables.URL(client), func(o *dynamodb.Options) {
 		o.HTTPClient, o.Retryer = f.http, dynamo.Retryer(0)
 	})
-	return books.NewStore(db, books.NamedTables(sched.stage.table)).WithLimits(virtualLimits)
+	return wallettest.WithLimits(books.NewStore(db, books.NamedTables(sched.stage.table)), virtualLimits)
 }
 
 // direct returns the store without faults.
-func (sched *schedule) direct() *books.Store { return sched.stage.credits.WithLimits(virtualLimits) }
+func (sched *schedule) direct() *books.Store {
+	return wallettest.WithLimits(sched.stage.credits, virtualLimits)
+}
 
 // skew returns how far a clock is off.
 func (sched *schedule) skew(clock string) time.Duration {
@@ -219,7 +222,7 @@ func (sched *schedule) grant(c *command) books.Movement {
 	return books.Movement{Project: sched.project, ID: c.id, Credits: c.credits, Reason: "test", Actor: "test"}
 }
 
-// pay takes the pipeline's steps with credits, one by one (shared/request/reservation.go).
+// pay takes the pipeline's steps with credits, one by one (shared/request/pipeline.go).
 func (r *request) pay(store *books.Store, own *wallet.Reservation) {
 	ctx, respond := context.Background(), func(status int, message string) {
 		r.response.status, r.response.message = status, message
