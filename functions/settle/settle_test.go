@@ -107,7 +107,7 @@ func newSettler(store *books.Store, now time.Time, log io.Writer) *Settler {
 }
 
 // TestHandle checks that a run writes one line with its metrics, and one for each wallet below its alert. A lease that
-// cannot be read is named and does not keep the others from being settled.
+// cannot be read, or that has an invalid entry, is named and does not keep the others from being settled.
 func TestHandle(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	store := wallettest.WithLimits(books.NewStore(client, tables.Tables), unhurried)
@@ -121,19 +121,33 @@ func TestHandle(t *testing.T) {
 		&dynamodb.PutItemInput{TableName: &tables.Wallets, Item: broken}); err != nil {
 		t.Fatal(err)
 	}
+	key := wallet.NewKey(now.Add(-time.Hour), "r")
+	invalid := enginetest.LedgerKey("p7", key)
+	invalid["st"], invalid["cr"] = dynamo.Text("lent"), dynamo.Number(30)
+	invalid["ts"] = dynamo.Text(now.UTC().Format(time.RFC3339Nano))
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: invalid})
+	must.Succeed(t, err)
 	prepare(t, store, "low", now, "grant")
 	must.Succeed(t, store.SetAlert(t.Context(), "low", 1000))
 	var log bytes.Buffer
 	must.Succeed(t, newSettler(store, now, &log).Handle(t.Context()))
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	const low = `"project":"low","balance":100,"alert":1000`
-	if len(lines) != 3 || !strings.Contains(lines[0], "nonsense of broken") || !strings.Contains(lines[1], low) {
+	if len(lines) != 4 {
 		t.Fatalf("log\n%s", log.String())
 	}
+	for _, named := range []string{"nonsense of broken", `lent\"","project":"p7","key":"` + string(key),
+		`"project":"low","balance":100,"alert":1000`} {
+		if !strings.Contains(strings.Join(lines[:3], "\n"), named) {
+			t.Errorf("%s is not in\n%s", named, log.String())
+		}
+	}
+	if got, err := store.Balance(t.Context(), "p7"); err != nil || got != 70 {
+		t.Errorf("balance of an invalid entry: %d, %v", got, err)
+	}
 	var line map[string]any
-	must.Succeed(t, json.Unmarshal([]byte(lines[2]), &line))
+	must.Succeed(t, json.Unmarshal([]byte(lines[3]), &line))
 	for name, want := range map[string]float64{
-		"SettledReleased": 40, "SettledUncertain": 0, "SettledRemoved": 0, "SettleFailed": 1, "SettleOldest": 3600,
+		"SettledReleased": 39, "SettledUncertain": 0, "SettledRemoved": 0, "SettleFailed": 2, "SettleOldest": 3600,
 		"LowWallets": 1,
 	} {
 		if got := line[name].(float64); got < want || got > want+1 {
@@ -142,38 +156,6 @@ func TestHandle(t *testing.T) {
 	}
 	if line["_aws"] == nil {
 		t.Error("no metrics")
-	}
-}
-
-// TestNotSettled checks that a reservation with an invalid entry is left for the next run, is named, and does not keep
-// the others from being settled.
-func TestNotSettled(t *testing.T) {
-	client, tables := enginetest.Client(t)
-	store := wallettest.WithLimits(books.NewStore(client, tables.Tables), unhurried)
-	now := time.Now()
-	for _, project := range []string{"a", "b", "c"} {
-		prepare(t, store, project, now.Add(-time.Hour), "reserve")
-	}
-	key := wallet.NewKey(now.Add(-time.Hour), "r")
-	item := enginetest.LedgerKey("b", key)
-	item["st"], item["cr"], item["ts"] = dynamo.Text("lent"), dynamo.Number(30),
-		dynamo.Text(now.UTC().Format(time.RFC3339Nano))
-	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: item})
-	must.Succeed(t, err)
-	var log bytes.Buffer
-	report, err := newSettler(store, now, &log).Run(t.Context())
-	if err != nil || report.Failed != 1 || report.Settled.Released != 2 {
-		t.Errorf("%+v, %v", report, err)
-	}
-	for _, word := range []string{"lent", `"project":"b"`, string(key)} {
-		if !strings.Contains(log.String(), word) {
-			t.Errorf("%s is not in %s", word, log.String())
-		}
-	}
-	for project, want := range map[string]int64{"a": 100, "b": 70, "c": 100} {
-		if got, err := store.Balance(t.Context(), project); err != nil || got != want {
-			t.Errorf("balance of %s: %d, %v; want %d", project, got, err, want)
-		}
 	}
 }
 

@@ -212,7 +212,6 @@ func TestEmpty(t *testing.T) {
 		{"a charge", "reserve capture remove", 0, "", 300, 0},
 		{"more credits", "", 1, "", -1, 901},
 		{"fewer credits", "", -400, "", 500, 0},
-		{"conflicts", "", 0, "cc", 900, 0},
 		{"a lost response", "", 0, "dddddddd", 0, 0},
 		{"a late copy", "", 0, "xxxxxxxx", 900, 0},
 	} {

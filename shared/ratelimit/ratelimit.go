@@ -43,11 +43,10 @@ type Limiter struct {
 	table  string
 	clock  cache.Clock
 
-	reached *cache.Map[string, reached] // by counter
+	reached *cache.Map[string, reached] // by counter, and by crowded
 
 	mu      sync.Mutex
-	writers []*writer                     // guarded by mu, like their fields
-	crowded *cache.Map[string, time.Time] // until when a counter is taken to have more writers than slots
+	writers []*writer // guarded by mu, like their fields
 
 	queueTime time.Duration // the end of the time of SubtractAll
 	large     int           // largeLimit
@@ -56,8 +55,8 @@ type Limiter struct {
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
 	return &Limiter{
-		client: client, table: table, queueTime: timeToQueue,
-		reached: cache.New[string, reached](maxReached), crowded: cache.New[string, time.Time](maxReached), large: largeLimit,
+		client: client, table: table, queueTime: timeToQueue, reached: cache.New[string, reached](maxReached),
+		large: largeLimit,
 	}
 }
 

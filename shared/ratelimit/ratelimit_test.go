@@ -119,49 +119,29 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestFreeze checks that the cached state of a window ends with the window by the wall clock, also over a freeze.
+// TestFreeze checks that an instance which has seen a window exhausted refuses from its cache, without a call of the
+// table, until the window ends by the wall clock, also over a freeze, or until the operator changes the limit.
 func TestFreeze(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	frozen := clocktest.New()
 	l := New(client, tables.Transient)
 	l.clock = cache.ClockOf(frozen.Now)
-	p := limited("p", project.RateLimit{Requests: 1, Window: time.Hour})
-	for _, step := range []struct {
-		frozen     time.Duration
-		remembered bool
-		allowed    bool
-	}{{0, false, true}, {0, false, false}, {0, true, false}, {time.Hour, false, true}} {
-		frozen.Move(step.frozen)
-		_, remembered := l.Exhausted(p, "production")
-		got, err := l.Count(t.Context(), p, "production")
-		if err != nil || remembered != step.remembered || got.Allowed != step.allowed {
-			t.Errorf("%v: remembered %v, %+v, %v", step, remembered, got, err)
-		}
-	}
-}
-
-// TestExhaustedIsCached checks that an instance which has seen a window exhausted refuses from its cache until the
-// window ends or the limit changes.
-func TestExhaustedIsCached(t *testing.T) {
-	client, tables := enginetest.Client(t)
-	l := at(New(client, tables.Transient), noon)
-	limit := project.RateLimit{Requests: 1, Window: time.Minute}
-	for range 2 {
-		if _, err := l.Count(t.Context(), limited("p", limit), "production"); err != nil {
-			t.Fatal(err)
-		}
-	}
 	nowhere, cancel := context.WithCancel(t.Context())
-	cancel() // a call to the table would fail
-	if d, err := l.Count(nowhere, limited("p", limit), "production"); err != nil || d.Allowed {
-		t.Errorf("within the window: %+v, %v", d, err)
-	}
-	other := project.RateLimit{Requests: 1, Window: 2 * time.Minute} // the operator has changed it
-	if _, err := l.Count(nowhere, limited("p", other), "production"); err == nil {
-		t.Error("the decision by another limit came from the cache")
-	}
-	if _, err := at(l, noon.Add(time.Minute)).Count(nowhere, limited("p", limit), "production"); err == nil {
-		t.Error("the decision for the next window came from the cache")
+	cancel() // a call of the table fails
+	for _, step := range []struct {
+		frozen              time.Duration
+		limit               int
+		remembered, allowed bool
+	}{{0, 1, false, true}, {0, 1, false, false}, {0, 1, true, false}, {0, 2, false, true}, {time.Hour, 1, false, true}} {
+		frozen.Move(step.frozen)
+		p := limited("p", project.RateLimit{Requests: step.limit, Window: time.Hour})
+		_, remembered := l.Exhausted(p, "production")
+		d, lost := l.Count(nowhere, p, "production")
+		got, err := l.Count(t.Context(), p, "production")
+		if err != nil || remembered != step.remembered || got.Allowed != step.allowed ||
+			(lost == nil) != step.remembered || d.Allowed {
+			t.Errorf("%v: remembered %v, %+v, %v, %v", step, remembered, got, err, lost)
+		}
 	}
 }
 

@@ -45,6 +45,9 @@ type writer struct {
 	busy     map[string]bool // the counters to which the writer is writing
 }
 
+// crowded is the name under which the cache notes that a counter has more writers than slots.
+func crowded(pk string) string { return pk + "#crowded" }
+
 func slotName(i int) string { return "s" + slotNames[i%len(slotNames):][:1] }
 
 // renew gives the writer an ID that no write has used, and a slot.
@@ -132,8 +135,7 @@ func (l *Limiter) write(ctx context.Context, update updater, in *dynamodb.Update
 	pk := dynamo.TextOf(in.Key["pk"])
 	w := l.acquire(pk)
 	defer func() { l.free(w, pk, uncertain != stamp{}) }()
-	until, crowded := l.crowded.Get(pk)
-	crowded = crowded && l.clock.Now().Before(until)
+	_, crowds := l.cached(crowded(pk), "")
 	by, _ := dynamo.NumberOf(in.ExpressionAttributeValues[":by"])
 	subtracts := by < 0
 	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
@@ -143,7 +145,7 @@ func (l *Limiter) write(ctx context.Context, update updater, in *dynamodb.Update
 			s = repeated
 		}
 		id, limit := s.Token[timeDigits:], old
-		if crowded {
+		if crowds {
 			limit = s.Token
 		}
 		try := *in
@@ -175,8 +177,8 @@ func (l *Limiter) write(ctx context.Context, update updater, in *dynamodb.Update
 			return nil, s, err
 		}
 		repeated = stamp{}
-		if crowded = l.move(w, stored, old); crowded {
-			l.crowded.Put(pk, l.clock.Now().Add(cacheReached))
+		if crowds = l.move(w, stored, old); crowds {
+			l.reached.Put(crowded(pk), reached{until: l.clock.Now().Add(cacheReached)})
 		}
 	}
 }

@@ -108,43 +108,32 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// TestDeadClaimsAreFinal checks that a claim which counts as dead and lives on changes nothing any more.
-func TestDeadClaimsAreFinal(t *testing.T) {
-	s, clock := testStore(t)
-	first := win(t, s, "k")
-	*clock = clock.Add(2 * time.Minute)
-	if _, outcome, err := claimKey(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
-		t.Fatalf("%q, %v", outcome, err)
-	}
-	if err := first.keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) && err != nil {
-		t.Fatal(err)
-	}
-	must.Succeed(t, first.free(t.Context()))
-	if _, outcome, err := claimKey(t, s, "k", body); err != nil || !bytes.Equal(outcome, died) {
-		t.Errorf("then %q, %v", outcome, err)
-	}
-}
-
-// TestLostClaim checks that a claim which has lost its key to a later claim does not change the later one.
-func TestLostClaim(t *testing.T) {
-	s, clock := testStore(t)
-	first := win(t, s, "k")
-	*clock = clock.Add(25 * time.Hour)
-	second := win(t, s, "k")
-	if err := first.keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) {
-		t.Errorf("an outcome of the first: %v", err)
-	}
-	if err := first.free(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := claimKey(t, s, "k", body); !errors.Is(err, errRunning) {
-		t.Errorf("the second's key is gone: %v", err)
-	}
-	if err := second.keep(t.Context(), []byte("done")); err != nil {
-		t.Error(err)
-	}
-	if _, outcome, err := claimKey(t, s, "k", body); err != nil || string(outcome) != "done" {
-		t.Errorf("%q, %v", outcome, err)
+// TestLateEnds checks that a claim which counts as dead and lives on, or which has lost its key to a later claim,
+// changes nothing any more.
+func TestLateEnds(t *testing.T) {
+	for _, test := range []struct {
+		after   time.Duration
+		wins    bool // a later claim
+		outcome []byte
+	}{{2 * time.Minute, false, died}, {25 * time.Hour, true, doneOutcome}} {
+		s, clock := testStore(t)
+		first := win(t, s, "k")
+		*clock = clock.Add(test.after)
+		second, _, err := claimKey(t, s, "k", body)
+		must.Succeed(t, err)
+		if err := first.keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) || (second != nil) != test.wins {
+			t.Errorf("after %s: %v; the later claim is %+v", test.after, err, second)
+		}
+		must.Succeed(t, first.free(t.Context()))
+		if second != nil {
+			if _, _, err := claimKey(t, s, "k", body); !errors.Is(err, errRunning) {
+				t.Errorf("the second's key is gone: %v", err)
+			}
+			must.Succeed(t, keepDone(second))
+		}
+		if _, outcome, err := claimKey(t, s, "k", body); err != nil || !bytes.Equal(outcome, test.outcome) {
+			t.Errorf("after %s: %q, %v", test.after, outcome, err)
+		}
 	}
 }
 

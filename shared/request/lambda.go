@@ -154,16 +154,11 @@ func requestID(ctx context.Context) string {
 	return gateway.RequestID
 }
 
-// gatewayID returns the gateway's extended ID of the request, which is in the gateway's own logs and no client chooses.
-func gatewayID(ctx context.Context) string {
+// gatewayOf returns what the gateway says of the request that the context belongs to: with the time at which the gateway
+// received the request, and with an extended ID, which is in the gateway's own logs and no client chooses.
+func gatewayOf(ctx context.Context) events.APIGatewayProxyRequestContext {
 	gateway, _ := core.GetAPIGatewayContextFromContext(ctx)
-	return gateway.ExtendedRequestID
-}
-
-// received returns when the gateway received the request that the context belongs to, or the zero time.
-func received(ctx context.Context) time.Time {
-	gateway, _ := core.GetAPIGatewayContextFromContext(ctx)
-	return time.UnixMilli(gateway.RequestTimeEpoch)
+	return gateway
 }
 
 const jsonType = "application/json"

@@ -482,7 +482,7 @@ func TestReservedCredits(t *testing.T) {
 		retry, body string
 	}{
 		{0, "", `"details":{"balance":7,"price":9}}`},
-		{time.Second, "169", `"details":{"balance":7,"price":9,"reason":"credits_reserved"}}`},
+		{time.Second, "169", `"details":{"reason":"credits_reserved","balance":7,"price":9}}`},
 		{169500 * time.Millisecond, "1", `"reason":"credits_reserved"`},
 		{time.Hour, "180", `"reason":"credits_reserved"`},
 		{-time.Hour, "180", `"reason":"credits_reserved"`}, // of a clock that is ahead

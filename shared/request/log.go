@@ -70,7 +70,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 	elapsed := s.now().Sub(state.started)
 	vendor, level := state.vendor, slog.LevelInfo
 	attributes := []slog.Attr{
-		slog.String("request_id", state.id), slog.String("extended_request_id", gatewayID(ctx)),
+		slog.String("request_id", state.id), slog.String("extended_request_id", gatewayOf(ctx).ExtendedRequestID),
 		slog.Int("status", resp.status), slog.String("method", state.request.Method),
 		slog.Int("response_bytes", resp.size()), s.log.Source(state.request.RemoteAddr),
 	}

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
-
 	"svcapi/shared/admit"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
@@ -68,6 +66,8 @@ func TestOrderOfChecks(t *testing.T) {
 	reads.Prefetch = func(context.Context) error { return nil }
 	sends := work
 	sends.Irrevocable = true
+	nowhere := pricedOperation(1, work)
+	nowhere.(*Operation[string]).Kind = project.PDF
 	remaining := 1000
 	for _, c := range []struct {
 		name    string
@@ -84,6 +84,7 @@ func TestOrderOfChecks(t *testing.T) {
 		{"a read that panics", pricedOperation(1, panics), `{"text":"a"}`, 500, 0},
 		{"a free read that fails", pricedOperation(0, fails), `{"text":"a"}`, 500, 0},
 		{"refused", pricedOperation(1, work), `{"text":"refused"}`, 403, 0},
+		{"no integration of its kind", nowhere, `{"text":"a"}`, 422, 0},
 		{"refused before it fails", pricedOperation(1, fails), `{"text":"refused"}`, 403, 0},
 		{"refused before its credits are missed", pricedOperation(999_999, work), `{"text":"refused"}`, 403, 0},
 		{"one credit too many", pricedOperation(999, work), `{"text":"a"}`, 402, 0}, // 2 are spent
@@ -213,34 +214,17 @@ func TestCallCredits(t *testing.T) {
 // TestTimeOfWork checks that the work ends five seconds before the request (docs/decisions/requests.md#time-budget).
 func TestTimeOfWork(t *testing.T) {
 	deadline := time.Now().Add(20 * time.Second)
-	ctx, cancel := context.WithDeadline(t.Context(), deadline)
+	limited, cancel := context.WithDeadline(t.Context(), deadline)
 	defer cancel()
-	_, err := work(ctx, &Job{Run: func(ctx context.Context) (*Result, error) {
-		if ends, ok := ctx.Deadline(); !ok || !ends.Equal(deadline.Add(-5*time.Second)) {
-			t.Errorf("the work ends %s before the request", deadline.Sub(ends))
-		}
-		return &Result{}, nil
-	}})
-	if err != nil {
-		t.Error(err)
-	}
-	_, err = work(context.Background(), &Job{Run: func(ctx context.Context) (*Result, error) {
-		if _, ok := ctx.Deadline(); ok {
-			t.Error("the work has a deadline, its request has none")
-		}
-		return &Result{}, nil
-	}})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func TestSeconds(t *testing.T) {
-	for d, want := range map[time.Duration]int{0: 0, 1: 1, time.Second - 1: 1, time.Second: 1,
-		time.Second + 1: 2, time.Minute: 60} {
-		if got := seconds(d); got != want {
-			t.Errorf("%s are %d seconds, want %d", d, got, want)
-		}
+	for ctx, want := range map[context.Context]time.Time{limited: deadline.Add(-5 * time.Second),
+		context.Background(): {}} {
+		_, err := work(ctx, &Job{Run: func(ctx context.Context) (*Result, error) {
+			if ends, _ := ctx.Deadline(); !ends.Equal(want) {
+				t.Errorf("the work ends at %s, want %s", ends, want)
+			}
+			return &Result{}, nil
+		}})
+		must.Succeed(t, err)
 	}
 }
 
@@ -269,51 +253,6 @@ func TestFromPlayground(t *testing.T) {
 		if got := (&Service{cfg: Config{PlaygroundOrigin: c.configured}}).fromPlayground(r); got != c.want {
 			t.Errorf("%+v: %t", c, got)
 		}
-	}
-}
-
-// TestQuery checks that the body of a GET is ignored (docs/decisions/requests.md#json-bodies), and that a parameter of
-// the query that the operation does not read is a warning for each method (docs/decisions/requests.md#warnings).
-func TestQuery(t *testing.T) {
-	h := build(t)
-	for _, c := range []struct {
-		method, body, warning string
-		query                 map[string][]string
-	}{
-		{method: "GET"}, {method: "GET", body: "{"}, {method: "GET", query: map[string][]string{"known": {"1"}}},
-		{method: "GET", query: map[string][]string{"known": {"1"}, "Known": {"1", "2"}, "a b": {"1"}},
-			warning: `unknown-fields;n=2;names="Known"`},
-		{method: "POST", body: `{"x":1}`, query: map[string][]string{"known": {"1"}, "schedule_time": {"1"}},
-			warning: `unknown-fields;n=2;names="x schedule_time"`},
-	} {
-		route := &Operation[struct{}]{
-			Name: "query", Method: c.method, Path: "/test", Kind: project.SMS,
-			Decode: func(in *Input) (struct{}, error) {
-				in.Query("known")
-				return struct{}{}, nil
-			},
-			Prepare: func(context.Context, *Call, struct{}) (*Job, error) { return &Job{Run: done}, nil },
-		}
-		response, err := Lambda(h.Handler(route))(t.Context(), events.APIGatewayProxyRequest{
-			HTTPMethod: c.method, Path: "/test", Body: c.body, MultiValueQueryStringParameters: c.query,
-			Headers: map[string]string{"X-API-KEY": h.client, "X-API-SECRET": h.secret},
-		})
-		got := strings.Join(response.MultiValueHeaders["X-SVC-Warnings"], "|")
-		if err != nil || response.StatusCode != 200 || got != c.warning {
-			t.Errorf("%q, %v: %d %s %s, %v", c.body, c.query, response.StatusCode, got, response.Body, err)
-		}
-	}
-}
-
-// TestNoIntegration checks that a request without an integration of the kind in its environment is refused, uncharged.
-func TestNoIntegration(t *testing.T) {
-	h := build(t)
-	route := pricedOperation(1, Job{Run: done}).(*Operation[string])
-	route.Kind = project.PDF
-	status, envelope, _ := h.call(t, route, "/test", `{"text":"a"}`, nil)
-	if e, _ := envelope["error"].(map[string]any); status != 422 || e["code"] != CodeProviderSelection ||
-		h.balance(t) != 1000 {
-		t.Errorf("%d %v", status, envelope)
 	}
 }
 

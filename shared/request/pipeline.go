@@ -157,7 +157,7 @@ func (s *Service) serve(ctx context.Context, state *requestState, route Route,
 		return nil, errPaused
 	}
 	state.holds = &admit.Request{Stores: s.stores, ID: state.id, Project: &state.record.Project,
-		Environment: state.environment, Received: received(ctx)}
+		Environment: state.environment, Received: time.UnixMilli(gatewayOf(ctx).RequestTimeEpoch)}
 	state.window = state.holds.Window()
 	if err := state.holds.Take(ctx, state.window); err != nil { // 429, from memory
 		return nil, state.refusal(err)

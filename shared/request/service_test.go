@@ -359,26 +359,50 @@ func TestContradictoryCredentials(t *testing.T) {
 	}
 }
 
-// TestWarnings: a response names ignored fields, also that of a refused request, beside the operation's own warning
-// (docs/decisions/requests.md#warnings).
+// TestWarnings: a response names ignored fields and query parameters, also that of a refused request, beside the
+// operation's own warning (docs/decisions/requests.md#warnings). The body of a GET is ignored
+// (docs/decisions/requests.md#json-bodies).
 func TestWarnings(t *testing.T) {
 	h := build(t)
-	handler := Lambda(h.Handler(operation(false, func(context.Context) (*Result, error) {
-		return &Result{Header: http.Header{"X-SVC-Warnings": {"low-contrast"}}}, nil
-	})))
-	for body, want := range map[string]string{
-		`{"text":"a"}`: "low-contrast", `{"text":"a","x":null}`: "low-contrast",
-		`{"text":"a","sender_id":1,"schedule_at":"now"}`: `low-contrast, unknown-fields;n=2;names="schedule_at sender_id"`,
-		`{"b":1,"a":1,"c":1,"d":1,"f":1,"e":1}`:          `unknown-fields;n=6;names="a b c d e"`,
-		`{"text":"a","é":1,"\"":1,"a b":1}`:              `low-contrast, unknown-fields;n=3`,
-		`{"text":"a","elsewhere":true}`:                  `low-contrast, unknown-fields;n=1;names="elsewhere"`,
+	type query = map[string][]string
+	for _, c := range []struct {
+		method, body string
+		query        query
+		want         string
+	}{
+		{"POST", `{"text":"a"}`, nil, "low-contrast"},
+		{"POST", `{"text":"a","x":null}`, nil, "low-contrast"},
+		{"POST", `{"text":"a","sender_id":1,"schedule_at":"now"}`, nil,
+			`low-contrast, unknown-fields;n=2;names="schedule_at sender_id"`},
+		{"POST", `{"b":1,"a":1,"c":1,"d":1,"f":1,"e":1}`, nil, `unknown-fields;n=6;names="a b c d e"`},
+		{"POST", `{"text":"a","é":1,"\"":1,"a b":1}`, nil, `low-contrast, unknown-fields;n=3`},
+		{"POST", `{"text":"a","elsewhere":true}`, nil, `low-contrast, unknown-fields;n=1;names="elsewhere"`},
+		{"POST", `{"text":"a","x":1}`, query{"known": {"1"}, "schedule_time": {"1"}},
+			`low-contrast, unknown-fields;n=2;names="x schedule_time"`},
+		{"GET", "", nil, "low-contrast"},
+		{"GET", "{", query{"known": {"1"}}, "low-contrast"},
+		{"GET", "", query{"known": {"1"}, "Known": {"1", "2"}, "a b": {"1"}},
+			`low-contrast, unknown-fields;n=2;names="Known"`},
 	} {
-		response, err := handler(t.Context(), events.APIGatewayProxyRequest{
-			HTTPMethod: "POST", Path: "/test", Body: body,
-			MultiValueHeaders: map[string][]string{"X-API-KEY": {h.client}, "X-API-SECRET": {h.secret}},
+		route := &Operation[string]{
+			Name: "test", Method: c.method, Path: "/test", Kind: project.SMS,
+			Decode: func(in *Input) (string, error) {
+				in.Knows("elsewhere")
+				in.Query("known")
+				return in.Text("text", Text{Required: c.method == "POST"}), nil
+			},
+			Prepare: func(context.Context, *Call, string) (*Job, error) {
+				return &Job{Run: func(context.Context) (*Result, error) {
+					return &Result{Header: http.Header{"X-SVC-Warnings": {"low-contrast"}}}, nil
+				}}, nil
+			},
+		}
+		response, err := Lambda(h.Handler(route))(t.Context(), events.APIGatewayProxyRequest{
+			HTTPMethod: c.method, Path: "/test", Body: c.body, MultiValueQueryStringParameters: c.query,
+			Headers: map[string]string{"X-API-KEY": h.client, "X-API-SECRET": h.secret},
 		})
-		if got := strings.Join(response.MultiValueHeaders["X-SVC-Warnings"], "|"); err != nil || got != want {
-			t.Errorf("%s: %d %s %s, %v; want %s", body, response.StatusCode, got, response.Body, err, want)
+		if got := strings.Join(response.MultiValueHeaders["X-SVC-Warnings"], "|"); err != nil || got != c.want {
+			t.Errorf("%+v: %d %s %s, %v", c, response.StatusCode, got, response.Body, err)
 		}
 	}
 }

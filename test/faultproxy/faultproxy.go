@@ -32,6 +32,7 @@ const (
 	CutResponse  Fault = "response cut"     // it took effect, and the client receives half of the response
 
 	Throttle        Fault = "throttled"                 // ProvisionedThroughputExceededException; no effect
+	ThrottleKey     Fault = "throttled, a hot key"      // the same, by the rate of requests at one key
 	ThrottleTable   Fault = "throttled while it grows"  // ThrottlingException; no effect
 	LimitRate       Fault = "rate limited"              // RequestLimitExceeded; no effect
 	Conflict        Fault = "in conflict"               // TransactionConflictException; no effect
@@ -69,6 +70,8 @@ var refusals = map[Fault]struct {
 	Throttle: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
 		"The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning " +
 			"level with the UpdateTable API."},
+	ThrottleKey: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+		"Throughput exceeds the capacity of a key."},
 	ThrottleTable: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ThrottlingException",
 		"Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or " +
 			"index so please try again shortly."},
@@ -92,8 +95,11 @@ func (r *Request) refuse(w http.ResponseWriter, fault Fault) {
 	body, media := []byte("<!doctype html><title>Internal Server Error</title>"), "text/html; charset=utf-8"
 	if r.header.Get("X-Amz-Target") != "" {
 		message := map[string]any{"__type": refused.kind, "message": refused.message}
-		if fault == CancelThrottled {
+		switch fault {
+		case CancelThrottled:
 			message["CancellationReasons"] = r.reasons()
+		case ThrottleKey:
+			message["ThrottlingReasons"] = []map[string]string{{"reason": "TableWriteKeyRangeThroughputExceeded"}}
 		}
 		body, _ = json.Marshal(message) // texts always marshal
 		media = "application/x-amz-json-1.0"

@@ -3,22 +3,20 @@ package wallettest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
-	"io"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/wallet"
 	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 	"svcapi/test/must"
 )
 
@@ -105,97 +103,50 @@ func (f *Fixture) Drop(table string, key dynamo.Item) {
 	f.Must(err)
 }
 
-// Over returns the same store, whose calls go through another HTTP client.
-func (f *Fixture) Over(through aws.HTTPClient) *books.Store {
-	o := f.Client.Options()
-	client := dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
-		func(o *dynamodb.Options) { o.HTTPClient = through })
+// Over returns the same store behind a proxy with faults.
+func (f *Fixture) Over(faults *Faults) *books.Store {
+	client := enginetest.ClientOf(enginetest.Faulty(f.T, faults.decide).URL("test"))
 	return WithLimits(books.NewStore(client, f.Names), unhurried)
 }
 
-// Faults are the network faults of the named calls, in turn: t is throttled, h because of the key, c is a cancelled
-// transaction, 5 gets the response 500, x is lost before it arrives, d loses its response, u loses half of its
-// response. Any other call passes, as do all calls after the last fault.
+// Faults are the network faults of the named calls, in turn, each by its letter. Any other call passes, as do all calls
+// after the last fault.
 type Faults struct {
 	Of     string // operations; empty: every call
 	With   string // what the body of a call must contain to be counted
 	List   string
 	Before func(operation string) // runs before each call; may be nil
 	Calls  atomic.Int64
-	lost   []*http.Request // copies of the calls that did not arrive
+	lost   []*faultproxy.Request // the calls that did not arrive
 }
 
-// Do implements aws.HTTPClient.
-func (f *Faults) Do(r *http.Request) (*http.Response, error) {
-	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+// letters are those of the faults of a list. Any other letter is no fault.
+var letters = map[byte]faultproxy.Fault{
+	't': faultproxy.Throttle, 'h': faultproxy.ThrottleKey, '5': faultproxy.Fail, 'x': faultproxy.DropRequest,
+	'd': faultproxy.DropResponse, 'u': faultproxy.CutResponse,
+}
+
+// decide returns the fault of a call.
+func (f *Faults) decide(r *faultproxy.Request) (fault faultproxy.Fault) {
 	if f.Before != nil {
-		f.Before(operation)
+		f.Before(r.Operation)
 	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	if f.Of != "" && !strings.Contains(f.Of, operation) || !bytes.Contains(body, []byte(f.With)) {
-		return http.DefaultClient.Do(r)
-	}
-	n := int(f.Calls.Add(1))
-	if n > len(f.List) {
-		return http.DefaultClient.Do(r)
-	}
-	const prefix = "com.amazonaws.dynamodb.v20120810#"
-	refuse := func(status int, kind, reason string) (*http.Response, error) {
-		text := `{"__type":"` + prefix + kind +
-			`","message":"m","CancellationReasons":[{"Code":"ConditionalCheckFailed"},{"Code":"None"}],` +
-			`"ThrottlingReasons":[{"reason":"` + reason + `","resource":"table"}]}`
-		return &http.Response{StatusCode: status, Header: http.Header{},
-			Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
-	}
-	switch f.List[n-1] {
-	case 't':
-		return refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException", "")
-	case 'h':
-		return refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException", "TableWriteKeyRangeThroughputExceeded")
-	case 'c':
-		return refuse(http.StatusBadRequest, "TransactionCanceledException", "")
-	case '5':
-		return refuse(http.StatusInternalServerError, "InternalServerError", "")
-	case 'x':
-		again := r.Clone(context.Background())
-		again.Body = io.NopCloser(bytes.NewReader(body))
-		f.lost = append(f.lost, again)
-		return nil, errors.New("connection lost")
-	case 'd', 'u':
-		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return nil, err
+	if strings.Contains(cmp.Or(f.Of, r.Operation), r.Operation) && bytes.Contains(r.Body, []byte(f.With)) {
+		if n := int(f.Calls.Add(1)); n <= len(f.List) {
+			fault = letters[f.List[n-1]]
 		}
-		text, err := io.ReadAll(response.Body)
-		if err = errors.Join(err, response.Body.Close()); err != nil || f.List[n-1] == 'd' {
-			return nil, errors.Join(errors.New("connection lost"), err)
-		}
-		response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text[:len(text)/2]), broken{}))
-		return response, nil
 	}
-	return http.DefaultClient.Do(r)
+	if fault == faultproxy.DropRequest {
+		f.lost = append(f.lost, r)
+	}
+	return cmp.Or(fault, faultproxy.Deliver)
 }
-
-// broken is the end of a connection that was closed too early.
-type broken struct{}
-
-func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // DeliverLate lets every lost call arrive after all.
 func (f *Faults) DeliverLate(t *testing.T) {
 	t.Helper()
 	for _, r := range f.lost {
-		response, err := http.DefaultClient.Do(r)
-		if err == nil {
-			err = response.Body.Close()
-		}
-		if err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, r.Deliver(context.WithoutCancel(t.Context())))
 	}
 	f.lost = nil
 }

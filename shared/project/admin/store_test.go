@@ -188,6 +188,15 @@ func TestRefusals(t *testing.T) {
 			return err
 		}
 	}
+	windows := func(limits ...project.RecipientLimit) func() error {
+		return edited(func(p *project.Project) { p.Limits.Recipients = limits })
+	}
+	add := func(clientID string, secrets int) func() error {
+		return func() error {
+			return s.AddCredential(ctx, "acme", project.Credential{ClientID: clientID, Environment: project.Development,
+				Secrets: make([]project.SecretDigest, secrets)})
+		}
+	}
 	put := func(edit func(*project.Integration)) func() error {
 		return func() error {
 			i := integration
@@ -199,39 +208,23 @@ func TestRefusals(t *testing.T) {
 		do   func() error
 		want error
 	}{
-		"short ID":          {edited(func(p *project.Project) { p.ID = "ab" }), ErrInvalid},
-		"reserved ID":       {edited(func(p *project.Project) { p.ID = "managed" }), ErrInvalid},
-		"upper-case ID":     {edited(func(p *project.Project) { p.ID = "Acme" }), ErrInvalid},
-		"no name":           {edited(func(p *project.Project) { p.Name = "" }), ErrInvalid},
-		"name of two lines": {edited(func(p *project.Project) { p.Name = "a\nb" }), ErrInvalid},
-		"broken name":       {edited(func(p *project.Project) { p.Name = "a\xff" }), ErrInvalid},
-		"no limit":          {edited(func(p *project.Project) { p.Limit.Requests = 0 }), ErrInvalid},
-		"half a second":     {edited(func(p *project.Project) { p.Limit.Window = 1500 * time.Millisecond }), ErrInvalid},
-		"no window":         {edited(func(p *project.Project) { p.Limit.Window = 0 }), ErrInvalid},
-		"window of 7 minutes": {edited(func(p *project.Project) {
-			p.Limits.Recipients = []project.RecipientLimit{{Messages: 1, Window: 7 * time.Minute}}
-		}), ErrInvalid},
-		"two days": {edited(func(p *project.Project) {
-			p.Limits.Recipients = []project.RecipientLimit{{Messages: 1, Window: 48 * time.Hour}}
-		}),
-			ErrInvalid},
-		"part of a second": {edited(func(p *project.Project) {
-			p.Limits.Recipients = []project.RecipientLimit{{Messages: 1, Window: 67500 * time.Millisecond}}
-		}), ErrInvalid},
-		"less than a minute": {edited(func(p *project.Project) {
-			p.Limits.Recipients = []project.RecipientLimit{{Messages: 1, Window: 30 * time.Second}}
-		}),
-			ErrInvalid},
-		"no message": {edited(func(p *project.Project) {
-			p.Limits.Recipients = []project.RecipientLimit{{Messages: 0, Window: time.Hour}}
-		}),
-			ErrInvalid},
-		"one window twice": {edited(func(p *project.Project) {
-			p.Limits.Recipients = []project.RecipientLimit{{Messages: 1, Window: time.Hour},
-				{Messages: 2, Window: time.Hour}}
-		}), ErrInvalid},
-		"six windows": {edited(func(p *project.Project) { p.Limits.Recipients = make([]project.RecipientLimit, 6) }),
-			ErrInvalid},
+		"short ID":            {edited(func(p *project.Project) { p.ID = "ab" }), ErrInvalid},
+		"reserved ID":         {edited(func(p *project.Project) { p.ID = "managed" }), ErrInvalid},
+		"upper-case ID":       {edited(func(p *project.Project) { p.ID = "Acme" }), ErrInvalid},
+		"no name":             {edited(func(p *project.Project) { p.Name = "" }), ErrInvalid},
+		"name of two lines":   {edited(func(p *project.Project) { p.Name = "a\nb" }), ErrInvalid},
+		"broken name":         {edited(func(p *project.Project) { p.Name = "a\xff" }), ErrInvalid},
+		"no limit":            {edited(func(p *project.Project) { p.Limit.Requests = 0 }), ErrInvalid},
+		"half a second":       {edited(func(p *project.Project) { p.Limit.Window = 1500 * time.Millisecond }), ErrInvalid},
+		"no window":           {edited(func(p *project.Project) { p.Limit.Window = 0 }), ErrInvalid},
+		"window of 7 minutes": {windows(project.RecipientLimit{Messages: 1, Window: 7 * time.Minute}), ErrInvalid},
+		"two days":            {windows(project.RecipientLimit{Messages: 1, Window: 48 * time.Hour}), ErrInvalid},
+		"part of a second":    {windows(project.RecipientLimit{Messages: 1, Window: 67500 * time.Millisecond}), ErrInvalid},
+		"less than a minute":  {windows(project.RecipientLimit{Messages: 1, Window: 30 * time.Second}), ErrInvalid},
+		"no message":          {windows(project.RecipientLimit{Messages: 0, Window: time.Hour}), ErrInvalid},
+		"one window twice": {windows(project.RecipientLimit{Messages: 1, Window: time.Hour},
+			project.RecipientLimit{Messages: 2, Window: time.Hour}), ErrInvalid},
+		"six windows":      {windows(make([]project.RecipientLimit, 6)...), ErrInvalid},
 		"negative credits": {edited(func(p *project.Project) { p.Limits.DailyCredits = -1 }), ErrInvalid},
 		"endless units":    {edited(func(p *project.Project) { p.Limits.DailyUnits = maxDaily + 1 }), ErrInvalid},
 		"bad destination":  {edited(func(p *project.Project) { p.TrialDestinations = []string{"12"} }), ErrInvalid},
@@ -243,20 +236,12 @@ func TestRefusals(t *testing.T) {
 		"bad setting":      {put(func(i *project.Integration) { i.Settings = map[string]string{"a b": ""} }), ErrInvalid},
 		"long setting": {put(func(i *project.Integration) { i.Settings = map[string]string{"a": strings.Repeat("x", 2000)} }),
 			ErrInvalid},
-		"no project":    {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
-		"pause nobody":  {func() error { _, err := s.Update(ctx, "nobody", pause); return err }, ErrNotFound},
-		"no credential": {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
-		"no client ID":  {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
-		"foreign client ID": {func() error {
-			return s.AddCredential(ctx, "acme",
-				project.Credential{ClientID: "svc_other_aaaaaaaa", Environment: project.Development,
-					Secrets: make([]project.SecretDigest, 1)})
-		}, ErrInvalid},
-		"three secrets": {func() error {
-			return s.AddCredential(ctx, "acme",
-				project.Credential{ClientID: "svc_acme_aaaaaaaa", Environment: project.Development,
-					Secrets: make([]project.SecretDigest, 3)})
-		}, ErrInvalid},
+		"no project":        {func() error { return s.PutIntegration(ctx, "nobody", integration) }, ErrNotFound},
+		"pause nobody":      {func() error { _, err := s.Update(ctx, "nobody", pause); return err }, ErrNotFound},
+		"no credential":     {func() error { return s.RevokeCredential(ctx, "svc_acme_aaaaaaaa") }, ErrNotFound},
+		"no client ID":      {func() error { return s.RevokeCredential(ctx, "acme") }, ErrInvalid},
+		"foreign client ID": {add("svc_other_aaaaaaaa", 1), ErrInvalid},
+		"three secrets":     {add("svc_acme_aaaaaaaa", 3), ErrInvalid},
 	} {
 		if err := c.do(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -310,10 +295,6 @@ func TestRotation(t *testing.T) {
 func TestModes(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, project.Project{ID: "acme"})
-	put := func(env project.Environment, kind project.Kind, vendor string, mode project.Mode, active bool) error {
-		return s.PutIntegration(ctx, "acme",
-			project.Integration{Kind: kind, Environment: env, Vendor: vendor, Mode: mode, Active: active})
-	}
 	for i, c := range []struct {
 		env    project.Environment
 		kind   project.Kind
@@ -331,15 +312,13 @@ func TestModes(t *testing.T) {
 		{project.Development, project.SMS, "a", project.BYOK, true, nil}, // the only active one changes its mode
 		{project.Production, project.SMS, "a", project.Managed, true, nil},
 		{project.Development, project.PDF, "a", project.Managed, true, nil},
+		{project.Development, project.SMS, "c", project.BYOK, true, nil},
+		{project.Development, project.SMS, "b", project.Managed, true, ErrMixedModes},
 	} {
-		if err := put(c.env, c.kind, c.vendor, c.mode, c.active); !errors.Is(err, c.want) {
+		err := s.PutIntegration(ctx, "acme",
+			project.Integration{Kind: c.kind, Environment: c.env, Vendor: c.vendor, Mode: c.mode, Active: c.active})
+		if !errors.Is(err, c.want) {
 			t.Errorf("step %d: %v, want %v", i, err, c.want)
-		}
-	}
-	for vendor, mode := range map[string]project.Mode{"c": project.BYOK, "b": project.Managed} {
-		if err := put(project.Development, project.SMS, vendor, mode, true); errors.Is(err,
-			ErrMixedModes) != (vendor == "b") {
-			t.Errorf("enable %s: %v", vendor, err)
 		}
 	}
 }
