@@ -65,8 +65,7 @@ func (s *Settler) Handle(ctx context.Context) error {
 }
 
 // Run settles every lease that is old enough. A lease or a wallet that cannot be read or settled is logged, counted and
-// left to the next run; after a failed call so are the wallet's other leases. Run returns an error if it could not read
-// the table, or had no time for all.
+// left to the next run; after a failed call so are the wallet's other leases. An error says that not all was seen.
 func (s *Settler) Run(ctx context.Context) (Report, error) {
 	report := Report{}
 	var mu sync.Mutex // guards report

@@ -294,5 +294,6 @@ func counting(t *testing.T, decide func(*faultproxy.Request) faultproxy.Fault) (
 		return decide(r)
 	})
 	direct = wallettest.WithLimits(books.NewStore(client, tables.Tables), unhurried)
-	return direct, wallettest.WithLimits(books.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables), unhurried), c
+	proxied = books.NewStore(enginetest.ClientOf(proxy.URL("test")), tables.Tables)
+	return direct, wallettest.WithLimits(proxied, unhurried), c
 }

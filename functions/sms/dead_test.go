@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/google/uuid"
 
@@ -20,7 +19,6 @@ import (
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
 	"svcapi/shared/books"
-	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
 	"svcapi/shared/request"
@@ -80,9 +78,7 @@ func TestDeadLeasedSend(t *testing.T) {
 					settle()
 				}
 			}
-			o := client.Options()
-			db := dynamo.NewClient(aws.Config{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint},
-				func(o *dynamodb.Options) { o.HTTPClient = through })
+			db := through.Client(t)
 			log := telemetry.New(io.Discard, telemetry.Config{})
 			service := request.New(request.Config{Stage: "test", ProjectsTable: tables.Projects,
 				TransientTable: tables.Transient, WalletsTable: tables.Wallets, LedgerTable: tables.Ledger,

@@ -83,9 +83,8 @@ func (r *Request) Wait() (first error) {
 	return first
 }
 
-// Return returns what the work has not used of the holds, the last one first. Counts are subtracted after the response:
-// those of a request that dies before stay, and the limits then let fewer through. A queue keeps what the time after
-// the response does not suffice for.
+// Return returns what the work has not used of the holds, the last one first. Counts are subtracted after the response,
+// or by a queue: those of a request that dies before stay, and the limits then let fewer through.
 func (r *Request) Return(ctx context.Context) (failed error) {
 	for _, h := range slices.Backward(r.taken) {
 		_, err := h.Return(ctx)
@@ -101,8 +100,7 @@ func (r *Request) Return(ctx context.Context) (failed error) {
 	return failed
 }
 
-// Async starts f and returns a function that waits for its result. A panic of f becomes an error, and so ends no
-// process.
+// Async starts f and returns a function that waits for its result. A panic of f becomes an error.
 func Async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() { done <- afterresponse.Recovered(f) }()

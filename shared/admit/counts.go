@@ -163,8 +163,7 @@ func (m *Messages) count(ctx context.Context, indexes []int) {
 	_ = group.Wait()
 }
 
-// countNumber counts the messages to one number. The refusal or the failed count of one message keeps the messages
-// after it from being sent, too.
+// countNumber counts the messages to one number. The error of one message keeps those after it from being sent, too.
 func (m *Messages) countNumber(ctx context.Context, indexes []int) {
 	var failed error
 	for _, i := range indexes {

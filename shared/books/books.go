@@ -20,8 +20,7 @@ import (
 	"svcapi/shared/wallet"
 )
 
-// Tables names the tables of the wallets and of the ledger, and those of what operators do, which functions neither
-// read nor write.
+// Tables names the tables of the money: those of package wallet, and those of what operators do.
 type Tables struct {
 	wallet.Tables
 	Movements, Resolutions string
@@ -167,8 +166,7 @@ func (s *Store) Visit(ctx context.Context, read *Reading, project string, first,
 // midnight returns the begin of the UTC day of a time.
 func midnight(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour) }
 
-// visit calls visit for each entry of a project in one table whose key's time is from one time up to and without
-// another, in any order.
+// visit calls visit for each entry of a project in one table whose key's time is within [from, to), in any order.
 func (s *Store) visit(
 	ctx context.Context, read *Reading, of entryTable, project string, from, to time.Time, visit func(Entry),
 ) error {

@@ -15,8 +15,7 @@ import (
 	"svcapi/shared/wallet"
 )
 
-// Movement describes credits that an operator moves. A movement takes effect once, however often it is repeated with
-// the same ID.
+// Movement describes credits that an operator moves. A movement takes effect once for its ID, however often repeated.
 type Movement struct {
 	Project string
 	ID      wallet.Key // generated once with NewKey, and kept for repeats
@@ -229,8 +228,7 @@ func (s *Store) SetAlert(ctx context.Context, project string, credits int64) err
 	return nil
 }
 
-// ErrNotEmpty reports that a wallet cannot be emptied: it has open leases, or more credits than the adjustment may
-// take.
+// ErrNotEmpty reports that a wallet has open leases, or more credits than the adjustment that empties it may take.
 var ErrNotEmpty = errors.New("books: the wallet cannot be emptied")
 
 // emptyTries bounds the attempts of Empty while requests that began before the closing change the wallet.
@@ -324,8 +322,7 @@ func (s *Store) Resolve(ctx context.Context, project string, key wallet.Key, r R
 	if done, err := entry.resolved(key, r.Verdict); done || err != nil {
 		return entry, err
 	}
-	// The stored entry decides, and not the result of the write: an attempt without a response may have taken effect,
-	// and another operator may have been first.
+	// The stored entry decides: an attempt without a response may have taken effect, or another operator was first.
 	failed := s.writeResolution(ctx, *entry, r)
 	if entry, err = s.charge(ctx, project, key); err != nil {
 		return nil, fmt.Errorf("books: resolve: %w", errors.Join(failed, err))

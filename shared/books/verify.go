@@ -128,8 +128,7 @@ func (s *Store) Verify(ctx context.Context, progress func()) (*Verified, error) 
 	return result, nil
 }
 
-// readMoving adds the entries that may still change, between two reads of the wallet, and all that operators did,
-// before and after the first of them.
+// readMoving adds what may still change between two reads of the wallet, and what operators did around the first one.
 func (s *Store) readMoving(ctx context.Context, read *Reading, a *account) (first, last dynamo.Item, err error) {
 	entries := func(of entryTable, from, to time.Time) {
 		if err == nil {
@@ -208,8 +207,7 @@ func (a *account) addWallet(item dynamo.Item) {
 }
 
 // entryTables are the tables of entries in the order in which Verify reads them. The charges come last: a resolution
-// that is written in between makes a charge certain, which is no finding, and would not fit a charge that was read
-// before.
+// that is written in between would not fit a charge that was read before as uncertain.
 var entryTables = []entryTable{movements, resolutions, requests}
 
 func (a *account) addEntry(from entryTable, item dynamo.Item) {
@@ -266,8 +264,7 @@ func (a *account) addEntry(from entryTable, item dynamo.Item) {
 	}
 }
 
-// plus returns the sum of two amounts. Amounts that a function forged would else overflow, up to a sum that looks
-// right.
+// plus returns the sum of two amounts. Forged ones would else overflow, up to a sum that looks right.
 func (a *account) plus(sum, credits int64) int64 {
 	const most = 2 * wallet.MaxBalance
 	if credits > wallet.MaxBalance || credits < -wallet.MaxBalance || sum+credits > most || sum+credits < -most {

@@ -19,6 +19,8 @@ import (
 	"svcapi/test/must"
 )
 
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
 // fixture is a cache with a clock that the test sets, and with a count of the reads.
 type fixture struct {
 	*project.Cache

@@ -36,8 +36,7 @@ type Count struct {
 	Expires  int64    `json:"e"` // the item, in Unix seconds
 	// Uncertain is the stamp of a count that may have taken effect: no attempt got a response.
 	Uncertain stamp `json:"u,omitzero"`
-	// Subtracting is the stamp of a subtraction of the count that may have taken effect, with which a repeat takes effect
-	// once.
+	// Subtracting is the stamp of a subtraction that may have taken effect, with which a repeat takes effect once.
 	Subtracting stamp `json:"s,omitzero"`
 }
 
@@ -151,9 +150,8 @@ const (
 	queueKey = "subtractions"
 )
 
-// SubtractAll subtracts counts, and returns the number of those that it has subtracted. SubtractAll stores the counts
-// whose subtraction gets no response in that time in SubtractQueued's queue
-// (docs/decisions/requests.md#recipient-limit).
+// SubtractAll subtracts counts, and returns the number of those that are subtracted. Counts whose subtraction gets no
+// response in that time go to SubtractQueued's queue (docs/decisions/requests.md#recipient-limit).
 func (l *Limiter) SubtractAll(ctx context.Context, counts []Count) (subtracted int, err error) {
 	subtracted, left, err := l.subtractAll(ctx, counts)
 	return subtracted, errors.Join(err, l.Queue(ctx, left))

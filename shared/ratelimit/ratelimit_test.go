@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -18,13 +17,7 @@ import (
 	"svcapi/test/must"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(workerURL) != "" {
-		work()
-		return
-	}
-	enginetest.Main(m)
-}
+func TestMain(m *testing.M) { enginetest.Main(m) }
 
 // noon begins a window of a minute. The window is in the future, because DynamoDB Local deletes expired items at once.
 var noon = time.Date(2100, 3, 4, 12, 0, 0, 0, time.UTC)

@@ -18,11 +18,9 @@ import (
 )
 
 const (
-	// slotNames has a letter for each slot of an item. With 64 full slots the item of a window or a day has less than 1
-	// KB.
+	// slotNames has a letter for each slot of an item. The item of a window or a day with 64 slots has less than 1 KB.
 	slotNames = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	// timeDigits is the length of a token's time in base 36. The time is in milliseconds after epoch, and fits until
-	// 2114.
+	// timeDigits is the length of a token's time: milliseconds after epoch in base 36, which fit until 2114.
 	timeDigits = 8
 	epoch      = 1_735_689_600_000 // 2025-01-01, in Unix milliseconds
 	// stampLife is how long a slot is its writer's alone. The subtraction of a count that got no response comes at most
@@ -66,8 +64,7 @@ func (l *Limiter) acquire(pk string) *writer {
 	return l.writers[i]
 }
 
-// free ends the use of a writer. A token that a write without a response may have left stays: the writer is
-// renewed.
+// free ends the use of a writer, which is renewed where a write without a response may have left its token.
 func (l *Limiter) free(w *writer, pk string, uncertain bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,8 +74,7 @@ func (l *Limiter) free(w *writer, pk string, uncertain bool) {
 	}
 }
 
-// stamp returns the writer's next stamp, whose token is greater than its tokens before, and the least token that is not
-// old.
+// stamp returns the writer's next stamp, with a greater token than before, and the least token that is not old.
 func (l *Limiter) stamp(w *writer) (s stamp, old string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,8 +87,7 @@ func digits(at int64) string {
 	return fmt.Sprintf("%0*s", timeDigits, strconv.FormatInt(max(at, 0), 36))
 }
 
-// move gives the writer a slot that is empty, old or its own, and otherwise the oldest slot of the item. move reports
-// that the slot is another writer's.
+// move gives the writer a slot that is empty, old or its own, or else the item's oldest one, which is another writer's.
 func (l *Limiter) move(w *writer, item dynamo.Item, old string) (taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,8 +105,7 @@ func (l *Limiter) move(w *writer, item dynamo.Item, old string) (taken bool) {
 	return taken
 }
 
-// full reports that each slot of the item has a token. In an item with an empty slot no writer has replaced another
-// writer's token, unless the token was old.
+// full reports that each slot of the item has a token: before that, no writer replaces another's token that is not old.
 func full(item dynamo.Item) bool {
 	for i := range len(slotNames) {
 		if item[slotName(i)] == nil {

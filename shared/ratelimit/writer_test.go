@@ -3,13 +3,9 @@ package ratelimit
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"maps"
-	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -329,25 +325,16 @@ func TestSlots(t *testing.T) {
 	expect("a clock that is behind", l.another("sA", noon.Add(-time.Hour)), 2)
 }
 
-// workerURL and workerTable are the variables of a process that counts for TestProcesses.
-const workerURL, workerTable = "RATELIMIT_TEST_URL", "RATELIMIT_TEST_TABLE"
-
-// crowd is what the processes of TestProcesses do at once.
-var crowd = struct {
-	processes, each int
-	limit           Daily
-}{8, 5, Daily{"p", Credits, 23}}
-
-// TestProcesses checks that 40 requests at once over 8 processes fill a limit exactly, and that the subtraction of half
+// TestInstances checks that 40 requests at once over 8 instances fill a limit exactly, and that the subtraction of half
 // of them is exact, while two writes in three are lost, cut, failed or throttled up to three times each. The writers
 // leave slots empty, also those that are renewed after a lost write. Only a subtraction without any response, which the
 // faults leave to a machine that is too slow, may stay counted.
-func TestProcesses(t *testing.T) {
+func TestInstances(t *testing.T) {
 	faults := []faultproxy.Fault{
 		faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse, faultproxy.FailApplied,
 		faultproxy.Throttles("UpdateItem")[0],
 	}
-	var mu sync.Mutex
+	var mu sync.Mutex // guards attempts and counted
 	attempts := map[string]uint32{}
 	token := regexp.MustCompile(`":token":{"S":"([^"]*)"`)
 	l, url := proxied(t, func(r *faultproxy.Request, subtracts bool) faultproxy.Fault {
@@ -364,88 +351,49 @@ func TestProcesses(t *testing.T) {
 		}
 		return faults[of/most%uint32(len(faults))]
 	})
-	var counted, subtracted int
-	var workers []*exec.Cmd
-	var inputs []io.Closer
-	var outputs []io.Reader
-	for range crowd.processes {
-		worker := exec.CommandContext(t.Context(), os.Args[0])
-		worker.Env = append(os.Environ(), workerURL+"="+url, workerTable+"="+l.table)
-		worker.Stderr = os.Stderr
-		in, inErr := worker.StdinPipe()
-		out, outErr := worker.StdoutPipe()
-		must.Succeed(t, errors.Join(inErr, outErr, worker.Start()))
-		workers, inputs, outputs = append(workers, worker), append(inputs, in), append(outputs, out)
+	ctx, limit := context.Background(), Daily{"p", Credits, 23}
+	type request struct {
+		by    *Limiter
+		count Count
 	}
-	for _, out := range outputs {
-		var n, half int
-		if _, err := fmt.Fscan(out, &n, &half); err != nil {
-			t.Error(err)
-		}
-		counted, subtracted = counted+n, subtracted+half
-	}
-	if n, err := l.Counted(t.Context(), crowd.limit, noon); int64(counted) != crowd.limit.Most || n != crowd.limit.Most ||
-		err != nil {
-		t.Errorf("%d requests counted, %d stored, %v; want %d", counted, n, err, crowd.limit.Most)
-	}
-	var unanswered int
-	for i, worker := range workers {
-		_ = inputs[i].Close()
-		var n int
-		if _, err := fmt.Fscan(outputs[i], &n); err != nil {
-			t.Error(err)
-		}
-		unanswered += n
-		if err := worker.Wait(); err != nil {
-			t.Error(err)
-		}
-	}
-	n, err := l.Counted(t.Context(), crowd.limit, noon)
-	if more := n - int64(counted-subtracted); more < 0 || more > int64(unanswered) || err != nil {
-		t.Errorf("%d left of %d, %v; %d were subtracted, %d without a response", n, counted, err, subtracted, unanswered)
-	}
-}
-
-// work is a process of TestProcesses: requests at once, each of which counts until it knows whether it is counted. Once
-// the standard input ends, every second counted request is subtracted. work prints the numbers of both, and then how
-// many subtractions had no response.
-func work() {
-	l := at(New(enginetest.ClientOf(os.Getenv(workerURL)), os.Getenv(workerTable)), noon)
-	ctx := context.Background()
-	counts := make(chan Count, crowd.each)
+	var counted []request
 	var group errgroup.Group
-	for range crowd.each {
-		group.Go(func() error {
-			for {
-				c, _, err := l.CountDaily(ctx, crowd.limit, 1, noon)
-				if err == nil {
-					counts <- c
-					return nil
-				}
-				for again := true; again; { // no attempt got a response
-					if again, err = l.subtract(ctx, &c); err != nil && !again {
-						return err
+	for range 8 {
+		instance := at(New(enginetest.ClientOf(url), l.table), noon)
+		for range 5 {
+			group.Go(func() error {
+				for {
+					c, _, err := instance.CountDaily(ctx, limit, 1, noon)
+					if err == nil {
+						mu.Lock()
+						defer mu.Unlock()
+						if c.By > 0 {
+							counted = append(counted, request{instance, c})
+						}
+						return nil
+					}
+					for again := true; again; { // no attempt got a response
+						if again, err = instance.subtract(ctx, &c); err != nil && !again {
+							return err
+						}
 					}
 				}
-			}
-		})
-	}
-	err := group.Wait()
-	close(counts)
-	var counted []Count
-	for c := range counts {
-		if c.By > 0 {
-			counted = append(counted, c)
+			})
 		}
 	}
-	fmt.Println(len(counted), len(counted)/2)
-	_, _ = io.ReadAll(os.Stdin)
-	at(l, noon.Add(time.Second))
+	must.Succeed(t, group.Wait())
+	if n, err := l.Counted(t.Context(), limit, noon); len(counted) != 23 || n != 23 || err != nil {
+		t.Errorf("%d requests counted, %d stored, %v; want %d", len(counted), n, err, limit.Most)
+	}
 	var unanswered atomic.Int64
-	for _, c := range counted[:len(counted)/2] {
+	for _, r := range counted {
+		at(r.by, noon.Add(time.Second))
+	}
+	half := counted[:len(counted)/2]
+	for _, r := range half {
 		group.Go(func() error {
 			began := time.Now()
-			err := l.Subtract(ctx, c)
+			err := r.by.Subtract(ctx, r.count)
 			if _, conflict := dynamo.ConditionFailed(err); err == nil || conflict || time.Since(began) < dynamo.AttemptTimeout {
 				return err // the faults alone leave an attempt that is answered at once
 			}
@@ -453,9 +401,10 @@ func work() {
 			return nil
 		})
 	}
-	if err := errors.Join(err, group.Wait()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	must.Succeed(t, group.Wait())
+	n, err := l.Counted(t.Context(), limit, noon)
+	if more := n - int64(len(counted)-len(half)); more < 0 || more > unanswered.Load() || err != nil {
+		t.Errorf("%d left of %d, %v; %d were subtracted, %d without a response", n, len(counted), err, len(half),
+			unanswered.Load())
 	}
-	fmt.Println(unanswered.Load())
 }

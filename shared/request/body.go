@@ -305,8 +305,7 @@ func unquote(v jsontext.Value) string {
 	return string(b)
 }
 
-// decimal is a JSON number as it was sent, to the last digit: ±0.digits × 10^point. Digits neither begin nor end with
-// 0; zero has no digits.
+// decimal is a JSON number to the last digit, ±0.digits × 10^point, whose digits neither begin nor end with 0.
 type decimal struct {
 	sign   int // -1, 0 or 1
 	digits string

@@ -254,8 +254,7 @@ type errorBody struct {
 	Details any    `json:"details,omitzero"`
 }
 
-// envelope returns the body of the response to a failed request. The body holds only strings and lists of strings, so
-// encode cannot fail.
+// envelope returns the body of the response to a failed request, of strings and integers, so that encode cannot fail.
 func (e *Error) envelope(requestID string) []byte {
 	body, _ := encode(envelope{RequestID: requestID, Error: &errorBody{e.Code, e.Message, e.details()}})
 	return body

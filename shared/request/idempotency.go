@@ -168,8 +168,7 @@ var (
 //	kept     o, h, d, n                    422 for another body, else d  keeps nothing more
 //	freed    o, freed                      claims the key                DynamoDB rejects a late copy of its claim
 //
-// o is the claim's owner, h the digest of the body, dead the time from which the request cannot be alive, d the
-// outcome.
+// o is the claim's owner, h the body's digest, dead the time from which the request cannot be alive, d the outcome.
 type keyStore struct {
 	client *dynamodb.Client
 	table  string
@@ -257,8 +256,7 @@ func (s *keyStore) outcome(ctx context.Context, pk string, item dynamo.Item) ([]
 	}
 }
 
-// keep stores the outcome for the rest of the key's life, or returns errOutcomeTooLarge where it does not fit into an
-// item.
+// keep stores the outcome for the rest of the key's life, or returns errOutcomeTooLarge.
 func (c *claim) keep(ctx context.Context, outcome []byte) error {
 	stored, err := c.write(ctx, outcome)
 	if errors.Is(err, errNotOwned) && dynamo.TextOf(stored["o"]) == c.owner { // an earlier attempt took effect
@@ -267,8 +265,7 @@ func (c *claim) keep(ctx context.Context, outcome []byte) error {
 	return err
 }
 
-// write packs the outcome into the claim's item. Where the item belongs to another claim or has an outcome, write
-// returns errNotOwned and the stored item.
+// write packs the outcome into the claim's item. For another claim's item errNotOwned comes with the stored item.
 func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) {
 	packed := pack(outcome)
 	if len(packed) > maxPacked {

@@ -74,8 +74,7 @@ func begin(ctx context.Context, event *events.APIGatewayProxyRequest) (context.C
 	return withDeadline(ctx, event.RequestContext.RequestTimeEpoch)
 }
 
-// streamWriter keeps a response for the stream to the gateway. It copies no body, as a body may fill much of the
-// memory.
+// streamWriter keeps a response for the stream to the gateway, without a copy of a body, which may fill the memory.
 type streamWriter struct {
 	status int
 	header http.Header
@@ -154,8 +153,8 @@ func requestID(ctx context.Context) string {
 	return gateway.RequestID
 }
 
-// gatewayOf returns what the gateway says of the request that the context belongs to: with the time at which the gateway
-// received the request, and with an extended ID, which is in the gateway's own logs and no client chooses.
+// gatewayOf returns what the gateway says of the context's request, such as the time at which the gateway received the
+// request, and its extended ID, which is in the gateway's own logs and no client chooses.
 func gatewayOf(ctx context.Context) events.APIGatewayProxyRequestContext {
 	gateway, _ := core.GetAPIGatewayContextFromContext(ctx)
 	return gateway
@@ -188,8 +187,7 @@ type envelope struct {
 	Error     *errorBody `json:"error,omitzero"`
 }
 
-// encode writes JSON as the API does: deterministic, and with a replacement character for each invalid byte of vendor
-// text.
+// encode writes JSON in a fixed order, with a replacement character for each invalid byte of vendor text.
 func encode(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -267,8 +265,7 @@ func (state *requestState) announceLimit(header http.Header) {
 // maxNamed and maxName bound the names of ignored fields in a response: their number and their length.
 const maxNamed, maxName = 5, 40
 
-// warn adds the warnings of Decode and the one about ignored fields to a response
-// (docs/decisions/requests.md#warnings).
+// warn adds the warnings to a response (docs/decisions/requests.md#warnings).
 func (state *requestState) warn(resp *response) {
 	warnings := append(slices.Clone(resp.header["X-SVC-Warnings"]), state.warnings...) //nolint:staticcheck // openapi.yaml
 	if len(state.ignored) > 0 {
@@ -279,8 +276,7 @@ func (state *requestState) warn(resp *response) {
 	}
 }
 
-// unknownFields returns the warning about ignored fields. Names that a quoted string of ASCII cannot hold are counted
-// only.
+// unknownFields returns the warning about ignored fields, without names that a quoted string of ASCII cannot hold.
 func (state *requestState) unknownFields() string {
 	var names []string
 	for _, name := range state.ignored {

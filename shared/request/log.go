@@ -188,8 +188,7 @@ func (c Config) payload(body []byte) string {
 	return strings.ToValidUTF8(string(text[:min(len(text), maxPayload)]), "")
 }
 
-// hasPassword reports whether a field of a JSON object may have the name password. Only a name with escapes needs the
-// parser.
+// hasPassword reports whether a field may have the name password. Only a name with escapes needs the parser.
 func hasPassword(body []byte) bool {
 	if plain := bytes.Contains(body, []byte("password")); plain || !bytes.Contains(body, []byte(`\u00`)) {
 		return plain

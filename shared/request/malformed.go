@@ -24,8 +24,7 @@ const (
 // unread is in the place of another name's field, for a field that the operation reads from other bodies only.
 const unread = "?"
 
-// Knows declares fields that the operation reads from some bodies. From a body where the operation does not read them,
-// they are ignored with a warning.
+// Knows declares fields that the operation reads from other bodies. In this one they are ignored with a warning.
 func (o Object) Knows(names ...string) {
 	for _, name := range names {
 		o.fields[name] = unread
@@ -138,8 +137,7 @@ func nearest(name string, known []knownField) string {
 	return ""
 }
 
-// oneEdit reports whether one insertion, deletion, substitution or transposition of neighbours turns a name into
-// another.
+// oneEdit reports whether one insertion, deletion, substitution or transposition of neighbours turns a into b.
 func oneEdit(a, b []rune) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -306,8 +304,7 @@ func isForm(body []byte) bool {
 	return ok && len(name) > 0 && !bytes.ContainsAny(name, "{}:\", \t\r\n")
 }
 
-// isUTF16 reports whether a body begins as UTF-16 text does: with its byte order mark, or with a zero beside an ASCII
-// byte.
+// isUTF16 reports whether a body begins with the byte order mark of UTF-16, or with a zero beside an ASCII byte.
 func isUTF16(body []byte) bool {
 	return len(body) > 1 && (body[0] == 0xfe && body[1] == 0xff || body[0] == 0xff && body[1] == 0xfe ||
 		(body[0] == 0) != (body[1] == 0))

@@ -82,8 +82,7 @@ func (in *Input) Warnings() []string { return in.warnings }
 // Parameter returns a path parameter, decoded.
 func (in *Input) Parameter(name string) string { return in.parameters[name] }
 
-// Query returns a query parameter, and whether the request has it. Values of a repeated parameter are joined by a
-// comma.
+// Query returns a query parameter, the values of a repeated one joined by a comma, and whether the request has it.
 func (in *Input) Query(name string) (value string, sent bool) {
 	if in.asked == nil {
 		in.asked = map[string]bool{}

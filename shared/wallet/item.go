@@ -39,8 +39,7 @@ import (
 //	resolutions  pk project; sk the key of the charge, st the verdict; and for each charge that a resolution refunds,
 //	             an entry of the refund under a key of its own, with of
 
-// LedgerShards is the number of the ledger's partitions of one project and day: one partition takes 1,000 write units a
-// second.
+// LedgerShards is the number of the ledger's partitions of a project's day. One takes 1,000 write units a second.
 const LedgerShards = 16
 
 // ItemKey returns the key of a project's wallet.
@@ -62,8 +61,7 @@ func Shards(project string) []string {
 	return all
 }
 
-// Shard returns the shard of a project's ledger that holds the entries of a lease. A digest of the lease's key selects
-// the shard.
+// Shard returns the shard of a project's ledger that holds the entries of a lease, by a digest of the lease's key.
 func Shard(project string, key Key) string {
 	sum := fnv.New32a()
 	sum.Write([]byte(key.Lease()))
@@ -92,8 +90,7 @@ func PendingOf(wallet map[string]types.AttributeValue) map[string]types.Attribut
 var nameEncoding = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").
 	WithPadding(base64.NoPadding)
 
-// nameLength is the number of characters of a name; those of the encoding have another one, for the 4 bits that fill a
-// byte.
+// nameLength is the number of characters of a name, without the last one of its encoding, which has no bit of the name.
 const nameLength = 14
 
 // nameEpoch is the time from which names of leases count their microseconds, which fit until the year 2042.
@@ -108,8 +105,7 @@ func (l Lease) Name() string {
 	return nameEncoding.EncodeToString(name)[:nameLength]
 }
 
-// LeasesOf returns the leases of a wallet by their names, the oldest first, and calls failed for each that cannot be
-// read.
+// LeasesOf returns the leases of a wallet, the oldest first, and calls failed for each name that cannot be read.
 func LeasesOf(wallet dynamo.Item, failed func(name string, err error)) (leases []Lease) {
 	pending := PendingOf(wallet)
 	for _, name := range slices.Sorted(maps.Keys(pending)) {
@@ -234,8 +230,7 @@ type Entry struct {
 	Unused      bool      `json:"-"` // of a slot that no request used: the entry expires after a day
 }
 
-// unusedLife is how long the entry of a slot that no request used forbids a late capture. The signature of a late copy
-// lapses after 15 minutes.
+// unusedLife is the life of an unused slot's entry, which forbids a late capture: a late copy is valid for 15 minutes.
 const unusedLife = 24 * time.Hour
 
 // errConflict reports that the condition of the entry's write did not hold.
@@ -249,9 +244,8 @@ func newEntry(r *Reservation, state State) Entry {
 	}
 }
 
-// put writes the entry if the state of the stored entry is among those allowed; "" means no stored entry. Where
-// the condition does not hold, put returns errConflict and the stored entry, of an unreadable one only the state. put
-// repeats the write until ctx ends.
+// put writes the entry, until ctx ends, if the stored entry's state is among those allowed; "" means no stored entry.
+// Where the condition does not hold, put returns errConflict and the stored entry, of an unreadable one only the state.
 func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored Entry, err error) {
 	conditions, values := make([]string, len(allowed)), map[string]types.AttributeValue{}
 	for i, state := range allowed {

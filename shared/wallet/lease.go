@@ -27,13 +27,11 @@ type Lease struct {
 // mostSlots is the largest number of slots of a lease, and largeSlots that of a lease after one with fewer slots.
 const mostSlots, largeSlots = 128, 64
 
-// lesseesCached bounds the projects of which an instance holds a lease. The settling function closes a lease that the
-// instance gives up.
+// lesseesCached bounds the projects of which an instance holds a lease. The settling function closes the others.
 const lesseesCached = 1000
 
-// An instance leases from its second request on, and more at once, where the leases of the wallet have busySlots, and
-// takes the largest lease where they have hotSlots: a project that begins with hundreds of instances would else write
-// its wallet too often.
+// Where the leases of the wallet have busySlots, an instance leases more, and from its second request on; from hotSlots
+// on the largest lease: a project that begins with hundreds of instances would else write its wallet too often.
 const (
 	busySlots = 2 * mostSlots
 	hotSlots  = 16 * mostSlots
@@ -99,8 +97,7 @@ type lease struct {
 	unsure int   // slots whose outcome is not known: one of them may be captured still
 }
 
-// take gives the request that began at that time a slot. A lease ends with its UTC day, so that the key of a charge has
-// the day of its request.
+// take gives the request that began at that time a slot. A lease ends with its UTC day, which is that of its charges.
 func (l *lease) take(r *Reservation, began time.Time, life time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

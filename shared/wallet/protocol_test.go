@@ -51,8 +51,8 @@ func TestKeys(t *testing.T) {
 		"1767398399999999-aaaaaa",
 		"1767398399999999-aaaaaaaa", "1767398399999999aaaaaaa", "1767398399999999-aaaaaa!", "1767398399999999-aaaaaag",
 		"1767398399999999-AAAAAAA", "x767398399999999-aaaaaaa", "-767398399999999-aaaaaaa",
-		"1767398399999999-aaaaaaa.", "1767398399999999-aaaaaaa.7", "1767398399999999-aaaaaaa.80", "1767398399999999-aaaaaaa.7A",
-		"1767398399999999-aaaaaaa.007",
+		"1767398399999999-aaaaaaa.", "1767398399999999-aaaaaaa.7", "1767398399999999-aaaaaaa.80",
+		"1767398399999999-aaaaaaa.7A", "1767398399999999-aaaaaaa.007",
 	} {
 		if _, err := wallet.ParseKey(bad); err == nil {
 			t.Errorf("%q is accepted", bad)

@@ -116,8 +116,7 @@ func within(ctx context.Context, limit time.Duration) (context.Context, context.
 
 // Outcome describes how successful work ended.
 type Outcome struct {
-	// Uncertain means that the vendor was reached and no usable response came. The project is charged, and the
-	// charge is listed for the operator to resolve.
+	// Uncertain means that no usable response came from the vendor: the charge is listed for the operator to resolve.
 	Uncertain bool
 	// Vendor did the work, if any vendor did.
 	Vendor string
@@ -145,9 +144,8 @@ func (s *Store) Mark(ctx context.Context, r *Reservation) error {
 	return errors.Join(fmt.Errorf("wallet: mark: %w", err), s.Release(ctx, r))
 }
 
-// Capture writes the ledger entry that charges the project. ErrSettled says that the reservation was settled before.
-// After any other error the charge is unknown, although the request has succeeded. The context's deadline is the
-// deadline of the request and not of the work.
+// Capture writes the ledger entry that charges the project. ErrSettled says that the reservation was settled before;
+// after any other error the charge is unknown. The context's deadline is that of the request and not of the work.
 func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 	ctx, cancel := within(ctx, s.Limits.Write)
 	defer cancel()

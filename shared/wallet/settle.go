@@ -88,9 +88,8 @@ func (s *Store) readLowBalance(ctx context.Context, project string, item dynamo.
 	return LowBalance{project, balance, alert}, err
 }
 
-// Spent returns what each project has spent since its wallet was created, reservations included: all that operators
-// moved to the wallet, less what the wallet still holds. Spent omits a wallet that cannot be read; VisitPending names
-// it.
+// Spent returns what each project has ever spent, reservations included: all that operators moved to its wallet, less
+// what the wallet still holds. Spent omits a wallet that cannot be read, which VisitPending names.
 func (s *Store) Spent(ctx context.Context) (map[string]int64, error) {
 	spent := map[string]int64{}
 	in := &dynamodb.ScanInput{TableName: &s.tables.Wallets, ProjectionExpression: aws.String("pk, balance, granted")}

@@ -174,7 +174,6 @@ func (p Price) Variable() string { return "PRICE_" + strings.ToUpper(p.Name) }
 func FromEnvironment(p Price) (text string, ok bool) { return os.LookupEnv(p.Variable()) }
 
 // Prices are the credits of one call, for SMS of one unit, by operation; 0 for an operation that is not on the list.
-// One US dollar is 1,000,000 credits.
 type Prices map[string]int64
 
 // ReadPrices parses the price of each operation for which the function text returns a value. The error names a price

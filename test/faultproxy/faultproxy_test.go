@@ -54,6 +54,7 @@ func TestRefusals(t *testing.T) {
 		reasons []string
 	}{
 		{faultproxy.Throttle, false, "ProvisionedThroughputExceededException", nil},
+		{faultproxy.ThrottleKey, false, "ProvisionedThroughputExceededException", nil},
 		{faultproxy.ThrottleTable, false, "ThrottlingException", nil},
 		{faultproxy.LimitRate, false, "RequestLimitExceeded", nil},
 		{faultproxy.Conflict, false, "TransactionConflictException", nil},

@@ -105,8 +105,7 @@ func (f *Fixture) Drop(table string, key dynamo.Item) {
 
 // Over returns the same store behind a proxy with faults.
 func (f *Fixture) Over(faults *Faults) *books.Store {
-	client := enginetest.ClientOf(enginetest.Faulty(f.T, faults.decide).URL("test"))
-	return WithLimits(books.NewStore(client, f.Names), unhurried)
+	return WithLimits(books.NewStore(faults.Client(f.T), f.Names), unhurried)
 }
 
 // Faults are the network faults of the named calls, in turn, each by its letter. Any other call passes, as do all calls
@@ -124,6 +123,11 @@ type Faults struct {
 var letters = map[byte]faultproxy.Fault{
 	't': faultproxy.Throttle, 'h': faultproxy.ThrottleKey, '5': faultproxy.Fail, 'x': faultproxy.DropRequest,
 	'd': faultproxy.DropResponse, 'u': faultproxy.CutResponse,
+}
+
+// Client returns a client of the engine behind a proxy with the faults.
+func (f *Faults) Client(t testing.TB) *dynamodb.Client {
+	return enginetest.ClientOf(enginetest.Faulty(t, f.decide).URL("test"))
 }
 
 // decide returns the fault of a call.
