@@ -22,7 +22,7 @@ func main() {
 			g := newGroup(
 				rates.NewStore(dynamo.NewClient(cfg), c.RatesTable),
 				upstream.New(c.Upstream),
-				upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Log()),
+				upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Stores.Log),
 				time.Duration(c.RatesCacheSeconds)*time.Second, cache.Clock{},
 			)
 			return g.routes(), nil

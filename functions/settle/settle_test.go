@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,44 +59,22 @@ func TestAges(t *testing.T) {
 			if balance, err := store.Balance(t.Context(), project); err != nil || balance != test.balance {
 				t.Errorf("balance %d, %v", balance, err)
 			}
-			if _, err := client.DeleteItem(t.Context(),
-				&dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: dynamo.Item{"pk": dynamo.Text(project)}}); err != nil {
-				t.Fatal(err)
-			}
+			_, err = client.DeleteItem(t.Context(),
+				&dynamodb.DeleteItemInput{TableName: &tables.Wallets, Key: dynamo.Item{"pk": dynamo.Text(project)}})
+			must.Succeed(t, err)
 		})
 	}
 }
 
-// prepare leaves the state of an SMS request that died after the given step.
+// prepare leaves the state of an SMS request that died after the given step; "grant": before its first one.
 func prepare(t *testing.T, store *books.Store, project string, at time.Time, reached string) {
 	t.Helper()
-	ctx := t.Context()
-	r := &wallet.Reservation{
-		Project: project, Began: at, Credits: 30, Price: wallet.SMS,
-		Environment: "production", RequestID: "r", Irrevocable: true,
-	}
-	steps := []struct {
-		name string
-		take func() error
-	}{
-		{"wallet", func() error { return store.CreateWallet(ctx, project) }},
-		{"grant", func() error {
-			return store.Grant(ctx, books.Movement{Project: project, ID: wallet.NewKey(at, "g"), Credits: 100,
-				Actor: "test", Reason: "test"})
-		}},
-		{"reserve", func() error { return store.Reserve(ctx, r) }},
-		{"mark", func() error { return store.Mark(ctx, r) }},
-		{"capture", func() error { return store.Capture(ctx, r, wallet.Outcome{}) }},
-		{"remove", func() error { store.Remove(ctx, r); return nil }},
-	}
-	for _, step := range steps {
-		if err := step.take(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		if step.name == reached {
-			return
-		}
-	}
+	must.Succeed(t, errors.Join(store.CreateWallet(t.Context(), project),
+		store.Grant(t.Context(), wallettest.Movement(project, at, "g", 100))))
+	r := wallettest.Reservation(30, true)
+	r.Project, r.Began, r.RequestID = project, at, "r"
+	steps := []string{"reserve", "mark", "capture", "remove"}
+	must.Succeed(t, wallettest.Take(t, store, r, steps[:slices.Index(steps, reached)+1]...))
 }
 
 // newSettler returns a settler over the store at one time.
@@ -117,15 +96,13 @@ func TestHandle(t *testing.T) {
 	}
 	broken := dynamo.Item{"pk": dynamo.Text("broken"), "balance": dynamo.Number(0),
 		"pending": &types.AttributeValueMemberM{Value: dynamo.Item{"nonsense": dynamo.Text("")}}}
-	if _, err := client.PutItem(t.Context(),
-		&dynamodb.PutItemInput{TableName: &tables.Wallets, Item: broken}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Wallets, Item: broken})
+	must.Succeed(t, err)
 	key := wallet.NewKey(now.Add(-time.Hour), "r")
 	invalid := enginetest.LedgerKey("p7", key)
 	invalid["st"], invalid["cr"] = dynamo.Text("lent"), dynamo.Number(30)
 	invalid["ts"] = dynamo.Text(now.UTC().Format(time.RFC3339Nano))
-	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: invalid})
+	_, err = client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tables.Ledger, Item: invalid})
 	must.Succeed(t, err)
 	prepare(t, store, "low", now, "grant")
 	must.Succeed(t, store.SetAlert(t.Context(), "low", 1000))
@@ -244,9 +221,8 @@ func TestTimeEnds(t *testing.T) {
 func TestSettlingCosts(t *testing.T) {
 	direct, proxied, calls := counting(t, func(*faultproxy.Request) faultproxy.Fault { return faultproxy.Deliver })
 	now := time.Now()
-	prepare(t, direct, "busy", now.Add(-2*time.Minute), "wallet")
-	must.Succeed(t, direct.Grant(t.Context(),
-		books.Movement{Project: "busy", ID: wallet.NewKey(now, "g"), Credits: 1_000_000, Actor: "test", Reason: "test"}))
+	prepare(t, direct, "busy", now.Add(-2*time.Minute), "grant")
+	must.Succeed(t, direct.Grant(t.Context(), wallettest.Movement("busy", now, "more", 999_900)))
 	for i := range 40 { // 3 single ones, then 2, 4, 8, 16 and 32 slots, 7 of them used
 		r := &wallet.Reservation{Project: "busy", Began: now.Add(-2 * time.Minute), RequestID: fmt.Sprint(i), Credits: 1,
 			Price: wallet.Barcode}

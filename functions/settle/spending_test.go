@@ -208,9 +208,7 @@ func TestSpendingOfWallets(t *testing.T) {
 	}
 	move := func(project string, credits int64, by func(context.Context, books.Movement) error) {
 		t.Helper()
-		err := by(t.Context(), books.Movement{Project: project, ID: wallet.NewKey(now, fmt.Sprint(project, credits)),
-			Credits: credits, Actor: "test", Reason: "test"})
-		must.Succeed(t, err)
+		must.Succeed(t, by(t.Context(), wallettest.Movement(project, now, fmt.Sprint(project, credits), credits)))
 	}
 	move("granted", 1000, store.Grant)
 	move("granted", -900, store.Adjust)

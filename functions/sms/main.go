@@ -17,10 +17,10 @@ func main() {
 		func(c config, s *request.Service, cfg aws.Config) ([]request.Route, error) {
 			g := &group{
 				client:   upstream.New(c.Upstream),
-				secrets:  upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Log()),
+				secrets:  upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Stores.Log),
 				breakers: upstream.NewBreakers(),
 				vendors:  vendors.NewTable(cfg),
-				wallet:   s.Wallet(),
+				wallet:   s.Stores.Wallet,
 				timeout:  c.Upstream.Timeout(),
 			}
 			return []request.Route{g.send(), g.balance(), g.status()}, nil

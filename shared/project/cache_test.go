@@ -9,13 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go/middleware"
-
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
+	"svcapi/test/faultproxy"
 	"svcapi/test/must"
 )
 
@@ -33,19 +31,12 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	client, tables := enginetest.Client(t)
 	b := &fixture{clock: clocktest.New()}
-	counted := dynamodb.New(client.Options(), func(o *dynamodb.Options) {
-		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count",
-				func(ctx context.Context, in middleware.InitializeInput,
-					next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-					b.reads.Add(1)
-					if b.fail.Load() {
-						return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no response")
-					}
-					return next.HandleInitialize(ctx, in)
-				}), middleware.Before)
-		})
-	})
+	counted := enginetest.ClientOf(enginetest.Faulty(t, func(*faultproxy.Request) faultproxy.Fault {
+		if b.reads.Add(1); b.fail.Load() {
+			return faultproxy.Refuse
+		}
+		return faultproxy.Deliver
+	}).URL("test"))
 	b.store = admin.NewStore(client, tables.Projects)
 	b.Cache = project.NewCache(project.NewStore(counted, tables.Projects), 10*time.Second)
 	b.Cache.SetClock(b.clock.Now)

@@ -121,7 +121,8 @@ func TestLateEnds(t *testing.T) {
 		*clock = clock.Add(test.after)
 		second, _, err := claimKey(t, s, "k", body)
 		must.Succeed(t, err)
-		if err := first.keep(t.Context(), []byte("late")); !errors.Is(err, errNotOwned) || (second != nil) != test.wins {
+		err = first.keep(t.Context(), []byte("late"))
+		if errors.Is(err, errNotOwned) != test.wins || (second != nil) != test.wins {
 			t.Errorf("after %s: %v; the later claim is %+v", test.after, err, second)
 		}
 		must.Succeed(t, first.free(t.Context()))

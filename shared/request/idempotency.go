@@ -63,7 +63,7 @@ func (s *Service) claim(ctx context.Context, state *requestState, key string) (*
 	if key == "" {
 		return nil, nil
 	}
-	until := s.now().Add(longestRequest)
+	until := s.Stores.Now().Add(longestRequest)
 	if deadline, ok := ctx.Deadline(); ok {
 		until = deadline
 	}

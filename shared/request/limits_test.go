@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/admit"
-	"svcapi/shared/books"
 	"svcapi/shared/cache"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
@@ -25,6 +24,7 @@ import (
 	"svcapi/shared/wallet"
 	"svcapi/test/clocktest"
 	"svcapi/test/must"
+	"svcapi/test/wallettest"
 )
 
 // limit sets the limits of the fixture's project, and starts another instance.
@@ -112,7 +112,7 @@ func failed(uncertain bool) func(*admit.Messages) error {
 // counted returns the value of today's counter.
 func (h *fixture) counted(t *testing.T, unit ratelimit.Unit) int64 {
 	t.Helper()
-	n, err := h.stores.Limiter.Counted(t.Context(), ratelimit.Daily{Project: "acme", Unit: unit}, time.Now())
+	n, err := h.Stores.Limiter.Counted(t.Context(), ratelimit.Daily{Project: "acme", Unit: unit}, time.Now())
 	must.Succeed(t, err)
 	return n
 }
@@ -270,9 +270,7 @@ func TestRecipientLimit(t *testing.T) {
 	if charged := before - h.balance(t); charged != 10 {
 		t.Errorf("charged %d", charged)
 	}
-	must.Succeed(t, h.operator.Adjust(t.Context(),
-		books.Movement{Project: "acme", ID: wallet.NewKey(time.Now(), "all"), Credits: -h.balance(t),
-			Reason: "test", Actor: "test"}))
+	must.Succeed(t, h.operator.Adjust(t.Context(), wallettest.Movement("acme", time.Now(), "all", -h.balance(t))))
 	for range 3 {
 		h.steps(t, ratelimit.Units, []step{{"no credits", sending(expect(""), "e"), 402, errNoCredits.Message, 6}})
 	}

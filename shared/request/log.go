@@ -67,12 +67,12 @@ const maxPayload = 4 << 10
 
 // record prints the log line of a request, which is also its metrics (docs/decisions/operating.md#log-lines).
 func (s *Service) record(ctx context.Context, state *requestState, resp response) {
-	elapsed := s.now().Sub(state.started)
+	elapsed := s.Stores.Now().Sub(state.started)
 	vendor, level := state.vendor, slog.LevelInfo
 	attributes := []slog.Attr{
 		slog.String("request_id", state.id), slog.String("extended_request_id", gatewayOf(ctx).ExtendedRequestID),
 		slog.Int("status", resp.status), slog.String("method", state.request.Method),
-		slog.Int("response_bytes", resp.size()), s.log.Source(state.request.RemoteAddr),
+		slog.Int("response_bytes", resp.size()), s.Stores.Log.Source(state.request.RemoteAddr),
 	}
 	if state.record != nil {
 		attributes = append(attributes, slog.String("project", state.record.ID),
@@ -111,7 +111,7 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 		metrics = append(metrics, telemetry.Metric{Name: "Credits", Unit: telemetry.Count, Value: float64(state.credits),
 			By: []string{telemetry.ByStage, "operation"}})
 	}
-	s.log.Emit(ctx, telemetry.Event{
+	s.Stores.Log.Emit(ctx, telemetry.Event{
 		Level: level, Message: "request",
 		Dimensions: []telemetry.Dimension{{Name: "operation", Value: cmp.Or(state.operation, "none")},
 			{Name: "outcome", Value: resp.outcome()}, {Name: "vendor", Value: vendor}},

@@ -42,16 +42,11 @@ type Route interface {
 	route() (name, method, path string)
 	streams() bool
 	price() string
-	decode(state *requestState, parameters map[string]string) (*request, error)
+	decode(state *requestState, parameters map[string]string) (prepare, error)
 }
 
-// request is a well-formed request of any operation.
-type request struct {
-	sends   bool   // the request has an effect outside that cannot be taken back
-	key     string // the Idempotency-Key; empty: none
-	notes   *notes // with the problems of an invalid key
-	prepare func(ctx context.Context, prices wallet.Prices) (*Job, error)
-}
+// prepare refuses a well-formed request, or returns its work.
+type prepare func(ctx context.Context, prices wallet.Prices) (*Job, error)
 
 func (o *Operation[T]) route() (name, method, path string) { return o.Name, o.Method, o.Path }
 
@@ -178,7 +173,9 @@ type Media struct {
 	Base64      bool // the response is the envelope, with Body in data (openapi.yaml#PdfBase64Result)
 }
 
-func (o *Operation[T]) decode(state *requestState, parameters map[string]string) (*request, error) {
+// decode refuses a request that is malformed, unconfirmed (docs/decisions/requests.md#playground), or has an invalid
+// Idempotency-Key, in this order.
+func (o *Operation[T]) decode(state *requestState, parameters map[string]string) (prepare, error) {
 	in, err := ReadInput(state.body, parameters)
 	if err != nil && state.request.Method == http.MethodPost {
 		in.problems.Add("body", err.Error())
@@ -199,21 +196,22 @@ func (o *Operation[T]) decode(state *requestState, parameters map[string]string)
 			state.ignored = append(state.ignored, name)
 		}
 	}
-	malformed := len(in.problems) > 0
-	r := &request{notes: in.notes, prepare: func(ctx context.Context, prices wallet.Prices) (*Job, error) {
-		return o.prepare(ctx, state, prices, decoded)
-	}}
+	state.decoded = len(in.problems) == 0
+	sends := o.Sends != nil && o.Sends(decoded)
 	if o.Sends != nil {
-		r.sends = o.Sends(decoded)
-		if key := idempotencyKey(state.request.Header, in.problems); r.sends {
-			r.key = key
+		if key := idempotencyKey(state.request.Header, in.problems); sends {
+			state.key = key
 		}
 	}
-	if malformed {
+	switch {
+	case state.decoded && sends && state.playground && !isTrue(state.request.Header.Get("X-Confirm-Send")):
+		return nil, errUnconfirmed
+	case len(in.problems) > 0:
 		return nil, errInvalid(in.notes)
 	}
-	state.decoded = true
-	return r, nil
+	return func(ctx context.Context, prices wallet.Prices) (*Job, error) {
+		return o.prepare(ctx, state, prices, decoded)
+	}, nil
 }
 
 // prepare selects the integrations, lets the operation refuse the request, and returns the work.

@@ -263,7 +263,7 @@ func TestUnsettledIsNoted(t *testing.T) {
 		_, tables := enginetest.Client(t)
 		run := func(context.Context) (*Result, error) {
 			h.cfg.LedgerTable, h.cfg.WalletsTable = tables.Ledger+"-gone", tables.Wallets+"-gone"
-			h.stores.Wallet = wallet.NewStore(h.db, wallet.Tables{Wallets: h.cfg.WalletsTable, Ledger: h.cfg.LedgerTable})
+			h.Stores.Wallet = wallet.NewStore(h.db, wallet.Tables{Wallets: h.cfg.WalletsTable, Ledger: h.cfg.LedgerTable})
 			if succeeds {
 				return &Result{}, nil
 			}

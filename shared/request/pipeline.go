@@ -39,15 +39,14 @@ const timeForResponse = 5 * time.Second
 
 // Service runs every operation, with the checks in the order of docs/decisions/requests.md#order-of-checks.
 type Service struct {
+	Stores *admit.Stores
+
 	cfg      Config
 	db       *dynamodb.Client
 	projects *project.Cache
-	stores   *admit.Stores
 	guesses  *guesses
 	keys     *keyStore
-	log      *telemetry.Logger
 	after    *afterresponse.Runner
-	now      func() time.Time
 }
 
 // requestState holds what the pipeline knows of one request. The log line is written from it.
@@ -65,6 +64,7 @@ type requestState struct {
 	privacy     bool
 	decoded     bool
 	vendor      string
+	key         string   // the Idempotency-Key of a send; empty: none
 	ignored     []string // unknown fields of the body, and query parameters of a GET, sorted
 	warnings    []string // of the operation's Decode
 	holds       *admit.Request
@@ -93,7 +93,7 @@ func (state *requestState) metric(name string) {
 // Handler returns a handler that serves the routes, and refuses everything else with 404 or 405.
 func (s *Service) Handler(routes ...Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		state := &requestState{id: requestID(r.Context()), started: s.now(), request: r}
+		state := &requestState{id: requestID(r.Context()), started: s.Stores.Now(), request: r}
 		resp := s.respond(r.Context(), state, routes)
 		state.announceLimit(w.Header())
 		state.warn(&resp)
@@ -156,7 +156,7 @@ func (s *Service) serve(ctx context.Context, state *requestState, route Route,
 	if state.record.Paused { // 503
 		return nil, errPaused
 	}
-	state.holds = &admit.Request{Stores: s.stores, ID: state.id, Project: &state.record.Project,
+	state.holds = &admit.Request{Stores: s.Stores, ID: state.id, Project: &state.record.Project,
 		Environment: state.environment, Received: time.UnixMilli(gatewayOf(ctx).RequestTimeEpoch)}
 	state.window = state.holds.Window()
 	if err := state.holds.Take(ctx, state.window); err != nil { // 429, from memory
@@ -177,17 +177,14 @@ func (s *Service) serve(ctx context.Context, state *requestState, route Route,
 // the key's first request; otherwise state.job is set, or the request is refused.
 func (s *Service) accept(ctx context.Context, state *requestState, route Route,
 	parameters map[string]string) (*Result, error) {
-	request, err := route.decode(state, parameters)
-	if err != nil { // 422, or 400 for a currency code
+	prepare, err := route.decode(state, parameters)
+	if err != nil { // 422, or 400 for a currency code; then 428; then 422 for the Idempotency-Key
 		return nil, err
 	}
-	if err := request.confirm(state); err != nil { // 428, then 422 for the Idempotency-Key
-		return nil, err
-	}
-	if kept, err := s.claim(ctx, state, request.key); err != nil || kept != nil { // 422, 409, or the kept outcome
+	if kept, err := s.claim(ctx, state, state.key); err != nil || kept != nil { // 422, 409, or the kept outcome
 		return kept, err
 	}
-	job, err := request.prepare(ctx, s.cfg.Prices)
+	job, err := prepare(ctx, s.cfg.Prices)
 	if err != nil { // 422 for the integration, then the operation's own refusals
 		return nil, err
 	}
@@ -278,17 +275,6 @@ func (state *requestState) readBody() (err error) {
 	if len(state.body) > maxBody {
 		state.body = nil
 		return errTooLarge
-	}
-	return nil
-}
-
-// confirm refuses an invalid Idempotency-Key and an unconfirmed send (docs/decisions/requests.md#playground).
-func (r *request) confirm(state *requestState) error {
-	if r.sends && state.playground && !isTrue(state.request.Header.Get("X-Confirm-Send")) {
-		return errUnconfirmed
-	}
-	if len(r.notes.problems) > 0 {
-		return errInvalid(r.notes)
 	}
 	return nil
 }

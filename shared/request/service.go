@@ -104,14 +104,12 @@ func New(cfg Config, db *dynamodb.Client, log *telemetry.Logger) *Service {
 			time.Duration(cfg.ProjectCacheSeconds)*time.Second),
 		guesses: newGuesses(),
 		keys:    &keyStore{db, cfg.TransientTable, time.Now},
-		log:     log,
 		after:   afterresponse.New(log),
-		now:     time.Now,
 	}
-	s.stores = &admit.Stores{
+	s.Stores = &admit.Stores{
 		Limiter: ratelimit.New(db, cfg.TransientTable),
 		Wallet:  wallet.NewStore(db, wallet.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable}),
-		Log:     log, After: s.AfterResponse, Now: s.now,
+		Log:     log, After: s.AfterResponse, Now: time.Now,
 	}
 	return s
 }
@@ -124,12 +122,6 @@ func (s *Service) DB() *dynamodb.Client { return s.db }
 func (s *Service) AfterResponse(ctx context.Context, name string, work func(context.Context) error) {
 	s.after.Do(ctx, afterresponse.Work{Name: name, RequestID: requestID(ctx), Run: work})
 }
-
-// Log returns the logger of the service.
-func (s *Service) Log() *telemetry.Logger { return s.log }
-
-// Wallet returns the store of the credits that the service charges.
-func (s *Service) Wallet() *wallet.Store { return s.stores.Wallet }
 
 // authenticate finds the project's record by the request's credentials.
 func (s *Service) authenticate(ctx context.Context, state *requestState) error {

@@ -26,6 +26,7 @@ import (
 	"svcapi/test/clocktest"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
+	"svcapi/test/wallettest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -64,8 +65,7 @@ func build(t *testing.T) *fixture {
 	}
 	if err == nil {
 		err = errors.Join(h.operator.CreateWallet(ctx, "acme"),
-			h.operator.Grant(ctx, books.Movement{Project: "acme", ID: wallet.NewKey(time.Now(), "grant"), Credits: 1000,
-				Reason: "test", Actor: "test"}))
+			h.operator.Grant(ctx, wallettest.Movement("acme", time.Now(), "grant", 1000)))
 	}
 	must.Succeed(t, err)
 	return h
@@ -170,7 +170,7 @@ func TestOutcomes(t *testing.T) {
 // reservation and a charge each (docs/decisions/requests.md#request-id).
 func TestOneMicrosecond(t *testing.T) {
 	h, now := build(t), time.Now()
-	h.stores.Now = func() time.Time { return now }
+	h.Stores.Now = func() time.Time { return now }
 	call := func(during func()) {
 		status, envelope, _ := h.call(t, operation(false, func(context.Context) (*Result, error) {
 			during()
@@ -199,8 +199,7 @@ func TestSettledAlive(t *testing.T) {
 					func(_ wallet.Lease, _ wallet.Settled, failed error) { err = errors.Join(err, failed) })
 				return err
 			}, nil)
-			m := books.Movement{Project: "acme", ID: wallet.NewKey(time.Now(), "all"), Credits: test.left - 1000,
-				Reason: "test", Actor: "test"}
+			m := wallettest.Movement("acme", time.Now(), "all", test.left-1000)
 			return &Result{}, errors.Join(err, h.operator.Adjust(ctx, m))
 		}
 		status, envelope, _ := h.call(t, operation(false, settled), "/test", `{"text":"a"}`, nil)
@@ -218,7 +217,7 @@ func envelopeMessage(envelope map[string]any) string {
 
 func (h *fixture) balance(t *testing.T) int64 {
 	t.Helper()
-	n, err := h.stores.Wallet.Balance(t.Context(), "acme")
+	n, err := h.Stores.Wallet.Balance(t.Context(), "acme")
 	must.Succeed(t, err)
 	return n
 }
