@@ -64,29 +64,18 @@ func (f Fault) Arrives() bool {
 
 // refusals are DynamoDB's error responses. After a 500 the write may have succeeded.
 var refusals = map[Fault]struct {
-	status        int
-	kind, message string
+	status int
+	kind   string
 }{
-	Throttle: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
-		"The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning " +
-			"level with the UpdateTable API."},
-	ThrottleKey: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
-		"Throughput exceeds the capacity of a key."},
-	ThrottleTable: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ThrottlingException",
-		"Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or " +
-			"index so please try again shortly."},
-	LimitRate: {http.StatusBadRequest, "com.amazon.coral.availability#RequestLimitExceeded",
-		"Throughput exceeds the current throughput limit for your account."},
-	Conflict: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionConflictException",
-		"Transaction is ongoing for the item"},
-	CancelThrottled: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
-		"Transaction cancelled, please refer cancellation reasons for specific reasons"},
-	Refuse: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException",
-		"Requested resource not found"},
-	Fail: {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError",
-		"The request processing has failed because of an unknown error."},
-	FailApplied: {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError",
-		"The request processing has failed because of an unknown error."},
+	Throttle:        {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"},
+	ThrottleKey:     {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"},
+	ThrottleTable:   {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ThrottlingException"},
+	LimitRate:       {http.StatusBadRequest, "com.amazon.coral.availability#RequestLimitExceeded"},
+	Conflict:        {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionConflictException"},
+	CancelThrottled: {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"},
+	Refuse:          {http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException"},
+	Fail:            {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError"},
+	FailApplied:     {http.StatusInternalServerError, "com.amazonaws.dynamodb.v20120810#InternalServerError"},
 }
 
 // refuse responds in place of the service: as an AWS service, or with a page as any other service.
@@ -94,7 +83,7 @@ func (r *Request) refuse(w http.ResponseWriter, fault Fault) {
 	refused := refusals[fault]
 	body, media := []byte("<!doctype html><title>Internal Server Error</title>"), "text/html; charset=utf-8"
 	if r.header.Get("X-Amz-Target") != "" {
-		message := map[string]any{"__type": refused.kind, "message": refused.message}
+		message := map[string]any{"__type": refused.kind, "message": string(fault)}
 		switch fault {
 		case CancelThrottled:
 			message["CancellationReasons"] = r.reasons()

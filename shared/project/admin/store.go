@@ -119,10 +119,7 @@ func (s *Store) Update(ctx context.Context, projectID string,
 func (s *Store) Reprice(ctx context.Context, projectID string,
 	edit func(*project.Project) (*types.Put, error)) error {
 	var entry *types.Put
-	return s.rewrite(ctx, projectID, func(rec *project.Record) (items []item, err error) {
-		if err := RefuseClosed(&rec.Project); err != nil {
-			return nil, err
-		}
+	return s.change(ctx, projectID, func(rec *project.Record) (items []item, err error) {
 		if entry, err = edit(&rec.Project); err == nil {
 			rec.Project, err = validated(rec.Project)
 		}
@@ -342,13 +339,14 @@ func RefuseClosed(p *project.Project) error {
 }
 
 // change is rewrite for a project that is not closed.
-func (s *Store) change(ctx context.Context, projectID string, edit func(rec *project.Record) ([]item, error)) error {
+func (s *Store) change(ctx context.Context, projectID string, edit func(rec *project.Record) ([]item, error),
+	beside ...func() *types.Put) error {
 	return s.rewrite(ctx, projectID, func(rec *project.Record) ([]item, error) {
 		if err := RefuseClosed(&rec.Project); err != nil {
 			return nil, err
 		}
 		return edit(rec)
-	})
+	}, beside...)
 }
 
 // rewrite edits a project's record. The function edit sees the whole record, may change rec.Project, and returns
