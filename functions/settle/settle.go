@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -278,21 +276,15 @@ func (p page) next(hour int64, totals map[string]int64, least int64) (after page
 
 // encode returns the page as compressed JSON.
 func (p page) encode() ([]byte, error) {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	if err := json.NewEncoder(w).Encode(p); err != nil {
-		return nil, err
-	}
-	err := w.Close()
-	return out.Bytes(), err
+	text, err := json.Marshal(p)
+	return dynamo.Pack(text), err
 }
 
 func decodePage(b []byte) (p page, err error) {
-	r, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		return page{}, err
+	text, err := dynamo.Unpack(b, 16<<20) // more than a page of a million projects has
+	if err == nil {
+		err = json.Unmarshal(text, &p)
 	}
-	err = json.NewDecoder(r).Decode(&p)
 	return p, err
 }
 

@@ -5,6 +5,7 @@ package dynamo
 import (
 	"bytes"
 	"cmp"
+	"compress/flate"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -221,6 +222,24 @@ func BytesOf(v types.AttributeValue) []byte {
 		return b.Value
 	}
 	return nil
+}
+
+// Pack compresses a text for a binary attribute.
+func Pack(text []byte) []byte {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, flate.DefaultCompression) // the level is valid
+	_, _ = w.Write(text)                                  // a buffer takes everything
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// Unpack returns what Pack has compressed, up to so many bytes.
+func Unpack(packed []byte, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), most))
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	return text, nil
 }
 
 // ConditionFailed reports whether a write's condition failed, and returns the stored item where the write requests it.

@@ -2,13 +2,11 @@ package request
 
 import (
 	"bytes"
-	"compress/flate"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -234,7 +232,7 @@ func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body [
 // outcome returns the outcome of the request that the stored item belongs to.
 func (s *keyStore) outcome(ctx context.Context, pk string, item dynamo.Item) ([]byte, error) {
 	if item["n"] != nil {
-		return unpack(item)
+		return dynamo.Unpack(dynamo.BytesOf(item["d"]), maxOutcome)
 	}
 	until, err := dynamo.NumberOf(item["dead"])
 	if err != nil {
@@ -248,7 +246,7 @@ func (s *keyStore) outcome(ctx context.Context, pk string, item dynamo.Item) ([]
 	switch stored, err := dead.write(ctx, died); {
 	case errors.Is(err, errNotOwned) &&
 		stored["n"] != nil: // the dead request ended after all, or another repeat was first
-		return unpack(stored)
+		return dynamo.Unpack(dynamo.BytesOf(stored["d"]), maxOutcome)
 	case errors.Is(err, errNotOwned): // released or claimed again since
 		return nil, errRunning
 	default:
@@ -267,7 +265,7 @@ func (c *claim) keep(ctx context.Context, outcome []byte) error {
 
 // write packs the outcome into the claim's item. For another claim's item errNotOwned comes with the stored item.
 func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) {
-	packed := pack(outcome)
+	packed := dynamo.Pack(outcome)
 	if len(packed) > maxPacked {
 		return nil, fmt.Errorf("%w: %d bytes", errOutcomeTooLarge, len(packed))
 	}
@@ -313,21 +311,4 @@ func (c *claim) free(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("idempotency: free: %w", err)
-}
-
-func pack(outcome []byte) []byte {
-	var b bytes.Buffer
-	w, _ := flate.NewWriter(&b, flate.DefaultCompression) // the level is valid
-	_, _ = w.Write(outcome)                               // a buffer takes everything
-	_ = w.Close()
-	return b.Bytes()
-}
-
-func unpack(item dynamo.Item) ([]byte, error) {
-	packed := flate.NewReader(bytes.NewReader(dynamo.BytesOf(item["d"])))
-	outcome, err := io.ReadAll(io.LimitReader(packed, maxOutcome))
-	if err != nil {
-		return nil, fmt.Errorf("idempotency: unpack: %w", err)
-	}
-	return outcome, nil
 }
