@@ -183,8 +183,7 @@ type Unusual struct {
 	Credits, Peak int64 // of the hour, and of the largest hour of the week before
 }
 
-// Compare compares the hour that has ended, once, and reports whether this call has done so. A page that an earlier
-// call of this hour has stored is left as it is.
+// Compare compares the hour that has ended, and reports whether this call has done so: each page once an hour.
 func (s *Spending) Compare(ctx context.Context, now time.Time,
 	spent func(context.Context) (map[string]int64, error)) (found []Unusual, compared bool, err error) {
 	hour := now.Unix() / 3600

@@ -1,6 +1,5 @@
-// Package admit holds what a request takes before its work, and returns where the work has not used it: a request of
-// the project's window, messages to numbers, credits or SMS units of the day, and credits of the wallet. Package
-// ratelimit has the counters, package wallet the credits.
+// Package admit holds what a request takes before its work, and returns where the work has not used it: counts of
+// package ratelimit, and credits of package wallet.
 package admit
 
 import (

@@ -300,8 +300,7 @@ func (r *Request) alert(ctx context.Context, day ratelimit.Day) error {
 	return nil
 }
 
-// Return implements Hold: what the inner hold returns for certain is subtracted from the day. The subtraction is the
-// first one, because many requests share the day.
+// Return implements Hold: what the inner hold returns for certain is subtracted from the day, before other counts.
 func (d *Day) Return(ctx context.Context) (unused int64, err error) {
 	unused, err = d.Hold.Return(ctx)
 	d.count.By = min(d.count.By, unused)

@@ -79,8 +79,7 @@ const (
 	resolutions entryTable = "Resolutions" // operators alone
 )
 
-// effects are the factors by which the entries of each table change the credits that the wallet should hold, by state.
-// An entry of any other state is forged, and has no effect.
+// effects are the factors by which entries change what the wallet should hold. One of any other state is forged.
 var effects = map[entryTable]map[wallet.State]int64{
 	requests: {wallet.Sending: 0, wallet.Captured: -1, wallet.Released: 0},
 	movements: {wallet.Granted: 1, wallet.Refunded: 1, wallet.Adjustment: 1, wallet.Repriced: 0,
@@ -122,8 +121,7 @@ func (s *Store) charge(ctx context.Context, project string, key wallet.Key) (*En
 	return e, err
 }
 
-// Entries returns a project's entries of the UTC days from that of first to that of last in all tables, oldest first.
-// Entries omits forged entries, which Verify reports.
+// Entries returns a project's entries, without forged ones, of the UTC days of first to last, oldest first.
 func (s *Store) Entries(ctx context.Context, project string, first, last time.Time) ([]Entry, error) {
 	var entries []Entry
 	resolved := map[wallet.Key]Entry{}

@@ -104,9 +104,8 @@ func (m *Movement) entry(state wallet.State) wallet.Entry {
 	}
 }
 
-// move writes the wallet and the movement's entry in one transaction. Movements are rare, so the transaction hardly
-// disturbs reservations, which are tried again where the transaction turns them away. An entry under the key of a
-// refunded charge keeps the charge from a second refund.
+// move writes the wallet and the movement's entry in one transaction. Reservations that it turns away are tried again.
+// An entry under the key of a refunded charge keeps the charge from a second refund.
 func (s *Store) move(ctx context.Context, m Movement, state wallet.State) error {
 	if _, err := wallet.ParseKey(string(m.ID)); err != nil {
 		return err
@@ -307,9 +306,8 @@ var (
 )
 
 // Resolve settles an uncertain charge for good and returns the stored entry. VerdictConfirmed takes the charge off the
-// list; VerdictRefunded also returns the credits, once, with a refund entry of its own that names the charge. Resolve
-// may be repeated: a charge that has the same verdict already stays as it is, with the first actor and reason. Resolve
-// returns ErrResolved for a charge with the other verdict.
+// list; VerdictRefunded also returns the credits, once, with a refund entry of its own that names the charge. A charge
+// that has the same verdict already keeps its first actor and reason; one with the other verdict is ErrResolved.
 func (s *Store) Resolve(ctx context.Context, project string, key wallet.Key, r Resolution) (*Entry, error) {
 	if r.Verdict != VerdictConfirmed && r.Verdict != VerdictRefunded {
 		return nil, fmt.Errorf("books: no verdict %q", r.Verdict)
@@ -401,9 +399,8 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 	return err
 }
 
-// RefundCharge refunds a charge: all of its credits, once, by an entry of the current day that names the charge.
-// RefundCharge may be repeated. RefundCharge returns ErrUncertain for an uncertain charge, which is to be resolved, and
-// ErrResolved for a charge that was refunded by its resolution.
+// RefundCharge refunds a charge: all of its credits, once, however often repeated, by an entry of the current day that
+// names the charge. An uncertain charge is ErrUncertain; one that its resolution has refunded is ErrResolved.
 func (s *Store) RefundCharge(ctx context.Context, project string, charge wallet.Key, reason,
 	actor string) (*Entry, error) {
 	e, err := s.charge(ctx, project, charge)

@@ -93,8 +93,7 @@ func (l *Limiter) subtract(ctx context.Context, c *Count) (again bool, err error
 	return err != nil, err
 }
 
-// update returns the write that adds an amount to each counter of a count where each of them fulfils the condition. The
-// condition has the counter's name and its bound as verbs.
+// update returns the write that adds an amount to the counters of a count where each fulfils the condition on its bound.
 func (l *Limiter) update(c Count, by int64, condition string, bound func(i int) int64) *dynamodb.UpdateItemInput {
 	names, sums, conditions := map[string]string{}, []string{}, []string{}
 	values := dynamo.Item{":by": dynamo.Number(by), ":expires": dynamo.Number(c.Expires)}
@@ -217,8 +216,7 @@ func (l *Limiter) Queue(ctx context.Context, counts []Count) (failed error) {
 }
 
 // SubtractQueued subtracts what the queue holds, and returns the number of counts. An item leaves the queue once each
-// of its counts is subtracted: until then the next run begins the item again, also where this run dies. The ID of a
-// count keeps two runs from subtracting the count twice.
+// of its counts is subtracted; until then the next run begins again, and the ID of a count keeps it from a second time.
 func (l *Limiter) SubtractQueued(ctx context.Context) (subtracted int, failed error) {
 	queue, err := l.read(ctx, queueKey)
 	names, _ := queue["queued"].(*types.AttributeValueMemberSS)

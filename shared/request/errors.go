@@ -60,8 +60,7 @@ const (
 	ReasonCreditsReserved          Reason = "credits_reserved"
 )
 
-// Error is a failed request. The client sees the public part, the operator also the cause and the vendor. The JSON form
-// is what an Idempotency-Key keeps of the error.
+// Error is a failed request. The client does not see the cause and the vendor. An Idempotency-Key keeps the JSON form.
 type Error struct {
 	Status     int    `json:"status"`
 	Code       string `json:"code"`
@@ -197,8 +196,7 @@ func (state *requestState) refusal(err error) error {
 	return internal("", err)
 }
 
-// The settling function closes a lease this long after its begin: SettleAfterSeconds of template.yaml and one of its
-// runs. A lease that is older waits for a function that is late.
+// The settling function closes a lease SettleAfterSeconds and a run after its begin; an older one waits for a late run.
 const (
 	leaseClosed = 170 * time.Second
 	longestWait = 180 * time.Second

@@ -176,8 +176,7 @@ func (e *malformedError) Error() string {
 // Unwrap returns errNoJSON.
 func (e *malformedError) Unwrap() error { return errNoJSON }
 
-// malformed returns the error for a text that jsontext refuses. The error for too many levels has no type of its own,
-// so malformed counts the levels of its position.
+// malformed returns the error for a text that jsontext refuses, whose error for too many levels has no type of its own.
 func malformed(text []byte, err error) error {
 	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
 	switch {

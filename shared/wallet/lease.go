@@ -15,8 +15,7 @@ import (
 	"svcapi/shared/dynamo"
 )
 
-// Lease is an entry in the pending map of a wallet: the credits that an instance has reserved in one write for as many
-// requests as the lease has slots (docs/decisions/money.md#leases).
+// Lease is an entry of a wallet's pending map: credits that one write has reserved (docs/decisions/money.md#leases).
 type Lease struct {
 	Project string
 	Key     Key // the time is the begin of the lease
@@ -156,8 +155,7 @@ func (l *lessee) learn(item dynamo.Item) {
 	l.lent, _ = dynamo.NumberOf(item["lent"])
 }
 
-// slots returns the number of slots of the next lease, for a request that begins now: more than in the lease before
-// where that was used up, but no more than the wallet's balance allows.
+// slots returns the slots of the next lease: more than before where those were used up, and no more than are allowed.
 func (l *lessee) slots(now time.Time, credits, back int64, by Leasing) int {
 	l.recent = slices.DeleteFunc(append(l.recent, now), func(at time.Time) bool { return !at.After(now.Add(-by.Life)) })
 	l.recent = l.recent[max(0, len(l.recent)-by.From):]
@@ -257,8 +255,7 @@ func (s *Store) insufficient(ctx context.Context, credits, balance int64, stored
 	return e
 }
 
-// writeLease takes the credits of the next lease out of the balance, and closes the old lease, unless it is nil, in the
-// same write. The lessee learns what the wallet has then.
+// writeLease acquires the next lease, and closes the old one, unless it is nil. The lessee learns what the wallet has.
 func (s *Store) writeLease(ctx context.Context, l *lessee, next, old *lease) (ambiguous int, err error) {
 	by, least, change := s.Limits.Leasing, next.Credits, next.Lent(s.Limits.Leasing)
 	update, condition := "SET balance = balance - :by, lent = lent + :lent, pending.#new = :c",

@@ -26,8 +26,7 @@ type Reservation struct {
 	Units       int64  // of the request: SMS units, 1 for other operations
 	Environment string
 	RequestID   string
-	// Irrevocable marks work that cannot be taken back once begun (SMS). Mark writes a ledger entry before the
-	// first byte leaves, and only a marked reservation can be captured.
+	// Irrevocable is work that cannot be taken back once begun (SMS): only a marked reservation can be captured.
 	Irrevocable bool
 	// Died has the vendor and the reference of the uncertain charge if the request dies.
 	Died Outcome
@@ -51,9 +50,8 @@ func (*InsufficientError) Error() string { return ErrInsufficientCredits.Error()
 // Unwrap returns ErrInsufficientCredits.
 func (*InsufficientError) Unwrap() error { return ErrInsufficientCredits }
 
-// Reserve reserves the credits: in the instance's lease, or by one write in the wallet. Reserve returns an
-// InsufficientError when the wallet lacks the credits, and another error when no attempt got a response: Reserve has
-// then returned the credits that may have been taken.
+// Reserve reserves the credits: in the instance's lease, or by one write in the wallet. Beside an InsufficientError, an
+// error says that no attempt got a response: Reserve has then returned the credits that may have been taken.
 func (s *Store) Reserve(ctx context.Context, r *Reservation) error {
 	if r.Credits <= 0 || r.Project == "" || r.Began.IsZero() {
 		return fmt.Errorf("wallet: reserve: %d credits for project %q at %s", r.Credits, r.Project, r.Began)

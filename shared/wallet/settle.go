@@ -195,8 +195,7 @@ func (s *Store) endSlot(ctx context.Context, l Lease, key Key, stored Entry) (en
 	return Entry{}, fmt.Errorf("%w: the entry of %s in %s has become %q", errUnsettled, key, l.Project, other.State)
 }
 
-// closeLease returns what a lease has not spent to the balance, once, and raises the fence of the wallet to the lease:
-// a late copy of the write that acquired the lease finds the fence.
+// closeLease returns what a lease has not spent to the balance, once, and raises the fence against its late copies.
 func (s *Store) closeLease(ctx context.Context, l Lease, unspent int64) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Remove)
 	defer cancel()
@@ -243,8 +242,7 @@ func leasesOfSeveral(item dynamo.Item) []Lease {
 }
 
 // unspent returns the credits of leases without those of charges and marks. A lease with an entry that cannot be read
-// counts as spent. unspent makes one query for each partition of the ledger in which a lease has its entries: up to 16
-// of each UTC day, however many leases there are.
+// counts as spent. Each partition of the ledger takes one query: up to 16 a UTC day, however many leases there are.
 func (s *Store) unspent(ctx context.Context, leases []Lease) (sum int64, err error) {
 	partitions, unspent := map[string][]Key{}, map[Key]int64{}
 	for _, l := range leases { // the oldest first

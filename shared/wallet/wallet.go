@@ -76,10 +76,9 @@ func NewStore(client *dynamodb.Client, tables Tables) *Store {
 	return &Store{DefaultLimits, client, tables, cache.New[string, *lessee](lesseesCached)}
 }
 
-// Key names one lease, the charge of one request, or one movement. A key consists of its time in microseconds since
-// 1970 with 16 digits, "-", and 28 bits of the request ID's digest with 7 hexadecimal digits: the wallet pays for each
-// byte. The key of a request in a lease with several slots has the lease's key, "." and the number of the slot with two
-// hexadecimal digits. Keys sort by time.
+// Key names one lease, the charge of one request, or one movement: 16 digits of its time in microseconds since 1970,
+// "-", and 28 bits of the request ID's digest in 7 hexadecimal digits. Behind the key of a lease with several slots, the
+// key of a request has "." and the number of its slot in two hexadecimal digits. Keys sort by time.
 type Key string
 
 const (
@@ -87,8 +86,7 @@ const (
 	keyDigest = 7
 )
 
-// NewKey returns the key of a request that began at that time. The same request ID at another time names
-// another reservation, because events are replayed from files.
+// NewKey returns the key of a request that began at that time. A replayed event has its ID again, at another time.
 func NewKey(at time.Time, requestID string) Key {
 	digest := sha256.Sum256([]byte(requestID))
 	return Key(Digits(at) + "-" + hex.EncodeToString(digest[:])[:keyDigest])
@@ -150,8 +148,7 @@ type Price struct {
 	Unit      string // a call costs the price of each of its units; empty: the price is for the call
 }
 
-// PriceList returns the rows of the price list in the order in which people read them. Every other operation is
-// free, and so is every operation on a Manual integration.
+// PriceList returns the price list in the order in which people read it. Other operations are free.
 func PriceList() []Price {
 	return []Price{
 		{SMS, "PriceSms", "unit"},
