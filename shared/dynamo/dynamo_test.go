@@ -181,11 +181,9 @@ func TestRetryable(t *testing.T) {
 		{"no such table", &types.ResourceNotFoundException{}, false},
 		{"cancelled", &aws.RequestCanceledError{Err: context.Canceled}, false},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			if got := dynamo.Retryer(0).IsErrorRetryable(test.err); got != test.want {
-				t.Errorf("retryable: %t", got)
-			}
-		})
+		if got := dynamo.Retryer(0).IsErrorRetryable(test.err); got != test.want {
+			t.Errorf("%s: retryable %t", test.name, got)
+		}
 	}
 }
 

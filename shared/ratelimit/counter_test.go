@@ -84,13 +84,16 @@ func TestMessagesAtOnce(t *testing.T) {
 	}
 }
 
-// TestMessageWindows checks each window's start and end, the named rule, and that numbers and projects count apart.
+// TestMessageWindows checks each window's start and end, that a refusal names the window that ends last, and that
+// numbers and projects count apart.
 func TestMessageWindows(t *testing.T) {
 	all, _, _ := instances(t, 1)
 	l := all[0]
 	both := limitedTo(per(2, 10*time.Minute), per(3, 24*time.Hour))
 	other := limitedTo(per(1, time.Hour))
 	other.ID = "other"
+	ones, reversed := limitedTo(per(1, 10*time.Minute), per(1, 24*time.Hour)),
+		limitedTo(per(1, 24*time.Hour), per(1, 10*time.Minute))
 	for _, step := range []struct {
 		name    string
 		at      time.Duration
@@ -111,6 +114,10 @@ func TestMessageWindows(t *testing.T) {
 		{"limit raised", 20*time.Minute + 2*time.Second,
 			limitedTo(per(2, 10*time.Minute), per(4, 24*time.Hour)), someone, 0, 0},
 		{"next day", 12 * time.Hour, both, someone, 0, 0},
+		{"first in windows of one", 0, ones, "+94771234569", 0, 0},
+		{"second in both", 0, ones, "+94771234569", 24 * time.Hour, 12 * time.Hour},
+		{"first in the same, the longest first", 0, reversed, "+94771234570", 0, 0},
+		{"second in both, the longest first", 0, reversed, "+94771234570", 24 * time.Hour, 12 * time.Hour},
 	} {
 		at(l, noon.Add(step.at))
 		refusal := l.RecipientReached(step.p, step.to)
@@ -128,21 +135,6 @@ func TestMessageWindows(t *testing.T) {
 			t.Errorf("%s: %+v", step.name, refusal)
 		case refusal != nil && (refusal.Limit.Window != step.refused || refusal.Reset != step.reset):
 			t.Errorf("%s: %+v, want %s for %s", step.name, refusal, step.refused, step.reset)
-		}
-	}
-}
-
-// TestLongestWindow checks that a refusal by two windows names the window that ends last.
-func TestLongestWindow(t *testing.T) {
-	all, _, _ := instances(t, 1)
-	short, long := per(1, 10*time.Minute), per(1, 24*time.Hour)
-	for i, limits := range [][]project.RecipientLimit{{short, long}, {long, short}} {
-		p, number := limitedTo(limits...), fmt.Sprint(someone, i)
-		for _, want := range []time.Duration{0, long.Window} {
-			_, refusal, err := all[0].CountMessage(t.Context(), p, number)
-			if err != nil || (refusal != nil) != (want > 0) || refusal != nil && refusal.Limit.Window != want {
-				t.Errorf("%v: %+v, %v; want %s", limits, refusal, err, want)
-			}
 		}
 	}
 }
@@ -223,9 +215,16 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// TestNear checks when the alert of a day is due: once for each limit.
+// TestNear checks when the alert of a day is due: once for each limit, also where the write before it is throttled.
 func TestNear(t *testing.T) {
-	all, _, _ := instances(t, 2)
+	throttles := 0
+	l, url := proxied(t, func(r *faultproxy.Request, _ bool) faultproxy.Fault {
+		if throttles++; !strings.Contains(string(r.Body), "alerted = :most") || throttles%5 == 0 {
+			return faultproxy.Deliver
+		}
+		return faultproxy.Throttle
+	})
+	all := []*Limiter{l, at(New(enginetest.ClientOf(url), l.table), noon)}
 	for _, step := range []struct {
 		limit, amount int64
 		near          bool
@@ -243,23 +242,6 @@ func TestNear(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestThrottledAlert checks that throttles of the write before an alert do not lose the alert.
-func TestThrottledAlert(t *testing.T) {
-	left := mostThrottles
-	l, _ := proxied(t, func(r *faultproxy.Request, _ bool) faultproxy.Fault {
-		if !strings.Contains(string(r.Body), "alerted = :most") || left == 0 {
-			return faultproxy.Deliver
-		}
-		left--
-		return faultproxy.Throttle
-	})
-	_, day, err := l.CountDaily(t.Context(), Daily{"p", Units, 10}, 10, noon)
-	must.Succeed(t, err)
-	if mine, err := l.FirstAlert(t.Context(), day); !mine || err != nil || left > 0 {
-		t.Errorf("first %t, %v; %d throttles left", mine, err, left)
 	}
 }
 
