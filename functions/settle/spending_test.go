@@ -115,8 +115,7 @@ func TestPageSize(t *testing.T) {
 	}
 }
 
-// TestSpending checks that each hour is compared once, by any instance, and that a comparison that failed halfway is
-// finished by the next run.
+// TestSpending checks that each hour is compared once, by any instance, where one comparison fails by the next run.
 func TestSpending(t *testing.T) {
 	client, tables := enginetest.Client(t)
 	now := time.Now().Truncate(time.Hour).Add(7 * time.Minute) // of today: the engine deletes what has expired

@@ -206,8 +206,7 @@ func (i *invocation) take() []Work {
 	return i.work
 }
 
-// response is a result that learns when it has been posted. Its fields are unexported: the runtime sends a reader
-// that has no JSON of its own as it is.
+// response is a result that learns when it has been posted. The runtime sends a reader without a JSON form as it is.
 type response struct {
 	stream
 	posted func()

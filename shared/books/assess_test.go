@@ -10,8 +10,7 @@ import (
 	"svcapi/shared/wallet"
 )
 
-// TestAssess checks that the difference has its sign, and how much of it what moved between two reads of the wallet
-// explains.
+// TestAssess checks that the difference has its sign, and how much of it is explained by what moved meanwhile.
 func TestAssess(t *testing.T) {
 	held := func(balance, granted int64) dynamo.Item {
 		return dynamo.Item{"balance": dynamo.Number(balance), "granted": dynamo.Number(granted), "lent": dynamo.Number(0),

@@ -102,8 +102,7 @@ func TestWallet(t *testing.T) {
 	}
 }
 
-// TestMovements checks that an operator's movement takes effect once, however often it is repeated, and never takes the
-// balance below 0.
+// TestMovements checks that a movement takes effect once, however often repeated, and takes no balance below 0.
 func TestMovements(t *testing.T) {
 	at := time.Now()
 	id := func(name string) wallet.Key { return wallet.NewKey(at, name) }

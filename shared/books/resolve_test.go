@@ -144,8 +144,7 @@ func TestResolveRefuses(t *testing.T) {
 	wallettest.WantBalance(t, c.Store, granted-2*smsPrice)
 }
 
-// TestResolveAtOnce checks that operators who resolve one charge at the same time refund it once, and that all of them
-// get the final verdict.
+// TestResolveAtOnce checks that operators who resolve a charge at once refund it once, and get the same verdict.
 func TestResolveAtOnce(t *testing.T) {
 	t.Parallel()
 	const operators = 8
@@ -184,8 +183,7 @@ func TestResolveAtOnce(t *testing.T) {
 	}
 }
 
-// TestResolveLost checks that a repeated resolution takes effect once, whichever call is lost, and that late copies
-// change nothing.
+// TestResolveLost checks that a repeated resolution takes effect once, whichever call is lost or late.
 func TestResolveLost(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []books.Verdict{books.VerdictConfirmed, books.VerdictRefunded} {

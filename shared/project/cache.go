@@ -13,8 +13,7 @@ import (
 	"svcapi/shared/dynamo"
 )
 
-// Day is the window of the daily limits. Each recipient window divides a day, so that one item a day counts all
-// windows.
+// Day is the window of the daily limits. Each recipient window divides it, so that one item a day counts all windows.
 const Day = 24 * time.Hour
 
 // Store reads projects in the Projects table. The operator's command line changes them (shared/project/admin).
@@ -159,8 +158,7 @@ func (c *Cache) cached(projectID string, maxAge time.Duration) (read readRecord,
 	return read, c.clock.Fresh(read.at, maxAge)
 }
 
-// read reads a project, once for all requests whose record is as old as maxAge. A waiting request may give up; the read
-// goes on for the others.
+// read reads a project, once for all requests whose record is as old as maxAge, also those that give up.
 func (c *Cache) read(ctx context.Context, projectID string, maxAge time.Duration) (readRecord, error) {
 	flight := c.flights.DoChan(projectID, func() (any, error) {
 		// The read of another request may have ended since this request looked.

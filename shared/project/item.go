@@ -54,8 +54,7 @@ func (i *Integration) Fields() Fields {
 	}
 }
 
-// Decode returns the record that the items of a project's partition form, or nil where the project's own item is
-// missing.
+// Decode returns the record that the items of a project's partition form, or nil without the project's own item.
 func Decode(items []dynamo.Item) (rec *Record, err error) {
 	var all Record
 	for _, it := range items {

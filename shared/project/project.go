@@ -90,8 +90,7 @@ type Project struct {
 	Created           time.Time        // in UTC, to the second
 	Closed            time.Time        // in UTC, to the second; zero for a project that is not closed
 
-	// HashKey is the random key of the hashes that RecipientID and TenantID return, from which Cipher derives others. It
-	// never changes.
+	// HashKey is the random key, which never changes, of the hashes of numbers and ID, from which Cipher derives others.
 	HashKey []byte `json:"-"`
 	// Version counts the changes of the record. A change fails where the version has changed since the read.
 	Version int64 `json:"-"`
@@ -271,8 +270,7 @@ func ParseClientID(clientID string) (projectID string, ok bool) {
 // DigestSecret returns the SHA-256 of a client secret, which is stored in the secret's place.
 func DigestSecret(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
-// accepts reports whether the secret is one of the live ones. accepts takes the same time for each of them, and for
-// none.
+// accepts reports whether the secret is one of the live ones, in the same time for each of them, and for none.
 func (c *Credential) accepts(digest [32]byte) bool {
 	match := 0
 	for i := range c.Secrets {

@@ -93,7 +93,7 @@ func (l *Limiter) subtract(ctx context.Context, c *Count) (again bool, err error
 	return err != nil, err
 }
 
-// update returns the write that adds an amount to the counters of a count where each fulfils the condition on its bound.
+// update returns the write that adds an amount to a count's counters where each fulfils the condition on its bound.
 func (l *Limiter) update(c Count, by int64, condition string, bound func(i int) int64) *dynamodb.UpdateItemInput {
 	names, sums, conditions := map[string]string{}, []string{}, []string{}
 	values := dynamo.Item{":by": dynamo.Number(by), ":expires": dynamo.Number(c.Expires)}

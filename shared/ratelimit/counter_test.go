@@ -299,8 +299,7 @@ func TestSubtract(t *testing.T) {
 	}
 }
 
-// TestExpires checks the keys of the items, and that an item outlives its window or day by an hour, so that an instance
-// with a late clock finds it.
+// TestExpires checks the keys of the items, and that an item outlives its window by an hour, for clocks that are late.
 func TestExpires(t *testing.T) {
 	all, client, table := instances(t, 1)
 	l := at(all[0], noon)

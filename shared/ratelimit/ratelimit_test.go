@@ -37,8 +37,7 @@ func limited(id string, limit project.RateLimit) *project.Project {
 	return &project.Project{ID: id, Limit: limit}
 }
 
-// TestNeverMore checks that a window never has more requests than the limit, over all running instances, and that the
-// limit is reached.
+// TestNeverMore checks that a window has as many requests as the limit over all instances, and never more.
 func TestNeverMore(t *testing.T) {
 	for _, test := range []struct {
 		name                       string
@@ -197,8 +196,7 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestWindow checks that windows follow one another without gap or overlap, from 1970 on. A window of less than a
-// second lasts a second.
+// TestWindow checks that windows of at least a second follow one another without gap or overlap.
 func TestWindow(t *testing.T) {
 	for _, test := range []struct {
 		length time.Duration

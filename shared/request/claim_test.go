@@ -108,8 +108,7 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
-// TestLateEnds checks that a claim which counts as dead and lives on, or which has lost its key to a later claim,
-// changes nothing any more.
+// TestLateEnds checks that a claim which counts as dead, or has lost its key to a later claim, changes nothing more.
 func TestLateEnds(t *testing.T) {
 	for _, test := range []struct {
 		after   time.Duration

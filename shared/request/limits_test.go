@@ -57,8 +57,7 @@ func (h *fixture) limitToOneMore(t *testing.T) string {
 	return strconv.Itoa(limit.Requests)
 }
 
-// sending returns an operation that sends one message of a unit to each number. Its work sets which messages did not
-// leave.
+// sending returns an operation that sends a message of one unit to each number. The work ends the messages.
 func sending(run func(*admit.Messages) error, to ...string) Route {
 	return &Operation[string]{
 		Name: "test", Method: "POST", Path: "/test", Kind: project.SMS, Price: wallet.SMS,
@@ -365,8 +364,8 @@ func TestInWords(t *testing.T) {
 	}
 }
 
-// TestGuessing checks that wrong secrets of one source for one client ID are refused after exactly a hundred in a minute,
-// whatever runs at once, and that the right secret never is (docs/decisions/requests.md#guessing).
+// TestGuessing checks that wrong secrets of one source for one client ID are refused after a hundred in a minute, also of
+// those at once, and that the right secret never is (docs/decisions/requests.md#guessing).
 func TestGuessing(t *testing.T) {
 	h := build(t)
 	now := clocktest.New()
@@ -438,8 +437,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestEntryUnits checks that the ledger entry of a charge has the units of all messages, and 1 where the work sends
-// none.
+// TestEntryUnits checks that the entry of a charge has the units of all messages, and 1 where the work sends none.
 func TestEntryUnits(t *testing.T) {
 	h := build(t)
 	h.call(t, pricedOperation(10, Job{Run: done}), "/test", `{"text":"a"}`, nil)

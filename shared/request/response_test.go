@@ -389,8 +389,7 @@ func FuzzKeptOutcome(f *testing.F) {
 	})
 }
 
-// sameText compares texts of which one has been through JSON, where a replacement character takes the place of broken
-// UTF-8.
+// sameText compares texts, of which JSON has given one a replacement character in the place of broken UTF-8.
 func sameText(a, b string) bool { return slices.Equal([]rune(a), []rune(b)) }
 
 // An outcome unpacks as it was packed. Bytes that the product never packed give an error, and take no memory.

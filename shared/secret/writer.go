@@ -74,8 +74,7 @@ func (c Change) merge(stored upstream.SecretAccounts) error {
 	return nil
 }
 
-// Fields reads the secret fields of a vendor account without a cache. Fields returns empty values for an absent
-// account.
+// Fields reads the secret fields of a vendor account without a cache; empty values: there is no such account.
 func (w *Writer) Fields(ctx context.Context, kind project.Kind, owner string, env project.Environment,
 	vendor string) (upstream.SecretValues, error) {
 	value, _, err := upstream.ReadSecret(ctx, w.client, upstream.SecretName(w.stage, kind, owner), nil)

@@ -63,8 +63,7 @@ const ByStage = ""
 // deployments watch it (docs/decisions/operating.md#canary).
 const ByVersion = "version"
 
-// Failures returns the metric of a response's status that the alarms of the gateway subtract from the gateway's own
-// count.
+// Failures returns the metric of a status that the gateway's alarms subtract from the gateway's own count.
 func Failures(status int) []Metric {
 	switch {
 	case status >= http.StatusInternalServerError:

@@ -166,8 +166,7 @@ func TestLeaseEnds(t *testing.T) {
 	}
 }
 
-// TestLeaseDay checks that each request of a lease has the day of the lease: a charge belongs to the day of its
-// request.
+// TestLeaseDay checks that a lease has requests of one day: a charge belongs to the day of its request.
 func TestLeaseDay(t *testing.T) {
 	t.Parallel()
 	store, midnight := wallettest.NewStore(t, 1000), base.Truncate(24*time.Hour)
@@ -346,8 +345,7 @@ func TestShownBalance(t *testing.T) {
 	}
 }
 
-// TestFence checks that a late copy of the write that acquired a lease takes no effect once the lease is settled, in
-// whatever order leases are settled.
+// TestFence checks that no late copy acquires a lease again once it is settled, in whatever order leases are settled.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1}, {1, 0}} {

@@ -312,8 +312,7 @@ func TestVendorOfEntry(t *testing.T) {
 	}
 }
 
-// TestSettle checks what Settle returns, and that a settler which another one overtakes between read and write follows
-// the entry of the other one.
+// TestSettle checks what Settle returns, also where another settler is first between its read and its write.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	closed, uncertain, released := wallet.Settled{Closed: 1}, wallet.Settled{Closed: 1, Uncertain: 1},

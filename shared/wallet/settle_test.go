@@ -18,8 +18,7 @@ import (
 	"svcapi/test/wallettest"
 )
 
-// TestLow checks that the pass over reservations reports a wallet below its alert, and none at its alert or without
-// one.
+// TestLow checks that VisitPending reports a wallet below its alert, and none at its alert or without one.
 func TestLow(t *testing.T) {
 	t.Parallel()
 	f := wallettest.New(t, 100)
@@ -35,8 +34,7 @@ func TestLow(t *testing.T) {
 	}
 }
 
-// TestVisitPending checks that the reservations of a wallet come oldest first, and that the first error of visit ends
-// the pass.
+// TestVisitPending checks that a wallet's leases come oldest first, and that the first error of visit ends the pass.
 func TestVisitPending(t *testing.T) {
 	t.Parallel()
 	store := wallettest.NewStore(t, 100)

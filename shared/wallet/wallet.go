@@ -77,7 +77,7 @@ func NewStore(client *dynamodb.Client, tables Tables) *Store {
 }
 
 // Key names one lease, the charge of one request, or one movement: 16 digits of its time in microseconds since 1970,
-// "-", and 28 bits of the request ID's digest in 7 hexadecimal digits. Behind the key of a lease with several slots, the
+// "-", and 28 bits of the request ID's digest in 7 hexadecimal digits. Behind the key of a lease of several slots, the
 // key of a request has "." and the number of its slot in two hexadecimal digits. Keys sort by time.
 type Key string
 

@@ -149,8 +149,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestGivenUp checks that the proxy notices a client that closes its connection before the response, or after the
-// response and without reading it.
+// TestGivenUp checks that the proxy notices a client that closes its connection without reading the response.
 func TestGivenUp(t *testing.T) {
 	for _, test := range []struct {
 		name          string

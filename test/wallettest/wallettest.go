@@ -108,8 +108,7 @@ func (f *Fixture) Over(faults *Faults) *books.Store {
 	return WithLimits(books.NewStore(faults.Client(f.T), f.Names), unhurried)
 }
 
-// Faults are the network faults of the named calls, in turn, each by its letter. Any other call passes, as do all calls
-// after the last fault.
+// Faults are the network faults of the named calls, in turn, each by its letter. All other calls pass.
 type Faults struct {
 	Of     string // operations; empty: every call
 	With   string // what the body of a call must contain to be counted

@@ -19,8 +19,7 @@ import (
 	"svcapi/shared/project"
 )
 
-// The reasons to refuse a change. The errors of a Store wrap one of them where it applies, with a text for the
-// operator.
+// The reasons to refuse a change, which errors of a Store wrap.
 var (
 	ErrNotFound   = errors.New("not found")
 	ErrExists     = errors.New("exists already")
@@ -101,8 +100,7 @@ func (s *Store) CreateProject(ctx context.Context, p project.Project,
 	return p, nil
 }
 
-// Update changes a project that is not closed: its name, its pause, its limits or its trial. Update returns the stored
-// project.
+// Update changes the name, the pause, the limits or the trial of a project that is not closed, and returns the project.
 func (s *Store) Update(ctx context.Context, projectID string,
 	edit func(*project.Project)) (changed project.Project, err error) {
 	err = s.change(ctx, projectID, func(rec *project.Record) ([]item, error) {
@@ -114,8 +112,7 @@ func (s *Store) Update(ctx context.Context, projectID string,
 	return changed, err
 }
 
-// Reprice changes a project's own prices and puts the entry that edit returns, both or neither. An edit that changes
-// nothing returns no entry.
+// Reprice changes a project's own prices and puts the entry that edit returns for the change, both or neither.
 func (s *Store) Reprice(ctx context.Context, projectID string,
 	edit func(*project.Project) (*types.Put, error)) error {
 	var entry *types.Put
@@ -349,9 +346,8 @@ func (s *Store) change(ctx context.Context, projectID string, edit func(rec *pro
 	}, beside...)
 }
 
-// rewrite edits a project's record. The function edit sees the whole record, may change rec.Project, and returns
-// the other items to put; beside is of other tables. The version must be the one that edit saw, so that
-// rules over several items hold.
+// rewrite edits a project's record. The function edit may change rec.Project, and returns other items to put; beside
+// is of other tables. The version must be the one that edit saw, so that rules over several items hold.
 func (s *Store) rewrite(ctx context.Context, projectID string, edit func(rec *project.Record) ([]item, error),
 	beside ...func() *types.Put) error {
 	const tries = 5

@@ -69,8 +69,7 @@ func Integration(r *project.Record, env project.Environment, kind project.Kind, 
 	return nil
 }
 
-// validated validates a project, except for its ID, and returns the project with its destinations in their normal
-// format.
+// validated validates a project except for its ID, and returns the project with its destinations in normal format.
 func validated(p project.Project) (project.Project, error) {
 	switch {
 	case p.Name == "" || len(p.Name) > maxName || strings.ContainsFunc(p.Name, unprintable):
