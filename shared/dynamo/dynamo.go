@@ -296,7 +296,7 @@ func WriteUnlessHot[In, Out any](ctx context.Context, do Call[In, Out], in *In) 
 	return repeat(ctx, Attempts, do, in)
 }
 
-// repeat repeats a write up to mostHot throttles by a hot key, and returns the last error, with that of ctx if ctx ends.
+// repeat repeats a write up to mostHot throttles by a hot key, and returns the last error, with that of ctx if it ends.
 func repeat[In, Out any](ctx context.Context, mostHot int, do Call[In, Out],
 	in *In) (out *Out, ambiguous int, err error) {
 	var retryer aws.Retryer
