@@ -242,7 +242,7 @@ func TestSettlingCosts(t *testing.T) {
 }
 
 // unhurried limits no write by time, so that the machine's speed decides nothing.
-var unhurried = wallet.Limits{Write: time.Hour, Remove: time.Hour, Leasing: wallet.DefaultLimits.Leasing}
+var unhurried = wallet.Limits{Write: time.Hour, Remove: time.Minute, Leasing: wallet.DefaultLimits.Leasing}
 
 // calls counts what passes a proxy.
 type calls struct {

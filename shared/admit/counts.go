@@ -83,13 +83,14 @@ type messageState struct {
 	sent           Sent
 }
 
-// Sent is what became of a message at a vendor, for the log line.
+// Sent is what became of a message at a vendor. The JSON form is that of the log line, which may have other numbers.
 type Sent struct {
-	To        string // the number
-	State     string // as in openapi.yaml#SmsRecipientResult
-	Vendor    string // the vendor that was asked last; empty: none
-	VendorID  string // the vendor's ID of the message; empty: none
-	Reference string // openapi.yaml#SmsReference; empty: none
+	To        string `json:"to,omitzero"`        // the number; in the log its keyed hash
+	Number    string `json:"number,omitzero"`    // of the log, where LOG_PAYLOADS is on
+	State     string `json:"state"`              // as in openapi.yaml#SmsRecipientResult
+	Vendor    string `json:"vendor,omitzero"`    // the vendor that was asked last; empty: none
+	VendorID  string `json:"vendor_id,omitzero"` // the vendor's ID of the message; empty: none
+	Reference string `json:"reference,omitzero"` // openapi.yaml#SmsReference; empty: none
 }
 
 // NewMessages returns the messages of a send. The request may be nil in a test: such messages have no limit.

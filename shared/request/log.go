@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"svcapi/shared/admit"
 	"svcapi/shared/pattern"
 	"svcapi/shared/telemetry"
 )
@@ -124,37 +125,26 @@ func (s *Service) record(ctx context.Context, state *requestState, resp response
 // hashes of their numbers, 190 KB at most, because CloudWatch takes 256 KB of a line.
 const loggedSends = 20
 
-// loggedSend is a message in the log line.
-type loggedSend struct {
-	To        string `json:"to,omitzero"`     // the number's keyed hash
-	Number    string `json:"number,omitzero"` // where LOG_PAYLOADS is on
-	State     string `json:"state"`
-	Vendor    string `json:"vendor,omitzero"`
-	VendorID  string `json:"vendor_id,omitzero"`
-	Reference string `json:"reference,omitzero"`
-}
-
 // sends returns the attributes of the messages of a send, by which "svc sms find" and "svc sms status" find the send
 // (docs/decisions/operating.md#logged-sends). A send with privacy has none.
 func (s *Service) sends(state *requestState) []slog.Attr {
 	if state.privacy || state.job == nil || state.job.Messages == nil {
 		return nil
 	}
-	var sends []loggedSend
+	var sends []admit.Sent
 	var further []string
 	for i, m := range state.job.Messages.Sent() {
-		number, hash := "", ""
-		if s.cfg.LogPayloads != payloadsOff {
-			hash = state.record.LoggedNumber(m.To)
+		if s.cfg.LogPayloads == payloadsOn {
+			m.Number = m.To
+		}
+		if m.To = state.record.LoggedNumber(m.To); s.cfg.LogPayloads == payloadsOff {
+			m.To = ""
 		}
 		if i >= loggedSends {
-			further = append(further, hash)
+			further = append(further, m.To)
 			continue
 		}
-		if s.cfg.LogPayloads == payloadsOn {
-			number = m.To
-		}
-		sends = append(sends, loggedSend{hash, number, m.State, m.Vendor, m.VendorID, m.Reference})
+		sends = append(sends, m)
 	}
 	if len(sends) == 0 {
 		return nil
