@@ -51,8 +51,7 @@ type Registration func() (*extensionsAPI, error)
 
 // Register begins to register the extension. The function initialises meanwhile.
 func Register() Registration {
-	registration := sync.OnceValues(func() (*extensionsAPI,
-		error) {
+	registration := sync.OnceValues(func() (*extensionsAPI, error) {
 		return register(os.Getenv("AWS_LAMBDA_RUNTIME_API"))
 	})
 	go func() { _, _ = registration() }() // Start returns the error
