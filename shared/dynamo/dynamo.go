@@ -348,8 +348,8 @@ func statusOf(err error) int {
 	return 0
 }
 
-// pause waits before the next attempt, and returns the error of ctx if ctx ends first. An attempt after the end would not
-// leave this process, but the caller could not distinguish it from an attempt that did.
+// pause waits before the next attempt, and returns the error of ctx if ctx ends first. An attempt after the end would
+// not leave this process, but the caller could not distinguish it from an attempt that did.
 func pause(ctx context.Context, retryer aws.Retryer, attempt int) error {
 	delay, err := retryer.RetryDelay(attempt, nil)
 	if err != nil {

@@ -364,8 +364,8 @@ func TestInWords(t *testing.T) {
 	}
 }
 
-// TestGuessing checks that wrong secrets of one source for one client ID are refused after a hundred in a minute, also of
-// those at once, and that the right secret never is (docs/decisions/requests.md#guessing).
+// TestGuessing checks that wrong secrets of one source for one client ID are refused after a hundred in a minute, also
+// where they come at once, and that the right secret never is (docs/decisions/requests.md#guessing).
 func TestGuessing(t *testing.T) {
 	h := build(t)
 	now := clocktest.New()
