@@ -495,7 +495,8 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// A cost check is computed, or calls the vendor where the integration permits that, and sends nothing.
+// A cost check is computed, or calls the vendor where the integration permits that, and sends nothing
+// (docs/decisions/sms.md#cost-check).
 func TestCheckCost(t *testing.T) {
 	native := map[string]string{vendors.UnitPrice: "0.645", vendors.NativeCheckCost: "true", "sender_id": "Me"}
 	priced := map[string]string{vendors.UnitPrice: "0.645", vendors.NativeCheckCost: "false", "sender_id": "Me"}

@@ -148,7 +148,12 @@ func TestOutcomes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			before := h.balance(t)
 			uncertain, _ := h.operator.Uncertain(t.Context(), "acme")
+			h.log.Reset()
 			status, envelope, _ := h.call(t, operation(c.irrevocable, c.run), "/test", c.body, nil)
+			// docs/decisions/operating.md#canary
+			if strings.Contains(h.log.String(), `"InternalErrors"`) != (c.status == 500) {
+				t.Errorf("the alarm of a deployment counts the service's own failures, and no others: %s", h.log.String())
+			}
 			if status != c.status || envelope["success"] != (status == 200) {
 				t.Errorf("got %d %v", status, envelope)
 			}

@@ -114,8 +114,7 @@ var large = strings.Repeat(" ", 4<<20) + " "
 // TestErrors checks the errors of single operations that are no event's: status, code, error.details and message
 // (docs/decisions/requests.md#error-reasons, openapi.yaml's responses). local TestEvents has those of events/.
 func TestErrors(t *testing.T) {
-	local(t)
-	t.Parallel()
+	localParallel(t)
 	byok := func(vendor string, settings integration) *tenant {
 		settings.vendor, settings.mode = vendor, project.BYOK
 		return plan{integrations: []integration{settings}}.make(t)
@@ -225,8 +224,7 @@ func TestErrors(t *testing.T) {
 // also for the standard clients of Python and JavaScript (docs/decisions/requests.md#warnings,
 // docs/decisions/requests.md#credentials, docs/decisions/requests.md#misspelt-fields).
 func TestMistakes(t *testing.T) {
-	local(t)
-	t.Parallel()
+	localParallel(t)
 	managed, broke, bare, incomplete := demoProject("managed"), demoProject("broke"), demoProject("bare"),
 		demoProject("incomplete")
 	to := numberBlock(2)

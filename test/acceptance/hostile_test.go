@@ -134,6 +134,19 @@ func checkMoney(t *testing.T, p *tenant, granted int64, statusOf map[string]int)
 	}
 }
 
+// peak returns the most memory that one of the processes has needed, in bytes; 0 on a machine without Linux's /proc.
+func peak(t *testing.T, processes []int) (largest int) {
+	t.Helper()
+	for _, id := range processes {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", id)) // a process that has ended has none
+		_, value, _ := strings.Cut(string(status), "\nVmHWM:")
+		kilobytes := 0
+		_, _ = fmt.Sscan(value, &kilobytes)
+		largest = max(largest, kilobytes<<10)
+	}
+	return largest
+}
+
 // checkProcesses holds every function's processes to its memory, and looks for those that died.
 func checkProcesses(t *testing.T) {
 	t.Helper()

@@ -144,7 +144,7 @@ func (s *system) start(ctx context.Context) error {
 		return err
 	}
 	s.baseURL = s.stack.BaseURL
-	s.oneProcess, err = startOneProcess(ctx, s.stack, filepath.Join(s.dir, "single"), s.witness)
+	s.oneProcess, err = startOneProcess(ctx, s)
 	return err
 }
 
@@ -173,6 +173,13 @@ func local(t *testing.T) {
 	if fixture.stack == nil {
 		leave(t, "")
 	}
+}
+
+// localParallel is local, for a test that runs beside others.
+func localParallel(t *testing.T) {
+	t.Helper()
+	local(t)
+	t.Parallel()
 }
 
 // leave lists a test as not run on a deployed stack.

@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -10,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,20 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-
-	"svcapi/local/demo"
 	"svcapi/local/engine"
-	"svcapi/local/sandbox"
 	"svcapi/local/stack"
-	"svcapi/local/template"
-	"svcapi/shared/books"
 	"svcapi/shared/project"
-	"svcapi/shared/project/admin"
-	"svcapi/shared/secret"
-	"svcapi/shared/wallet"
 	"svcapi/test/must"
 	"svcapi/test/proxytest"
 )
@@ -40,17 +31,19 @@ import (
 type oneProcess struct {
 	stack    *stack.Stack
 	recorder *recorder
-	ledger   *books.Store
-	db       *dynamodb.Client
+	operator *system // whose command is the second stack's
 	alone    sync.Mutex
 }
 
 const oneProcessStage = "single"
 
-func startOneProcess(ctx context.Context, first *stack.Stack, logs string, w *witness) (*oneProcess, error) {
-	n := &oneProcess{db: engine.Client(first.DynamoDBURL)}
-	var err error
-	if n.recorder, err = startRecorder(first.DynamoDBURL); err != nil {
+func startOneProcess(ctx context.Context, first *system) (*oneProcess, error) {
+	n := &oneProcess{operator: &system{svc: first.svc, dir: filepath.Join(first.dir, "single"), flags: first.flags}}
+	err := os.MkdirAll(filepath.Join(n.operator.dir, ".local"), 0o700)
+	if err != nil {
+		return nil, err
+	}
+	if n.recorder, err = startRecorder(first.stack.DynamoDBURL); err != nil {
 		return nil, err
 	}
 	before, set := os.LookupEnv(engine.EndpointVariable)
@@ -58,7 +51,8 @@ func startOneProcess(ctx context.Context, first *stack.Stack, logs string, w *wi
 		return nil, err
 	}
 	n.stack, err = stack.Start(ctx, stack.Options{
-		LogDir: logs, Concurrency: 1, Through: w.through,
+		LogDir: filepath.Join(n.operator.dir, "logs"), DemoFile: filepath.Join(n.operator.dir, ".local", "demo.json"),
+		Concurrency: 1, Through: first.witness.through,
 		// The cached record of one request is still valid when the next request is recorded.
 		// The first stack has the other mode of the renderer.
 		Parameters: map[string]string{
@@ -70,17 +64,13 @@ func startOneProcess(ctx context.Context, first *stack.Stack, logs string, w *wi
 	} else {
 		os.Unsetenv(engine.EndpointVariable)
 	}
-	n.ledger = books.NewStore(n.db, books.NamedTables(n.table))
 	return n, err
 }
-
-func (n *oneProcess) table(name string) string { return "svc-" + oneProcessStage + "-" + name }
 
 // oneProcessStack returns the second stack, to one test at a time.
 func oneProcessStack(t *testing.T) *oneProcess {
 	t.Helper()
-	local(t)
-	t.Parallel()
+	localParallel(t)
 	fixture.oneProcess.alone.Lock()
 	t.Cleanup(fixture.oneProcess.alone.Unlock)
 	return fixture.oneProcess
@@ -290,44 +280,19 @@ func TestPhasesAndWrites(t *testing.T) {
 // limited returns a project of the second stack with all limits, which no test reaches but by recipient.
 func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 	t.Helper()
-	store, name := admin.NewStore(n.db, n.table("projects")), "limited-"+string(mode)
-	model, err := store.Load(t.Context(), demo.ID(string(mode)))
-	must.Succeed(t, err)
-	_, err = store.CreateProject(t.Context(), project.Project{
-		ID: name, Name: name, Limit: model.Limit,
-		Limits: project.Limits{
-			Recipients:   []project.RecipientLimit{{Messages: 4, Window: 12 * time.Hour}, {Messages: 9, Window: 24 * time.Hour}},
-			DailyCredits: 1_000_000_000, DailyUnits: 1_000_000_000,
-		},
-	}, model.Integrations...)
-	must.Succeed(t, err)
-	vault := secret.NewWriter(secretsmanager.New(secretsmanager.Options{
-		Region: template.Region, BaseEndpoint: &n.stack.SecretsURL,
-		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-	}), oneProcessStage)
-	for _, i := range model.Active(project.SMS, project.Development) {
-		if err = vault.Put(t.Context(), project.SMS, name,
-			secret.Change{Environment: project.Development, Vendor: i.Vendor, After: sandbox.Accounts[i.Vendor]}); err != nil {
-			t.Fatal(err)
-		}
+	id := "limited-" + string(mode)
+	run := func(input string, args ...string) []byte {
+		output, err := n.operator.command(t.Context(), input, args...)
+		must.Succeed(t, err)
+		return output
 	}
-	if err = n.ledger.CreateWallet(t.Context(), name); err == nil {
-		err = n.ledger.Grant(t.Context(),
-			books.Movement{Project: name, ID: wallet.NewKey(time.Now(), name), Credits: 1_000_000,
-				Reason: "test", Actor: "test"})
-	}
-	must.Succeed(t, err)
-	clientID, clientSecret, err := store.IssueCredential(t.Context(), name, project.Development)
-	must.Succeed(t, err)
-	return &tenant{id: name, dev: remember(credential{clientID, clientSecret})}
-}
-
-// settle runs the settling function once the reservations of dead requests are old enough.
-func (n *oneProcess) settle(t *testing.T) {
-	t.Helper()
-	time.Sleep(51 * time.Second) // SETTLE_AFTER_SECONDS of a local stack, and a bit
-	result, err := n.stack.Invoke(t.Context(), "SettleFunction", []byte("{}"))
-	if err != nil || result.FunctionError != "" {
-		t.Fatalf("settle: %v %s", err, result.Payload)
-	}
+	run("", "project", "create", id, "--id", id, "--requests", "1000000", "--window", "24h", "--per-recipient", "4/12h,9/24h",
+		"--daily-credits", "1000000000", "--daily-units", "1000000000")
+	secrets, connect := integration{vendor: "quicksend", mode: mode}.command(id, n.stack.SandboxURL)
+	run(secrets, connect...)
+	run("", "integration", "set", id, "barcode", "builtin", "--env", "development", "--mode", string(mode))
+	run("", "credit", "grant", id, "1000000", "--reason", "test", "--yes")
+	var issued credential
+	must.Succeed(t, json.Unmarshal(run("", "credential", "issue", id, "--env", "development"), &issued))
+	return &tenant{id: id, dev: remember(issued)}
 }

@@ -24,10 +24,7 @@ var sizes = []window{{"desk", 1440, 900}, {"tablet", 1024, 768}, {"phone", 390, 
 // Enter in the dialog keeps what was typed, and does not open the dialog again. On the local stack the playground
 // starts with a demo project's credentials.
 func TestPageCredentials(t *testing.T) {
-	local(t)
-	t.Parallel()
-	v := newTab(t, newBrowser(t), 1366, 768)
-	openDocs(t, v, "")
+	v := docsPage(t, 1366, 768)
 	state := func() string { return v.eval(t, `() => document.getElementById("credentials-state").textContent`) }
 	if got := state(); got != demoProject("managed").dev.ID {
 		t.Errorf("the page begins with %q", got)
@@ -52,7 +49,6 @@ func TestPageCredentials(t *testing.T) {
 	if got := v.send(t, p); !strings.Contains(got, "A Client ID begins with svc_") {
 		t.Errorf("with malformed credentials: %s", got)
 	}
-	v.check(t)
 }
 
 // below is how many pixels an element's top is below the page's bar.
@@ -62,8 +58,7 @@ const below = `(id) => Math.round(document.getElementById(id).getBoundingClientR
 // A link into the page shows what it names, directly below the bar: from outside, from the list of contents, from the
 // search, with and without reduced motion.
 func TestPageLinks(t *testing.T) {
-	local(t)
-	t.Parallel()
+	localParallel(t)
 	browser := newBrowser(t)
 	for _, size := range sizes {
 		for _, motion := range []string{"reduce", "no-preference"} {
@@ -116,10 +111,7 @@ func TestPageLinks(t *testing.T) {
 
 // The search finds operations, fields and errors, and leads to them.
 func TestPageSearch(t *testing.T) {
-	local(t)
-	t.Parallel()
-	v := newTab(t, newBrowser(t), 1366, 768)
-	openDocs(t, v, "")
+	v := docsPage(t, 1366, 768)
 	for words, want := range map[string]string{
 		"vpn": "/Security/checkVpn", "disposable": "/Security/checkBurnerEmail", "recipients": "sendSms.bulk_same.recipients",
 		"qrcode": "/QR%20Code/generateQrCode", "send_confirmation_required": "sendSms.428",
@@ -165,14 +157,12 @@ func TestPageSearch(t *testing.T) {
 	v.fill(t, "#search", "margins.top")
 	must.Succeed(t, v.Keyboard.Type(input.Enter))
 	v.until(t, "the field", `() => { const y = (`+below+`)("generatePdf.margins.top"); return y >= 0 && y <= 40 }`)
-	v.check(t)
 }
 
 // An operation shows its fields without a click, its samples and playground beside them or directly below, and what
 // most operations share once. No code is cut within a word, no two cells meet, and every sample can be copied.
 func TestPageLayout(t *testing.T) {
-	local(t)
-	t.Parallel()
+	localParallel(t)
 	browser := newBrowser(t)
 	for _, size := range append(slices.Clip(sizes), window{"laptop", 1280, 900}) {
 		t.Run(size.name, func(t *testing.T) {
@@ -262,10 +252,7 @@ func TestPageLayout(t *testing.T) {
 
 // One choice of a language is for all samples, and is remembered; the samples have the credentials that were entered.
 func TestPageSamples(t *testing.T) {
-	local(t)
-	t.Parallel()
-	v := newTab(t, newBrowser(t), 1440, 900)
-	openDocs(t, v, "")
+	v := docsPage(t, 1440, 900)
 	const selected = `() => [...new Set([...document.querySelectorAll(".samples ` +
 		`[role=tab][aria-selected=true]")].map((tab) => tab.textContent))].join()`
 	if got := v.eval(t, selected); got != "curl" {
@@ -285,5 +272,4 @@ func TestPageSamples(t *testing.T) {
 		`!/svc_mine_development[^]*svcs_my-secret/.test(c.textContent)).length`); got != "0" {
 		t.Errorf("%s samples without the credentials", got)
 	}
-	v.check(t)
 }

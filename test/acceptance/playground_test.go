@@ -23,6 +23,17 @@ func openDocs(t *testing.T, v *tab, fragment string) {
 	v.until(t, "the reference", `() => document.body?.dataset.ready === "true"`)
 }
 
+// docsPage opens the documentation page for a test of a local stack that runs beside others. The page must end without
+// an error.
+func docsPage(t *testing.T, width, height int) *tab {
+	t.Helper()
+	localParallel(t)
+	v := newTab(t, newBrowser(t), width, height)
+	openDocs(t, v, "")
+	t.Cleanup(func() { v.check(t) })
+	return v
+}
+
 // enter types credentials into the page.
 func (v *tab) enter(t *testing.T, c credential) {
 	t.Helper()
@@ -73,10 +84,7 @@ func (v *tab) body(t *testing.T, playground, text string) {
 // takes credentials, makes a barcode, a PDF, a currency request. docs/decisions/requests.md#playground: an SMS is not
 // sent without the confirmation and is with it.
 func TestPlayground(t *testing.T) {
-	local(t)
-	t.Parallel()
-	v := newTab(t, newBrowser(t), 1280, 900)
-	openDocs(t, v, "")
+	v := docsPage(t, 1280, 900)
 	if n := v.eval(t, `() => String(document.querySelectorAll("#reference .operation").length)`); n != fmt.Sprint(fixture.spec.Paths.Len()) {
 		t.Errorf("the page has %s operations, openapi.yaml %d", n, fixture.spec.Paths.Len())
 	}
@@ -195,17 +203,13 @@ func TestPlayground(t *testing.T) {
 			t.Errorf("after a reload: %s", state)
 		}
 	})
-	v.check(t)
 }
 
 // openapi.yaml#InsufficientFunds: the playground shows why a limit refused a request.
 func TestPlaygroundShowsRefusals(t *testing.T) {
-	local(t)
-	t.Parallel()
+	v := docsPage(t, 1280, 900)
 	p := plan{credits: 1_000_000}.make(t).drawing(t, project.Managed)
 	svc[any](t, "", "project", "limits", p.id, "--daily-credits", "50")
-	v := newTab(t, newBrowser(t), 1280, 900)
-	openDocs(t, v, "")
 	v.enter(t, p.dev)
 	playground := v.operation(t, "generateBarcode")
 	got := v.send(t, playground)
@@ -219,10 +223,7 @@ func TestPlaygroundShowsRefusals(t *testing.T) {
 
 // docs/decisions/sms.md#units: the page counts as the API does, so that the question names the right price.
 func TestPlaygroundCountsUnits(t *testing.T) {
-	local(t)
-	t.Parallel()
-	v := newTab(t, newBrowser(t), 800, 600)
-	openDocs(t, v, "")
+	v := docsPage(t, 800, 600)
 	var texts []string
 	for _, c := range []string{"a", "€", "[", "ü", "ç", "\U0001f600", "\n", "Ω", "ක"} {
 		for _, n := range []int{1, 33, 34, 66, 67, 68, 76, 77, 152, 153, 154, 306, 307, 459, 460} {
@@ -244,8 +245,7 @@ func TestPlaygroundCountsUnits(t *testing.T) {
 // docs/decisions/operating.md#documentation-page: light and dark, keyboard, screen reader, phone width; axe-core finds
 // nothing.
 func TestPageIsAccessible(t *testing.T) {
-	local(t)
-	t.Parallel()
+	localParallel(t)
 	modules, err := workdir.Installed(t.Context(), "npm", "node_modules")
 	must.Succeed(t, err)
 	axe := readFile(t, filepath.Join(modules, "axe-core", "axe.min.js"))
@@ -298,10 +298,7 @@ func (v *tab) axe(t *testing.T, source, selector string) {
 
 // docs/decisions/operating.md#documentation-page: everything can be reached and worked without a pointer.
 func TestPageByKeyboard(t *testing.T) {
-	local(t)
-	t.Parallel()
-	v := newTab(t, newBrowser(t), 1280, 900)
-	openDocs(t, v, "")
+	v := docsPage(t, 1280, 900)
 	press := func(keys ...input.Key) {
 		t.Helper()
 		for _, key := range keys {
@@ -338,5 +335,4 @@ func TestPageByKeyboard(t *testing.T) {
 	v.until(t, "the sentence", `() => document.querySelector(".operation[id$=getSmsBalance] .status").textContent === `+
 		`"Enter development credentials to send a request."`)
 	v.until(t, "the focus to come back", `() => document.activeElement.classList.contains("send")`)
-	v.check(t)
 }

@@ -43,8 +43,7 @@ func logLines(t *testing.T, dir, text string) map[string][]string {
 // authenticated and decoded, and with it none. Nothing of the payload itself, and with it nothing of the error's
 // message or of the vendor's response, is in any log of the stack.
 func TestPrivacy(t *testing.T) {
-	local(t)
-	t.Parallel()
+	localParallel(t)
 	p := plan{integrations: []integration{{vendor: "twilio", mode: project.BYOK}}}.make(t).drawing(t,
 		project.BYOK).printing(t, project.BYOK)
 	const rejected, vendorSays = "0770000001", "unsubscribed"

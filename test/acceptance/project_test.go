@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -112,34 +113,39 @@ func (i integration) alone() bool { return i.vendor == onDisk || i.vendor == pro
 // connect connects the project to a vendor.
 func (p *tenant) connect(t *testing.T, i integration) {
 	t.Helper()
-	if i.env == "" {
-		i.env = project.Development
+	sandboxURL := ""
+	if fixture.stack != nil {
+		sandboxURL = fixture.stack.SandboxURL
 	}
-	if i.kind == "" {
-		i.kind = project.SMS
+	secrets, args := i.command(p.id, sandboxURL)
+	svc[any](t, secrets, args...)
+}
+
+// command returns the command that connects a project to the vendor, and the secrets that the command reads.
+func (i integration) command(id, sandboxURL string) (secrets string, args []string) {
+	i.env, i.kind = cmp.Or(i.env, project.Development), cmp.Or(i.kind, project.SMS)
+	if i.endpoint == "" && sandboxURL != "" && !i.alone() {
+		i.endpoint = sandboxURL + "/" + i.vendor
 	}
-	if i.endpoint == "" && fixture.stack != nil && !i.alone() {
-		i.endpoint = fixture.stack.SandboxURL + "/" + i.vendor
-	}
-	args := []string{"integration", "set", p.id, string(i.kind), i.vendor, "--env", string(i.env), "--mode",
-		string(i.mode), "--priority", strconv.Itoa(i.priority)}
+	args = []string{"integration", "set", id, string(i.kind), i.vendor, "--env", string(i.env), "--mode", string(i.mode),
+		"--priority", strconv.Itoa(i.priority)}
 	if i.endpoint != "" {
 		args = append(args, "--setting", "endpoint="+i.endpoint)
 	}
-	secrets := []byte("{}")
 	switch {
 	case i.bare:
 		args = append(args, "--incomplete")
 	case i.kind == project.SMS:
 		args = append(args, "--setting", "sender_id=SVCTest", "--setting", "unit_price=0.64")
 	}
-	if !i.bare {
-		secrets, _ = json.Marshal(sandbox.Accounts[i.vendor])
-	}
 	if i.mode == project.BYOK && !i.alone() {
 		args = append(args, "--secrets", "-")
 	}
-	svc[any](t, string(secrets), args...)
+	if i.bare {
+		return "{}", args
+	}
+	text, _ := json.Marshal(sandbox.Accounts[i.vendor]) // texts
+	return string(text), args
 }
 
 func (p *tenant) grant(t *testing.T, credits int64) {

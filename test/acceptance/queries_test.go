@@ -2,30 +2,61 @@ package acceptance
 
 import (
 	"encoding/json"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"svcapi/local/build"
+	"svcapi/local/events"
+	"svcapi/local/lambda"
 	"svcapi/local/template"
+	"svcapi/local/workdir"
 	"svcapi/test/insights"
 	"svcapi/test/must"
 )
 
+// inRoot returns the path of a file of the repository.
+func inRoot(t *testing.T, name string) string {
+	t.Helper()
+	root, err := workdir.Root()
+	must.Succeed(t, err)
+	return filepath.Join(root, name)
+}
+
+// withVariable returns a function with another value of a variable.
+func withVariable(f template.Function, variable, value string) template.Function {
+	f.Environment = maps.Clone(f.Environment)
+	f.Environment[variable] = value
+	return f
+}
+
 // TestQueries: each query of docs/runbook.md, of docs/operate.md and of the dashboard finds what it is for in the lines
-// of compiled functions and of the platform, and those about failures find nothing where nothing fails.
+// of compiled functions and of the platform, and those about failures find nothing where nothing fails. A version's
+// failures are also what the alarm of its deployment counts (docs/decisions/operating.md#canary).
 func TestQueries(t *testing.T) {
-	local(t)
-	t.Parallel()
-	_, event, binaries := compiled(t)
+	localParallel(t)
 	f, _ := fixture.stack.Template.Function("sms")
+	all, err := events.Read(inRoot(t, "events"))
+	must.Succeed(t, err)
+	binaries, err := build.Functions(t.Context(), []template.Function{f})
+	must.Succeed(t, err)
 	run := func(f template.Function, names ...string) []string {
-		var payloads [][]byte
+		dir := t.TempDir()
+		host, err := lambda.HostOf(lambda.Options{
+			LogDir: dir, Jail: fixture.stack.Jail, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"},
+		}, withVariable(f, "AWS_LAMBDA_FUNCTION_VERSION", "7"), binaries[f.LogicalID])
+		must.Succeed(t, err)
+		defer host.Close()
 		for _, name := range names {
-			_, payload := event(name)
-			payloads = append(payloads, payload)
+			_, payload, err := all[name].Event(fixture.stack.Template)
+			must.Succeed(t, err)
+			_, err = host.Invoke(t.Context(), f.LogicalID, payload)
+			must.Succeed(t, err)
+			must.Succeed(t, host.AwaitIdle(t.Context(), f.LogicalID))
 		}
-		log := deployed(t, f, binaries[f.LogicalID], "7", metrics{}, payloads...)
-		return strings.Split(strings.TrimSuffix(log, "\n"), "\n")
+		return strings.Split(strings.TrimSuffix(readFile(t, filepath.Join(dir, f.Folder+".log")), "\n"), "\n")
 	}
 	healthy := run(f, "sms-send-unicode", "sms-send-byok")
 	lines := slices.Concat(healthy,

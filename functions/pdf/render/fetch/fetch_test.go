@@ -137,7 +137,8 @@ func TestHosts(t *testing.T) {
 }
 
 // A permitted image is an error with its reason where the image cannot be loaded or decoded, resolves to an address
-// that is not public, redirects to an address that is not permitted, or is no PNG, JPEG, GIF or WebP.
+// that is not public, redirects to an address that is not permitted, or is no PNG, JPEG, GIF or WebP
+// (docs/decisions/pdf.md#pdf-loads).
 func TestGet(t *testing.T) {
 	var origin string
 	var seen atomic.Int64

@@ -1,10 +1,14 @@
 package acceptance
 
 import (
+	"bytes"
 	"fmt"
+	"image/png"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/project"
@@ -15,6 +19,10 @@ const (
 	burner   = "/security/burner-email-shield"
 	vpn      = "/security/vpn-shield"
 	location = "/location/lookup"
+	barcodes = "/utilities/barcode/generate"
+	qrcodes  = "/utilities/qrcode/generate"
+
+	currencies = "/utility/currency"
 )
 
 // price is what an operation costs on the local stack.
@@ -34,8 +42,7 @@ func lookups(s *sandbox.Server, addresses ...string) []sandbox.Call {
 
 // MaxMind's database files, found in the folder of the stack's parameter.
 func TestDatabaseFiles(t *testing.T) {
-	local(t)
-	t.Parallel()
+	localParallel(t)
 	p := plan{integrations: []integration{
 		{kind: project.Security, vendor: onDisk, mode: project.BYOK}, {kind: project.Location,
 			vendor: onDisk, mode: project.BYOK},
@@ -110,48 +117,36 @@ func TestBurnerEmailShield(t *testing.T) {
 	}
 }
 
-// TestLookupVendors checks every vendor beside the sandbox, and that only a success is charged. The vendors' packages
-// have the tests of what each vendor reports and of each way to fail.
+// TestLookupVendors checks every vendor beside the sandbox. The vendors' packages have the tests of what each vendor
+// reports and of each way to fail, and shared/request TestOutcomes has those of what is charged.
 func TestLookupVendors(t *testing.T) {
-	local(t)
-	t.Parallel()
-	const credits = 1_000_000
+	localParallel(t)
 	for _, c := range []struct {
-		path, operation string
-		kind            project.Kind
-		vendors         []string
-		part            string // of the response; %s: the vendor
-		unknown         int    // status where the vendor knows nothing
+		path    string
+		kind    project.Kind
+		vendors []string
+		part    string // of the response; VENDOR: the vendor
+		unknown int    // status where the vendor knows nothing
 	}{
-		{vpn, wallet.VPNShield, project.Security,
+		{vpn, project.Security,
 			[]string{"ipgeolocation", "ipinfo", "proxycheck", "vpnapi", "maxmind", "ip-api", "ipqualityscore", "ip2location"},
-			`"is_proxy":true,%s"country_code":"US","city":"Ashburn","asn":"AS14618","network_name":"Amazon.com, Inc.",` +
-				`"provider_name":"%s"`, 503},
-		{location, wallet.Location, project.Location, []string{"ip-api", "ipinfo", "ipinfo-lite", "ipgeolocation", "maxmind"},
+			`"country_code":"US","city":"Ashburn","asn":"AS14618","network_name":"Amazon.com, Inc.","provider_name":"VENDOR"`,
+			503},
+		{location, project.Location, []string{"ip-api", "ipinfo", "ipinfo-lite", "ipgeolocation", "maxmind"},
 			`"country":"United States","country_code":"US"`, 200},
 	} {
 		for _, vendor := range c.vendors {
-			p := plan{credits: credits, integrations: []integration{{kind: c.kind, vendor: vendor,
-				mode: project.Managed}}}.make(t)
-			left := int64(credits)
-			for address, status := range map[string]int{"45.83.0.2": 200, "45.83.0.7": c.unknown,
-				"45.83.0.11": lookupFailure[c.path]} {
-				a := request{path: c.path, body: ip(address), as: p.dev}.do(t)
-				e, charged := p.ledger(t)[a.RequestID]
-				if address == "45.83.0.2" { // a proxy
-					left -= price(c.operation)
-					for part := range strings.SplitSeq(strings.ReplaceAll(c.part, "%s\"provider_name", "\"provider_name"), "%s") {
-						a.has(t, vendor, part)
-					}
-					if e.State != "captured" || e.Credits != price(c.operation) || e.Vendor != vendor {
-						t.Errorf("%s: ledger %+v", vendor, e)
-					}
-				} else if a.status != status || charged && e.State == "captured" {
-					t.Errorf("%s, %s: %d %s, ledger %+v; want %d", vendor, address, a.status, a.body, e, status)
-				}
+			p := plan{integrations: []integration{{kind: c.kind, vendor: vendor, mode: project.BYOK}}}.make(t)
+			ask := func(address string) *response { return request{path: c.path, body: ip(address), as: p.dev}.do(t) }
+			found := ask("45.83.0.2") // a proxy
+			found.has(t, vendor, strings.ReplaceAll(c.part, "VENDOR", vendor))
+			if proxy := strings.Contains(string(found.body), `"is_proxy":true`); proxy != (c.path == vpn) {
+				t.Errorf("%s: %s", vendor, found.body)
 			}
-			if got := p.balance(t); got != left {
-				t.Errorf("%s: balance %d, want %d", vendor, got, left)
+			for address, status := range map[string]int{"45.83.0.7": c.unknown, "45.83.0.11": lookupFailure[c.path]} {
+				if a := ask(address); a.status != status {
+					t.Errorf("%s, %s: %d %s, want %d", vendor, address, a.status, a.body, status)
+				}
 			}
 		}
 	}
@@ -162,8 +157,7 @@ var lookupFailure = map[string]int{vpn: 503, location: 500}
 
 // docs/decisions/look-ups.md#location-provider: a provider that is not active is 422; meta repeats the hint.
 func TestLocationProvider(t *testing.T) {
-	local(t)
-	t.Parallel()
+	localParallel(t)
 	p := plan{integrations: []integration{
 		{kind: project.Location, vendor: "ip-api", mode: project.BYOK, priority: 1}, {kind: project.Location,
 			vendor: "ipgeolocation", mode: project.BYOK, priority: 2},
@@ -180,6 +174,69 @@ func TestLocationProvider(t *testing.T) {
 		}
 		if (len(calls) == 1) != (asked != "") || len(calls) == 1 && calls[0].Vendor != asked {
 			t.Errorf("%s: asked were %v", provider, calls)
+		}
+	}
+}
+
+// exchange connects the project to a source of rates.
+func (p *tenant) exchange(t *testing.T, mode project.Mode) *tenant {
+	t.Helper()
+	p.connect(t, integration{kind: project.Currency, vendor: "openexchangerates", mode: mode})
+	return p
+}
+
+// docs/decisions/currency.md#own-rates: a BYOK integration's rates are fetched with its own key, and kept per project
+// for the operator, too. functions/currency TestOwnKey has the stampede over several instances.
+func TestOwnRates(t *testing.T) {
+	localParallel(t)
+	p := plan{}.make(t).exchange(t, project.BYOK)
+	a := request{method: "GET", path: currencies + "/pair/USD/LKR", as: p.dev}.do(t)
+	if !a.is(200, "") || !strings.Contains(string(a.body), `"rate":304.718462,`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if shown := svc[struct{ Source string }](t, "", "rates", "show", "--project",
+		p.id); shown.Source != "openexchangerates" {
+		t.Errorf("%+v", shown)
+	}
+}
+
+// docs/decisions/currency.md#rates-by-date: a query reaches the function through the gateway, and the function's role
+// may read a day and several. functions/currency TestDate has every rule.
+func TestRatesOfAWeekAgo(t *testing.T) {
+	localParallel(t)
+	p := plan{}.make(t).exchange(t, project.Managed)
+	day := time.Now().UTC().AddDate(0, 0, -7).Format(time.DateOnly)
+	for path, want := range map[string]string{
+		"/pair/USD/LKR?date=" + day:                                       `"rate":302.5854328,`,
+		"/history/USD?symbols=LKR&from=" + day + "&to=" + day + "&base=x": `"rates":{"LKR":302.5854328}}]}`,
+	} {
+		a := request{method: "GET", path: currencies + path, as: p.dev}.do(t)
+		if !a.is(200, "") || !strings.Contains(string(a.body), want) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// drawing connects the project to the built-in renderer.
+func (p *tenant) drawing(t *testing.T, mode project.Mode) *tenant {
+	t.Helper()
+	svc[any](t, "", "integration", "set", p.id, "barcode", "builtin", "--env", "development", "--mode", string(mode))
+	return p
+}
+
+// openapi.yaml#generateBarcode, openapi.yaml#generateQrCode: a picture arrives in bytes, also through API Gateway.
+// functions/barcode has the tests of every type, option and size.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	p := plan{}.make(t).drawing(t, project.BYOK) // without credits: Manual (BYOK) is free
+	for body, warning := range map[string]string{`{"data":"x"}`: "", `{"data":"x","color":"ffff00"}`: "low-contrast"} {
+		for path, want := range map[string]int{barcodes: 92, qrcodes: 256} {
+			a := request{path: path, body: body, as: p.dev}.send(t)
+			size, err := png.DecodeConfig(bytes.NewReader(a.body))
+			length, warned := a.header.Get("Content-Length"), a.header.Get("X-SVC-Warnings")
+			if err != nil || a.status != 200 || size.Width != want || length != strconv.Itoa(len(a.body)) || warned != warning {
+				t.Errorf("%s: %d %v, %d pixels, %v", path, a.status, a.header, size.Width, err)
+			}
 		}
 	}
 }
