@@ -64,69 +64,47 @@ func newFixture(t *testing.T) *fixture {
 	r := &fixture{dir: t.TempDir(), engine: enginetest.URL(t),
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 	t.Cleanup(r.http.CloseIdleConnections)
-	must.Succeed(t, r.start(t))
-	return r
-}
-
-func (r *fixture) start(t *testing.T) (err error) {
 	ctx := context.Background()
 	model, err := template.Load(nil)
-	if err != nil {
-		return err
-	}
-	if r.binaries, err = build.Functions(ctx, model.Functions); err != nil {
-		return err
-	}
-	if r.svc, err = build.Program(ctx, "./cmd/svc"); err != nil {
-		return err
-	}
-	if r.browser, err = chromium.Environment(ctx, func(string) {}); err != nil {
-		return err
-	}
-	if r.jail, err = jail.New(ctx, func(line string) { t.Log(line) }); err != nil {
-		return err
-	}
+	must.Succeed(t, err)
+	r.binaries, err = build.Functions(ctx, model.Functions)
+	must.Succeed(t, err)
+	r.svc, err = build.Program(ctx, "./cmd/svc")
+	must.Succeed(t, err)
+	r.browser, err = chromium.Environment(ctx, func(string) {})
+	must.Succeed(t, err)
+	r.jail, err = jail.New(ctx, func(line string) { t.Log(line) })
+	must.Succeed(t, err)
 	r.direct = engine.Client(r.engine)
-	if r.vault, err = secrets.Start(); err != nil {
-		return err
-	}
+	r.vault, err = secrets.Start()
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = r.vault.Close() })
-	if r.sandbox, err = sandbox.Start(); err != nil {
-		return err
-	}
+	r.sandbox, err = sandbox.Start()
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = r.sandbox.Close() })
-	if r.tables, err = faultproxy.Start(r.engine, r.decide); err != nil {
-		return err
-	}
+	r.tables, err = faultproxy.Start(r.engine, r.decide)
+	must.Succeed(t, err)
 	t.Cleanup(r.tables.Close)
-	if r.vendors, err = faultproxy.Start(r.sandbox.URL, r.decide); err != nil {
-		return err
-	}
+	r.vendors, err = faultproxy.Start(r.sandbox.URL, r.decide)
+	must.Succeed(t, err)
 	t.Cleanup(r.vendors.Close)
-	return r.startRenderer(t, model)
-}
-
-// rendererID is the function that renders PDFs.
-const rendererID = "PdfRenderFunction"
-
-// startRenderer starts the function that renders PDFs for the instances of all stages.
-func (r *fixture) startRenderer(t *testing.T, model *template.Template) error {
 	f, known := model.Function(rendererID)
 	if !known {
-		return errors.New("no function " + rendererID)
+		t.Fatal("no function " + rendererID)
 	}
 	host, err := lambda.HostOf(lambda.Options{
 		LogDir: filepath.Join(r.dir, "renderer"), Jail: r.jail, Concurrency: 2, Environment: r.browser,
 	}, f, r.binaries[f.LogicalID])
-	if err != nil {
-		return err
-	}
+	must.Succeed(t, err)
 	t.Cleanup(host.Close)
 	server := httptest.NewServer(host.API())
 	t.Cleanup(server.Close)
 	r.lambda = server.URL
-	return nil
+	return r
 }
+
+// rendererID is the function that renders the PDFs of the instances of all stages.
+const rendererID = "PdfRenderFunction"
 
 // decide returns the decision of the request's actor. A client that is no longer known is dead.
 func (r *fixture) decide(request *faultproxy.Request) faultproxy.Fault {

@@ -800,8 +800,9 @@ func (sched *schedule) vendor(r *faultproxy.Request) faultproxy.Fault {
 		}
 	}
 	sched.mu.Unlock()
-	owner, err := "", error(nil)
+	var owner string
 	if len(callers) > 1 { // with one key: only the request that holds the key may call, also one that has been killed since
+		var err error
 		if owner, err = sched.owner(callers[0].key); err != nil {
 			sched.fail("owner of %s: %v", callers[0].key, err)
 		}
