@@ -71,7 +71,7 @@ FIRST = ./test/policy ./functions/pdf/render/browser ./shared/wallet ./shared/bo
 UNITS = $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(FIRST) $(SCHEDULE) $(HOSTS))")
 # make test leaves these tests to make test-full: each takes long, and what they prove seldom breaks. The last three have
 # shares of their own there, with larger numbers.
-LONG := ^(TestAddVendor|TestTypeScriptClient|TestSAMLocalReachesTheLocalStack|TestParameterPublishes|TestSamples|TestSamplesReportErrors|TestFonts|TestFamilies|TestSchemathesis|TestFaultSchedules|TestUsageOfManyEntries)$$
+LONG := ^(TestAddVendor|TestSAMLocalReachesTheLocalStack|TestParameterPublishes|TestSamples|TestSamplesReportErrors|TestFonts|TestFamilies|TestSchemathesis|TestFaultSchedules|TestUsageOfManyEntries)$$
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
 SHARED := .local/bin/shared

@@ -16,7 +16,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"svcapi/local/workdir"
 	"svcapi/test/must"
 )
 
@@ -302,26 +301,4 @@ func TestCheckovReasons(t *testing.T) {
 	if len(seen) == 0 {
 		t.Error("no finding is listed")
 	}
-}
-
-// use is what a TypeScript client does with the types: they take good requests and refuse bad ones.
-const use = `import type { components, operations } from "./api";
-type Body<name extends keyof operations> = operations[name] extends { requestBody: { content: { "application/json": infer body } } } ? body : never;
-export const send: Body<"sendSms"> = { send_method: "single", to: "0771234567", message: "Hello" };
-export const barcode: components["schemas"]["BarcodeRequest"]["type"] = "EAN13";
-// @ts-expect-error: no such method
-export const wrong: Body<"sendSms"> = { send_method: "none", to: "0771234567", message: "Hello" };
-`
-
-// A client that is generated from openapi.yaml compiles: TypeScript.
-func TestTypeScriptClient(t *testing.T) {
-	t.Parallel()
-	modules, err := workdir.Installed(t.Context(), "npm", "node_modules")
-	must.Succeed(t, err)
-	dir := t.TempDir()
-	tool(t, dir, filepath.Join(modules, ".bin", "openapi-typescript"), root("openapi.yaml"), "-o",
-		filepath.Join(dir, "api.ts"))
-	must.Succeed(t, os.WriteFile(filepath.Join(dir, "use.ts"), []byte(use), 0o600))
-	tool(t, dir, filepath.Join(modules, ".bin", "tsc"), "--noEmit", "--strict", "--skipLibCheck",
-		"--lib", "es2022", "use.ts")
 }
