@@ -197,38 +197,12 @@ func mathematics(alarm resource) (f findings) {
 	return f
 }
 
-// The questions of the dashboard, each a heading.
-var questions = []string{"Is it up?", "Is it fast?", "Is money right?", "Which vendor fails?"}
-
 var searched = regexp.MustCompile(`MetricName=\\"([A-Za-z_]+)\\"`)
 
 func dashboard(s *templateFile) (f findings) {
 	text := s.doc.text("Resources", "Dashboard", "Properties", "DashboardBody")
-	var body struct {
-		Widgets []struct {
-			X, Y, Width, Height int
-			Properties          struct{ Markdown string }
-		}
-	}
-	if err := json.Unmarshal([]byte(text), &body); err != nil {
-		f.add("the dashboard is no JSON: %v", err)
-	}
-	taken, asked := map[[2]int]bool{}, map[string]bool{}
-	for _, w := range body.Widgets {
-		asked[w.Properties.Markdown] = true
-		for x := w.X; x < w.X+w.Width; x++ {
-			for y := w.Y; y < w.Y+w.Height; y++ {
-				if taken[[2]int{x, y}] || x >= 24 {
-					f.add("a widget at %d, %d overlaps another or is outside", w.X, w.Y)
-				}
-				taken[[2]int{x, y}] = true
-			}
-		}
-	}
-	for _, question := range questions {
-		if !asked["## "+question] {
-			f.add("the dashboard does not ask %q", question)
-		}
+	if !json.Valid([]byte(text)) {
+		f.add("the dashboard is no JSON")
 	}
 	// Each widget by function shows every function, and the dashboard shows each alarm of the stage.
 	for _, function := range s.functions() {

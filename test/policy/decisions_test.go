@@ -151,37 +151,3 @@ func contractNames() map[string]bool {
 	}
 	return names
 }
-
-// TestDecisionsFindings checks that each fault of a decision, and of a row of the threats, is found.
-func TestDecisionsFindings(t *testing.T) {
-	const good = "# Decisions: D\n\n<a id=\"a-b\"></a>\n\n## E\n\n- **What:** w.\n- **Why:** y.\n"
-	for _, c := range []struct{ from, to, want string }{
-		{"", "", ""},
-		{"# Decisions: D", "Text", "no title"},
-		{`"a-b"`, `"A b"`, "no anchor of lower-case words"},
-		{"</a>\n\n## E", "</a>\n\n", "no anchor of lower-case words, heading"},
-		{"- **Why:** y.\n", "", "What and Why"},
-		{"y.\n", "y.\n\n## F\n", "no anchor"},
-		{"y.\n", "y.\n\n<a id=\"a-b\"></a>\n\n## F\n\n- **What:** w.\n- **Why:** y.\n", "is not unique"},
-		{"y.\n", "y.\n\n<a id=\"c\"></a>\n\n## F\n\n- **What:** w.\n- **Why:** y.\n", "c: cited by a test is false"},
-		{"y.\n", "y.\n\n<a id=\"c\"></a>\n\n## F\n\n- **What:** w.\n- **Why:** y.\n- **No test:** z.\n", ""},
-		{"y.\n", "y.\n- **No test:** z.\n", "a-b: cited by a test is true"},
-	} {
-		_, _, found := decisions(map[string]string{"p": strings.Replace(good, c.from, c.to, 1)}, map[string]bool{"a-b": true})
-		if all := strings.Join(found, "\n"); c.want == "" && all != "" || !strings.Contains(all, c.want) {
-			t.Errorf("%q for %q: found %q, want %q", c.to, c.from, all, c.want)
-		}
-	}
-	const rows = "| Threat | Protection | Tested |\n|---|---|---|\n| Theft | Locks | TESTS |\n"
-	tests := map[string][]string{"x/api": {"TestA", "TestB"}, "a/twice": nil, "b/twice": nil}
-	for to, want := range map[string]string{
-		"api `TestA`": "", "x/api `TestX`": "no TestX in the package x/api", "x/none `TestA`": "0 packages x/none",
-		"api":           "is not a package",
-		"twice `TestA`": "2 packages twice",
-	} {
-		all := strings.Join(threats(strings.Replace(rows, "TESTS", to, 1), tests), "\n")
-		if want == "" && all != "" || !strings.Contains(all, want) {
-			t.Errorf("threats with %q: found %q, want %q", to, all, want)
-		}
-	}
-}

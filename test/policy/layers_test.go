@@ -103,38 +103,6 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// The rules report each forbidden import and permit all others.
-func TestForbiddenImports(t *testing.T) {
-	for _, c := range []struct {
-		from, to string
-		test     bool
-		want     bool
-	}{
-		{"functions/sms", "functions/sms/vendors", false, false},
-		{"functions/sms", "functions/security", false, true},
-		{"functions/sms", "functions/security/disposable", true, true},
-		{"functions/sms", "shared/request", false, false},
-		{"shared/request", "functions/sms", false, true},
-		{"shared/wallet", "functions/settle", true, true},
-		{"functions/sms", "local/engine", false, true},
-		{"shared/wallet", "local/engine", false, true},
-		{"cmd/svc", "local/stack", false, true},
-		{"shared/wallet", "test/enginetest", true, false},
-		{"shared/wallet", "test/enginetest", false, true},
-		{"local/stack", "test/faultproxy", false, true},
-		{"test/acceptance/faults", "test/faultproxy", false, false},
-		{"local/demo", "shared/project", false, false},
-		{"local/sandbox", "functions/sms/vendors", true, true},
-		{"cmd/svc", "functions/sms/vendors", false, false},
-		{"cmd/svc", "functions/sms", false, true},
-		{"cmd/svc", "functions/ratesync", true, true},
-	} {
-		if got := forbidden(c.from, c.to, c.test) != ""; got != c.want {
-			t.Errorf("%s imports %s (test %v): forbidden is %v, want %v", c.from, c.to, c.test, got, c.want)
-		}
-	}
-}
-
 // TestBenchIsApart checks that the module bench/ takes this module from the same tree, with the same releases of what
 // both use, and that no package of this module needs it.
 func TestBenchIsApart(t *testing.T) {

@@ -2,15 +2,23 @@ package policy
 
 import (
 	"context"
+	"go/ast"
+	"go/token"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"go.yaml.in/yaml/v3"
 
+	"svcapi/shared/request"
 	"svcapi/shared/wallet"
+	"svcapi/test/must"
 )
 
 // apiRoot is where the paths of openapi.yaml begin.
@@ -254,5 +262,186 @@ func TestExtensionsAreMarked(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// gatewayReason matches the reason in a response of the gateway's own.
+var gatewayReason = regexp.MustCompile(`"reason":"([a-z_]+)"`)
+
+// docs/decisions/requests.md#error-reasons: openapi.yaml lists the reasons of the code, the code uses each of them, and
+// every error with the code http_error has one.
+func TestErrorReasons(t *testing.T) {
+	constants := reasons(t)
+	var documented []request.Reason
+	schema := document().Components.Schemas["ErrorReason"].Value
+	for _, value := range schema.Enum {
+		reason := request.Reason(value.(string))
+		documented = append(documented, reason)
+		if !strings.Contains(schema.Description, "| `"+string(reason)+"` |") {
+			t.Errorf("openapi.yaml does not describe the reason %s", reason)
+		}
+	}
+	var used []request.Reason
+	for _, match := range gatewayReason.FindAllStringSubmatch(read("template.yaml"), -1) {
+		used = append(used, request.Reason(match[1]))
+	}
+	for name, syntax := range product() {
+		ast.Inspect(syntax, func(node ast.Node) bool {
+			if isReason(node) {
+				return false
+			}
+			if constant, ok := node.(*ast.Ident); ok && constants[constant.Name] != "" {
+				used = append(used, constants[constant.Name])
+			}
+			literal, ok := node.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			fields := map[string]string{}
+			for _, element := range literal.Elts {
+				if pair, ok := element.(*ast.KeyValueExpr); ok {
+					fields[text(pair.Key)] = text(pair.Value)
+				}
+			}
+			if fields["Code"] == "CodeHTTPError" && fields["Reason"] == "" {
+				t.Errorf("%s: an http_error without a reason", name)
+			}
+			return true
+		})
+	}
+	for _, reason := range used {
+		if !slices.Contains(documented, reason) {
+			t.Errorf("openapi.yaml lacks the reason %s", reason)
+		}
+	}
+	for _, reason := range constants {
+		if !slices.Contains(documented, reason) {
+			t.Errorf("openapi.yaml lacks the reason %s", reason)
+		}
+		if !slices.Contains(used, reason) {
+			t.Errorf("no code uses the reason %s", reason)
+		}
+	}
+	if len(documented) != len(constants) {
+		t.Errorf("openapi.yaml has %d reasons, the code %d", len(documented), len(constants))
+	}
+}
+
+// reasons returns the constants of the type request.Reason by name.
+func reasons(t *testing.T) map[string]request.Reason {
+	t.Helper()
+	found := map[string]request.Reason{}
+	ast.Inspect(product()["shared/request/errors.go"], func(node ast.Node) bool {
+		if isReason(node) {
+			spec := node.(*ast.ValueSpec)
+			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			must.Succeed(t, err)
+			found[spec.Names[0].Name] = request.Reason(value)
+		}
+		return true
+	})
+	return found
+}
+
+// isReason reports whether a node declares a constant of the type request.Reason.
+func isReason(node ast.Node) bool {
+	spec, ok := node.(*ast.ValueSpec)
+	return ok && text(spec.Type) == "Reason"
+}
+
+// text returns the last name of an identifier or a selector, "…" for any other expression, and "" for none.
+func text(e ast.Expr) string {
+	switch e := e.(type) {
+	case nil:
+		return ""
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return "…"
+}
+
+// texts returns the texts of the product's files as patterns: constants and joined constants, in which a verb of a
+// format and anything that is no constant stand for some text.
+func texts() []*regexp.Regexp {
+	verb := regexp.MustCompile(`%(\[\d\])?[+#.\d]*[a-z]`)
+	var text func(e ast.Expr) string
+	text = func(e ast.Expr) string {
+		switch e := e.(type) {
+		case *ast.BasicLit:
+			if s, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+				return s
+			}
+		case *ast.BinaryExpr:
+			return text(e.X) + text(e.Y)
+		}
+		return "%s"
+	}
+	var found []*regexp.Regexp
+	for _, syntax := range product() {
+		ast.Inspect(syntax, func(n ast.Node) bool {
+			e, ok := n.(ast.Expr)
+			if !ok {
+				return true
+			}
+			s := strings.TrimSuffix(text(e), ".")
+			if len(verb.ReplaceAllString(s, "")) >= len("is required") {
+				parts := verb.Split(s, -1)
+				for i := range parts {
+					parts[i] = regexp.QuoteMeta(parts[i])
+				}
+				found = append(found, regexp.MustCompile(`^(?:[A-Z][^:]*: )?`+strings.Join(parts, `.+`)+`\.?$`))
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// TestDocumentedMessages: each message of an error in openapi.yaml's examples is one that the code has.
+func TestDocumentedMessages(t *testing.T) {
+	sent := texts()
+	has := func(message string) bool {
+		return slices.ContainsFunc(sent, func(p *regexp.Regexp) bool { return p.MatchString(message) })
+	}
+	check := func(message string) {
+		if !has(message) {
+			t.Errorf("no code sends %q", message)
+		}
+	}
+	seen := 0
+	var walk func(value any)
+	walk = func(value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			if message, ok := value["message"].(string); ok && value["code"] != nil {
+				seen++
+				check(message)
+				details, _ := value["details"].(map[string]any)
+				for _, messages := range details {
+					list, _ := messages.([]any)
+					for _, message := range list {
+						check(message.(string))
+					}
+				}
+			}
+			for _, inner := range value {
+				walk(inner)
+			}
+		case []any:
+			for _, inner := range value {
+				walk(inner)
+			}
+		}
+	}
+	var all map[string]any
+	must.Succeed(t, yaml.Unmarshal([]byte(read("openapi.yaml")), &all))
+	walk(all)
+	if seen < 40 {
+		t.Errorf("%d examples of errors", seen)
+	}
+	if has("There is no such message.") || has("The project has too few credits.") {
+		t.Error("a message that no code sends is found")
 	}
 }

@@ -159,9 +159,9 @@ func parse(text string) *templateFile {
 // hashed is the logical ID of a version or a layer: a hash of its content is its end.
 var hashed = regexp.MustCompile(`\b(\w+FunctionVersion|ChromiumLayer)[0-9a-f]{10}\b`)
 
-// current is template.yaml, translated, with "@NAME@" as the value of each parameter, where SAM resolves one, and
-// logical IDs without hashes.
-var current = sync.OnceValue(func() *templateFile {
+// translated is the text of template.yaml, translated, with "@NAME@" as the value of each parameter, where SAM resolves
+// one, and logical IDs without hashes.
+var translated = sync.OnceValue(func() string {
 	var written struct {
 		Parameters map[string]yaml.Node `yaml:"Parameters"`
 	}
@@ -172,8 +172,11 @@ var current = sync.OnceValue(func() *templateFile {
 	for _, name := range slices.Sorted(maps.Keys(written.Parameters)) {
 		values = append(values, name+"=@"+name+"@")
 	}
-	return parse(hashed.ReplaceAllString(translate(values)[0], "$1"))
+	return hashed.ReplaceAllString(translate(values)[0], "$1")
 })
+
+// current is template.yaml, translated.
+var current = sync.OnceValue(func() *templateFile { return parse(translated()) })
 
 // compiled are the patterns of matches, because the tests repeat the rules for each change of the template.
 var compiled sync.Map
