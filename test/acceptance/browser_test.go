@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-rod/rod"
-	"github.com/go-rod/rod/lib/cdp"
 	"github.com/go-rod/rod/lib/launcher"
 	"github.com/go-rod/rod/lib/proto"
 	"golang.org/x/sync/semaphore"
@@ -65,7 +64,8 @@ func startBrowser(home string) (*rod.Browser, func(), error) {
 		return nil, nil, err
 	}
 	env := append(os.Environ(), "HOME="+home)
-	if fonts := filepath.Join(filepath.Dir(path), "fonts.conf"); exists(fonts) { // the layer's own fonts and libraries
+	fonts := filepath.Join(filepath.Dir(path), "fonts.conf")
+	if _, err := os.Stat(fonts); err == nil { // the layer's own fonts and libraries
 		env = append(env, "FONTCONFIG_FILE="+fonts, "LD_LIBRARY_PATH="+filepath.Join(filepath.Dir(path), "lib"))
 	}
 	start := launcher.New().Bin(path).Leakless(false).NoSandbox(true).Headless(true).UserDataDir(home).
@@ -78,22 +78,12 @@ func startBrowser(home string) (*rod.Browser, func(), error) {
 		start.Kill()
 		start.Cleanup() // returns when the profile folder is removed
 	}
-	connection, err := cdp.StartWithURL(context.Background(), address, nil)
-	if err != nil {
-		end()
-		return nil, nil, err
-	}
-	b := rod.New().Client(connection).NoDefaultDevice()
+	b := rod.New().ControlURL(address).NoDefaultDevice()
 	if err := b.Connect(); err != nil {
 		end()
 		return nil, nil, err
 	}
 	return b, end, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // newTab opens an empty page of a size.

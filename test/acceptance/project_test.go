@@ -167,7 +167,6 @@ type entry struct {
 	Vendor      string
 	RequestID   string `json:"request_id"`
 	Uncertain   bool
-	Actor       string
 }
 
 // ledger is the project's, by request ID; days end while tests run.
