@@ -3,6 +3,7 @@ package acceptance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -51,8 +52,7 @@ func startOneProcess(ctx context.Context, first *system) (*oneProcess, error) {
 		return nil, err
 	}
 	n.stack, err = stack.Start(ctx, stack.Options{
-		LogDir: filepath.Join(n.operator.dir, "logs"), DemoFile: filepath.Join(n.operator.dir, ".local", "demo.json"),
-		Concurrency: 1, Through: first.witness.through,
+		LogDir: filepath.Join(n.operator.dir, "logs"), Concurrency: 1, Through: first.witness.through,
 		// The cached record of one request is still valid when the next request is recorded.
 		// The first stack has the other mode of the renderer.
 		Parameters: map[string]string{
@@ -64,7 +64,14 @@ func startOneProcess(ctx context.Context, first *system) (*oneProcess, error) {
 	} else {
 		os.Unsetenv(engine.EndpointVariable)
 	}
-	return n, err
+	if err != nil {
+		return nil, err
+	}
+	where, err := json.Marshal(map[string]string{
+		"stage": oneProcessStage, "dynamodb_url": n.stack.DynamoDBURL, "secrets_url": n.stack.SecretsURL,
+		"sandbox_url": n.stack.SandboxURL,
+	})
+	return n, errors.Join(err, os.WriteFile(filepath.Join(n.operator.dir, ".local", "demo.json"), where, 0o600))
 }
 
 // oneProcessStack returns the second stack, to one test at a time.
