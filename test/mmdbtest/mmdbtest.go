@@ -2,6 +2,7 @@
 package mmdbtest
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -99,28 +100,23 @@ func Write(dir string, names ...string) error {
 		names = common
 	}
 	for _, name := range names {
-		if err := write(filepath.Join(dir, name), files[name]); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: name, RecordSize: 24})
+		if err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-func write(path string, networks map[string]Record) error {
-	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: filepath.Base(path), RecordSize: 24})
-	if err != nil {
-		return err
-	}
-	for network, record := range networks {
-		if err := tree.Insert(netipx.PrefixIPNet(netip.MustParsePrefix(network)), record); err != nil {
+		for network, record := range files[name] {
+			if err := tree.Insert(netipx.PrefixIPNet(netip.MustParsePrefix(network)), record); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		file, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		_, err = tree.WriteTo(file)
+		if err = errors.Join(err, file.Close()); err != nil {
 			return err
 		}
 	}
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	_, err = tree.WriteTo(file)
-	return err
+	return nil
 }
