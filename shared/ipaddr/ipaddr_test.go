@@ -91,15 +91,17 @@ func TestPublic(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add("192.0.2.1")
-	f.Add("::ffff:1.2.3.4")
-	f.Add("fe80::1%a")
+	for _, text := range []string{"192.0.2.1", "::ffff:1.2.3.4", "fe80::1%a", "::ffff:127.0.0.1", "169.254.169.254", "fd00::1"} {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		addr, ok := Parse(text)
 		if !ok {
 			return
 		}
-		Global(addr)
+		if Public(addr) && (!Global(addr) || !addr.IsGlobalUnicast() || addr.IsPrivate()) {
+			t.Errorf("%s counts as public", addr)
+		}
 		if again, ok := Parse(addr.String()); !ok || again != addr || addr.Is4In6() || addr.Zone() != "" {
 			t.Errorf("%q: %s is no canonical text", text, addr)
 		}

@@ -4,43 +4,42 @@ package event
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
+
+	"svcapi/shared/pattern"
 )
 
 // Version is the version of the format. The renderer rejects an event of another version.
 const Version = 1
 
+// The bounds of an event (openapi.yaml#PdfRequest).
 const (
-	// MaxHTML is the largest document, and the largest header or footer, in bytes (openapi.yaml#PdfRequest, html).
-	MaxHTML = 524_288
-	// MaxPDF is the largest PDF in bytes that an event may ask for. The operation asks for fewer.
-	MaxPDF = 64 << 20
-	// MaxMetadata is the longest text of a PDF's metadata in characters.
-	MaxMetadata = 255
-	// MinScale is the smallest scale of a page's content.
-	MinScale = 0.1
-	// MaxScale is the largest scale of a page's content.
-	MaxScale = 2
-	// MaxMargin is the widest margin in millimetres.
-	MaxMargin = 100
+	MaxHTML            = 524_288  // bytes of the document, and of its header or footer
+	MaxPDF             = 64 << 20 // bytes that an event may ask for; the operation asks for fewer
+	MaxMetadata        = 255      // characters of each text
+	MinScale, MaxScale = 0.1, 2   // of a page's content
+	MaxMargin          = 100      // millimetres
+	MaxRanges          = 255      // characters of the text of page ranges
+
 	// UsualMargin is a margin that a request does not name, in millimetres, or a quarter of the side where that is less.
 	UsualMargin = 15.0
-	// MinSide is the shortest side of a sheet of the request's own size in millimetres.
-	MinSide = 10
-	// MaxSide is the longest side of a sheet of the request's own size in millimetres.
-	MaxSide = 2000
+	// MinSide and MaxSide bound the sides of a sheet of the request's own size, in millimetres.
+	MinSide, MaxSide = 10, 2000
 	// MaxContentHeight is the height of the highest sheet with the height of its content in millimetres: 14,400 points
 	// (PDF 1.7, annex C.2).
 	MaxContentHeight = 5080
-	// MinPassword is the shortest password of a PDF in bytes.
-	MinPassword = 4
-	// MaxPassword is the longest password of a PDF in bytes (ISO 32000-2, 7.6.4.3.3).
-	MaxPassword = 127
+	// MinPassword and MaxPassword bound a PDF's password in bytes (ISO 32000-2, 7.6.4.3.3).
+	MinPassword, MaxPassword = 4, 127
+	// MaxFiles and MaxFileName bound the number of files, and the bytes of a name.
+	MaxFiles, MaxFileName = 100, 255
 )
 
 // PageSizes are the names of the sheets (openapi.yaml#PdfRequest, page_size).
@@ -156,4 +155,38 @@ const staleAfter = time.Minute
 func (e Event) Until() (time.Time, bool) {
 	until := time.UnixMilli(e.Deadline)
 	return until, e.Deadline != 0 && time.Since(until) < staleAfter
+}
+
+// Range is the pages from First to Last.
+type Range struct{ First, Last int }
+
+// rangeForm is a page number, or a range of page numbers, from 1 to 9999.
+var rangeForm = pattern.New(`^([1-9][0-9]{0,3})(?:-([1-9][0-9]{0,3}))?$`)
+
+// ParseRanges reads page ranges such as 1-3,5. The list is in ascending order, and each page is in one range. A
+// document with the page lastStart has pages in each range of the text. The result is false for a text of another form.
+func ParseRanges(text string) (list []Range, lastStart int, ok bool) {
+	for part := range strings.SplitSeq(text, ",") {
+		match := rangeForm().FindStringSubmatch(part)
+		if match == nil {
+			return nil, 0, false
+		}
+		first, _ := strconv.Atoi(match[1]) // the form has digits only
+		last, _ := strconv.Atoi(cmp.Or(match[2], match[1]))
+		if first > last {
+			return nil, 0, false
+		}
+		list = append(list, Range{first, last})
+	}
+	slices.SortFunc(list, func(a, b Range) int { return a.First - b.First })
+	lastStart = list[len(list)-1].First
+	merged := list[:1]
+	for _, r := range list[1:] {
+		if before := &merged[len(merged)-1]; r.First <= before.Last {
+			before.Last = max(before.Last, r.Last)
+		} else {
+			merged = append(merged, r)
+		}
+	}
+	return merged, lastStart, true
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"svcapi/test/must"
 )
 
 func valid() Event {
@@ -20,9 +22,7 @@ func valid() Event {
 func TestParse(t *testing.T) {
 	sent := valid()
 	text, err := sent.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got, err := Parse(text)
 	if sent.Version = Version; err != nil || !reflect.DeepEqual(got, sent) {
 		t.Errorf("%+v, %v", got, err)
@@ -103,18 +103,14 @@ func TestRead(t *testing.T) {
 func response(t testing.TB, r Result) io.Reader {
 	t.Helper()
 	stream, err := r.Response()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return stream
 }
 
 // A stream that is no complete result is an error.
 func TestReadBroken(t *testing.T) {
 	whole, err := io.ReadAll(response(t, Result{PDF: []byte("%PDF-")}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, stream := range []string{
 		"", "{}", string(whole[:20]), string(whole[:len(whole)-1]), "{}" + string(separator), "x" + string(separator),
 		strings.Replace(string(whole), `"200"`, "", 1)[:10] + string(separator), strings.Repeat(" ", 1<<20),
@@ -131,21 +127,15 @@ func TestReadBroken(t *testing.T) {
 // No event and no stream makes the decoders panic, and what Parse accepts is within the limits.
 func FuzzParse(f *testing.F) {
 	text, err := valid().Encode()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	whole, err := io.ReadAll(response(f, Result{PDF: []byte("%PDF-")}))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Add(text)
 	f.Add(whole)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if e, err := Parse(text); err == nil {
 			again, err := e.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if same, err := Parse(again); err != nil || !reflect.DeepEqual(same, e) {
 				t.Errorf("%+v, %v, want %+v", same, err, e)
 			}

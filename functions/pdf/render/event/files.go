@@ -13,13 +13,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-const (
-	// MaxFiles is the largest number of files of a document.
-	MaxFiles = 100
-	// MaxFileName is the longest name of a file in bytes.
-	MaxFileName = 255
-)
-
 // The media types of files that the renderer treats in a way of their own.
 const (
 	SVG = "image/svg+xml"

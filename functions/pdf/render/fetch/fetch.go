@@ -69,45 +69,39 @@ func ParseHosts(text string) ([]string, error) {
 // ErrNotPermitted is the error for an address that must not be requested. The document is rendered without the image.
 var ErrNotPermitted = errors.New("fetch: not permitted")
 
-// failure is the cause why a permitted image was not loaded. The text follows the address of the image, and contains no
-// address and no text of a resolver or a server.
-type failure struct {
-	text  string
-	limit bool // the image, or all images together, exceed a limit
+// Each of these is the cause why a permitted image was not loaded. The text follows the address of the image, and
+// contains no address and no text of a resolver or a server.
+var (
+	errPrivate   = failed("does not resolve to public addresses alone")
+	errName      = failed("has a host name that does not resolve")
+	errConnect   = failed("could not be loaded: no connection")
+	errResponse  = failed("could not be loaded: its server did not answer as an https server should")
+	errTime      = failed("took too long to load")
+	errRedirect  = failed("redirects to an address that is not permitted")
+	errRedirects = failed("redirects too often")
+	errNoImage   = failed("is no PNG, JPEG, GIF or WebP image")
+	errBroken    = failed("cannot be decoded")
+)
+
+func failed(text string) *event.RejectionError {
+	return &event.RejectionError{Reason: Reason, Message: text}
 }
 
-func (f *failure) Error() string { return f.text }
-
-// of returns the rejection of a document with this image.
-func (f *failure) of(address string) *event.RejectionError {
+// of returns the rejection of a document with an image that was not loaded for a cause.
+func of(address string, cause *event.RejectionError) *event.RejectionError {
 	if len(address) > 200 {
 		address = strings.ToValidUTF8(address[:200], "") + "…"
 	}
-	return &event.RejectionError{Reason: Reason, Message: "the image " + address + " " + f.text,
-		ExceedsLimit: f.limit, Address: address}
+	rejection := *cause
+	rejection.Message, rejection.Address = "the image "+address+" "+cause.Message, address
+	return &rejection
 }
-
-func exceeded(format string, values ...any) *failure {
-	return &failure{fmt.Sprintf(format, values...), true}
-}
-
-var (
-	errPrivate   = &failure{text: "does not resolve to public addresses alone"}
-	errName      = &failure{text: "has a host name that does not resolve"}
-	errConnect   = &failure{text: "could not be loaded: no connection"}
-	errResponse  = &failure{text: "could not be loaded: its server did not answer as an https server should"}
-	errTime      = &failure{text: "took too long to load"}
-	errRedirect  = &failure{text: "redirects to an address that is not permitted"}
-	errRedirects = &failure{text: "redirects too often"}
-	errNoImage   = &failure{text: "is no PNG, JPEG, GIF or WebP image"}
-	errBroken    = &failure{text: "cannot be decoded"}
-)
 
 // Reason is the reason of a document with an image that was not loaded.
 const Reason = "image"
 
 // Broken returns the rejection of a document with a loaded image that the browser cannot draw.
-func Broken(address string) error { return errBroken.of(address) }
+func Broken(address string) error { return of(address, errBroken) }
 
 // Client loads images. A Client has no cookies and no cache.
 type Client struct {
@@ -269,21 +263,21 @@ func (i *Images) Get(ctx context.Context, address string) (mediaType string, bod
 	l.once.Do(func() {
 		limits := i.client.options.Limits
 		if number > limits.Images {
-			l.err = exceeded("is one too many: at most %d images are allowed", limits.Images).of(address)
+			l.err = of(address, event.Exceeded(Reason, "is one too many: at most %d images are allowed", limits.Images))
 			return
 		}
 		ctx, cancel := context.WithDeadline(ctx, i.started.Add(limits.Time))
 		defer cancel()
 		var err error
 		if l.mediaType, l.body, err = i.get(ctx, u.String()); err != nil {
-			cause, known := errors.AsType[*failure](err)
+			cause, known := errors.AsType[*event.RejectionError](err)
 			if !known {
 				cause = errResponse
 			}
 			if ctx.Err() != nil {
 				cause = errTime
 			}
-			l.err = cause.of(address)
+			l.err = of(address, cause)
 		}
 	})
 	return l.mediaType, l.body, l.err
@@ -317,7 +311,7 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", nil, &failure{text: fmt.Sprintf("could not be loaded: status %d", response.StatusCode)}
+		return "", nil, failed(fmt.Sprintf("could not be loaded: status %d", response.StatusCode))
 	}
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return "", nil, errNoImage
@@ -331,10 +325,11 @@ func (i *Images) get(ctx context.Context, address string) (string, []byte, error
 		return "", nil, err
 	}
 	if pixels > limits.Pixels {
-		return "", nil, exceeded("has %d pixels; at most %d are allowed", pixels, limits.Pixels)
+		return "", nil, event.Exceeded(Reason, "has %d pixels; at most %d are allowed", pixels, limits.Pixels)
 	}
 	if i.pixels.Add(pixels) > limits.TotalPixels {
-		return "", nil, exceeded("is too much: all images together have more than %d pixels", limits.TotalPixels)
+		return "", nil, event.Exceeded(Reason, "is too much: all images together have more than %d pixels",
+			limits.TotalPixels)
 	}
 	return mediaType, body, nil
 }
@@ -344,13 +339,13 @@ func (i *Images) read(r io.Reader) ([]byte, error) {
 	limits := i.client.options.Limits
 	body, err := io.ReadAll(io.LimitReader(r, limits.Bytes+1))
 	if int64(len(body)) > limits.Bytes {
-		return nil, exceeded("is larger than %d bytes", limits.Bytes)
+		return nil, event.Exceeded(Reason, "is larger than %d bytes", limits.Bytes)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if i.bytes.Add(int64(len(body))) > limits.TotalBytes {
-		return nil, exceeded("is too much: all images together are larger than %d bytes", limits.TotalBytes)
+		return nil, event.Exceeded(Reason, "is too much: all images together are larger than %d bytes", limits.TotalBytes)
 	}
 	return body, nil
 }

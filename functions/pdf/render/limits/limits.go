@@ -6,7 +6,9 @@ package limits
 
 import (
 	"encoding/base64"
+	"iter"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -59,38 +61,26 @@ type counter struct {
 // maxFrames bounds the nesting of srcdoc frames that are counted. Each level escapes the quotes of the next.
 const maxFrames = 8
 
-func (c *counter) document(text string, frames int) error {
+func (c *counter) document(text string, frames int) (err error) {
 	var open stack
-	tokens := html.NewTokenizer(strings.NewReader(text))
-	for {
-		switch kind := tokens.Next(); kind {
-		case html.ErrorToken:
-			return nil // the end, because every text can be tokenised
-		case html.TextToken:
-			if open.top() == "style" {
-				if err := c.images(string(tokens.Text())); err != nil {
-					return err
-				}
-			}
-		case html.EndTagToken:
-			name, _ := tokens.TagName()
-			open.close(string(name))
-		case html.StartTagToken, html.SelfClosingTagToken:
-			if err := c.start(tokens, kind, &open, frames); err != nil {
-				return err
-			}
+	for tokens, tag := range open.read(text) {
+		if tag != nil {
+			err = c.start(tag, &open, frames)
+		} else {
+			err = c.images(string(tokens.Text()))
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-// start counts one element.
-func (c *counter) start(tokens *html.Tokenizer, kind html.TokenType, open *stack, frames int) error {
-	tag := tokens.Token()
-	name := tag.Data
+// start counts one element, which is open.
+func (c *counter) start(tag *html.Token, open *stack, frames int) error {
 	if c.elements++; c.elements > c.Elements {
 		return event.Exceeded("elements", "the document has more than %d elements", c.Elements)
 	}
-	open.start(tokens, name, kind)
 	if len(open.names) > c.Depth {
 		return event.Exceeded("depth", "elements of the document are nested more than %d deep", c.Depth)
 	}
@@ -101,7 +91,7 @@ func (c *counter) start(tokens *html.Tokenizer, kind html.TokenType, open *stack
 		if err := c.images(a.Val); err != nil {
 			return err
 		}
-		if name == "iframe" && a.Key == "srcdoc" && frames < maxFrames {
+		if tag.Data == "iframe" && a.Key == "srcdoc" && frames < maxFrames {
 			if err := c.document(a.Val, frames+1); err != nil {
 				return err
 			}
@@ -176,4 +166,136 @@ func indexFold(text, lower string) int {
 		}
 	}
 	return -1
+}
+
+// stack estimates the open elements. Optional end tags that a document leaves out add no depth.
+type stack struct {
+	names   []string
+	tables  int // open elements table
+	foreign int // open elements svg and math
+
+	from, to int // where read is in the document
+}
+
+// void elements have no content (HTML, 13.1.2).
+var void = strings.Fields("area base br col embed hr img input link meta param source track wbr")
+
+// implied describes a start tag that closes elements without an end tag (HTML, 13.1.2.4). The tag closes the innermost
+// open element of ends, unless an element of boundary is nearer.
+type implied struct{ ends, boundary []string }
+
+var implies = func() map[string]implied {
+	const blocks = "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer " +
+		"form h1 h2 h3 h4 h5 " +
+		"h6 header hgroup hr main menu nav ol p pre search section summary table ul"
+	m := map[string]implied{}
+	for _, rule := range []struct{ tags, ends, boundary string }{
+		{"li", "li", "ul ol table template"},
+		{"dt dd", "dt dd", "dl table template"},
+		{"option", "option", "select datalist"},
+		{"optgroup", "option optgroup", "select datalist"},
+		{"rt rp", "rt rp", "ruby"},
+		{"td th", "td th", "tr table template"},
+		{"tr", "tr caption colgroup", "table template"},
+		{"tbody thead tfoot", "tbody thead tfoot caption colgroup", "table template"},
+		{blocks, "p", "table td th caption button object marquee template foreignobject"},
+	} {
+		for tag := range strings.FieldsSeq(rule.tags) {
+			m[tag] = implied{strings.Fields(rule.ends), strings.Fields(rule.boundary)}
+		}
+	}
+	return m
+}()
+
+func (s *stack) top() string {
+	if len(s.names) == 0 {
+		return ""
+	}
+	return s.names[len(s.names)-1]
+}
+
+// read opens and closes the elements of a document, and yields each start tag, and no tag for the text of each style
+// element.
+func (s *stack) read(document string) iter.Seq2[*html.Tokenizer, *html.Token] {
+	return func(yield func(*html.Tokenizer, *html.Token) bool) {
+		tokens := html.NewTokenizer(strings.NewReader(document))
+		for {
+			kind := tokens.Next()
+			s.from, s.to = s.to, s.to+len(tokens.Raw())
+			switch kind {
+			case html.ErrorToken:
+				return // the end, because every text can be tokenised
+			case html.TextToken:
+				if s.top() == "style" && !yield(tokens, nil) {
+					return
+				}
+			case html.EndTagToken:
+				name, _ := tokens.TagName()
+				s.close(string(name))
+			case html.StartTagToken, html.SelfClosingTagToken:
+				tag := tokens.Token()
+				if s.start(tokens, tag.Data, kind); !yield(tokens, &tag) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// start opens the element of a start tag, and sets how the tokeniser reads what follows.
+func (s *stack) start(tokens *html.Tokenizer, name string, kind html.TokenType) {
+	s.open(name)
+	if kind == html.SelfClosingTagToken && s.foreign > 0 {
+		s.truncate(len(s.names) - 1) // outside SVG and MathML the slash has no meaning
+	}
+	// Without scripts the content of noscript is markup, and so is the content of every element within SVG and MathML.
+	if name == "noscript" || s.foreign > 0 {
+		tokens.NextIsNotRawText()
+	}
+	tokens.AllowCDATA(s.foreign > 0)
+}
+
+func (s *stack) open(name string) {
+	if i, ok := implies[name]; ok {
+		for at, open := range slices.Backward(s.names) {
+			if slices.Contains(i.boundary, open) {
+				break
+			}
+			if slices.Contains(i.ends, open) {
+				s.truncate(at)
+				break
+			}
+		}
+	}
+	if slices.Contains(void, name) {
+		return
+	}
+	s.names = append(s.names, name)
+	s.count(name, 1)
+}
+
+func (s *stack) close(name string) {
+	for at, open := range slices.Backward(s.names) {
+		if open == name {
+			s.truncate(at)
+			return
+		}
+	}
+}
+
+// truncate closes the element at the index with all elements within.
+func (s *stack) truncate(at int) {
+	for _, name := range s.names[at:] {
+		s.count(name, -1)
+	}
+	s.names = s.names[:at]
+}
+
+func (s *stack) count(name string, by int) {
+	switch name {
+	case "table":
+		s.tables += by
+	case "svg", "math":
+		s.foreign += by
+	}
 }

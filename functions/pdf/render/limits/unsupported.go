@@ -6,7 +6,6 @@ import (
 
 	"github.com/tdewolff/parse/v2"
 	"github.com/tdewolff/parse/v2/css"
-	"golang.org/x/net/html"
 )
 
 // paged are the functions, properties, keywords by property, and pseudo-elements of CSS GCPM 3, CSS Paged Media 3 and
@@ -46,35 +45,25 @@ func Declarations(document string, sheets ...string) []Declaration {
 	}
 	var open stack
 	var rules []string
-	tokens := html.NewTokenizer(strings.NewReader(document))
-	for {
-		switch kind := tokens.Next(); kind {
-		case html.ErrorToken:
-			return found
-		case html.TextToken:
-			if open.top() == "style" {
-				found = append(found, declarations(string(tokens.Text()), rules)...)
-			}
-		case html.EndTagToken:
-			name, _ := tokens.TagName()
-			open.close(string(name))
-		case html.StartTagToken, html.SelfClosingTagToken:
-			tag := tokens.Token()
-			open.start(tokens, tag.Data, kind)
-			rules = nil
-			for _, a := range tag.Attr {
-				switch {
-				case a.Key == "media" && a.Val != "":
-					rules = []string{"@media " + a.Val}
-				case a.Key == "style":
-					for _, d := range declarations(a.Val, nil) {
-						d.Style = a.Val
-						found = append(found, d)
-					}
+	for tokens, tag := range open.read(document) {
+		if tag == nil {
+			found = append(found, declarations(string(tokens.Text()), rules)...)
+			continue
+		}
+		rules = nil
+		for _, a := range tag.Attr {
+			switch {
+			case a.Key == "media" && a.Val != "":
+				rules = []string{"@media " + a.Val}
+			case a.Key == "style":
+				for _, d := range declarations(a.Val, nil) {
+					d.Style = a.Val
+					found = append(found, d)
 				}
 			}
 		}
 	}
+	return found
 }
 
 // declarations reads one style sheet, or the text of a style attribute, within rules.
