@@ -134,6 +134,9 @@ func New(w io.Writer, cfg Config) *Logger {
 	return &Logger{slog.NewJSONHandler(w, options), level, namespace, cfg}
 }
 
+// Slog returns a logger of lines without metrics, which ignores the configured level.
+func (l *Logger) Slog() *slog.Logger { return slog.New(l.handler) }
+
 // Emit writes the event. Below the configured level Emit writes only the metrics, as a line of the highest level,
 // because Lambda drops lines below the configured level (AWS Lambda Developer Guide, Log-level filtering).
 func (l *Logger) Emit(ctx context.Context, e Event) {

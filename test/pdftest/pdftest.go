@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"iter"
 	"log"
 	"math"
 	"net/http"
@@ -144,6 +145,22 @@ func among(names []string, pattern string) string {
 		return ""
 	}
 	return "^(" + strings.Join(chosen, "|") + ")$/" + below
+}
+
+// Rows returns the rows of a file of testdata, each a line with a name, a colon and a text, without the lines that begin
+// with "#".
+func Rows(t testing.TB, path string) iter.Seq2[string, string] {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	must.Succeed(t, err)
+	return func(yield func(name, text string) bool) {
+		for line := range strings.Lines(string(content)) {
+			name, text, isRow := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+			if isRow && !strings.HasPrefix(name, "#") && !yield(name, text) {
+				return
+			}
+		}
+	}
 }
 
 // Serve starts a server with a certificate of its own, which ends with the test.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"svcapi/functions/pdf/render/event"
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -63,9 +64,7 @@ var examples = []example{
 func TestGallery(t *testing.T) {
 	folder := filepath.Join("..", "..", "..", "docs", "gallery")
 	templates, err := template.New("").Funcs(helpers(folder)).ParseGlob("../gallery/*.html")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r := started(t, configuration(t, nil))
 	var index strings.Builder
 	index.WriteString("# PDFs\n\nDocuments of all kinds, rendered by `make gallery`. The pictures show the first pages " +
@@ -73,19 +72,13 @@ func TestGallery(t *testing.T) {
 		"A picture links to its PDF. The HTML is in [functions/pdf/gallery](../../functions/pdf/gallery).\n\n| Document | " +
 		"Pages | Bytes | First page |\n|---|---|---|---|\n")
 	listed, err := os.ReadFile(filepath.Join(folder, "pdfs.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	write := func(name string, content []byte) {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
 	}
 	for _, e := range examples {
 		var html bytes.Buffer
-		if err := templates.ExecuteTemplate(&html, e.name+".html", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, templates.ExecuteTemplate(&html, e.name+".html", nil))
 		d := page(html.String())
 		d.Header, d.Footer, d.Landscape, d.Margins = []byte(e.header), []byte(e.footer), e.landscape, e.margins
 		if e.sheet[0] > 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -34,9 +35,7 @@ func TestImages(t *testing.T) {
 		return pdf, err
 	}
 	empty, err := draw("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	blank, intact := pdftest.PNG(t, empty, 1, 72), map[string]pdftest.Margins{}
 	for _, i := range pdftest.Images() {
 		t.Run(i.Name, func(t *testing.T) {
@@ -143,9 +142,7 @@ func TestHeaderImage(t *testing.T) {
 		return pdf, err
 	}
 	none, err := draw("http://example.com/a.png")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	byAddress, err := draw(server.URL + "/PNG")
 	if err != nil || pdftest.Inked(t, byAddress)[0] > 10 || pdftest.Inked(t, none)[0] < 14 {
 		t.Errorf("%v, without an image %v, %v", pdftest.Inked(t, byAddress), pdftest.Inked(t, none), err)

@@ -3,17 +3,28 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
 
 	"svcapi/functions/pdf/render/browser"
 	"svcapi/functions/pdf/render/event"
 	"svcapi/shared/afterresponse"
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -34,14 +45,10 @@ func configuration(t testing.TB, images *httptest.Server) config {
 func started(t testing.TB, c config) *renderer {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	r, err := newRenderer(c, browser.Isolate(), func(context.Context, afterresponse.Work) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, err := newRenderer(c, slog.New(slog.DiscardHandler), browser.Isolate(), func(context.Context, afterresponse.Work) {})
+	must.Succeed(t, err)
 	t.Cleanup(r.browser.Close)
-	if err := r.browser.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.browser.Ready(t.Context()))
 	return r
 }
 
@@ -78,5 +85,83 @@ func TestProtectionStates(t *testing.T) {
 	})...)
 	if got := log.String(); !strings.Contains(got, `undumpable="permission denied" subreaper="in force"`) {
 		t.Error(got)
+	}
+}
+
+// handled returns the result of an event.
+func handled(t *testing.T, r *renderer, e event.Event) event.Result {
+	t.Helper()
+	text, err := e.Encode()
+	must.Succeed(t, err)
+	response, err := r.handle(t.Context(), json.RawMessage(text))
+	must.Succeed(t, err)
+	result, err := event.Read(response, e.MaxBytes)
+	must.Succeed(t, err)
+	return result
+}
+
+// accessible reports whether an encrypted PDF permits reading aloud (bit 10 of ISO 32000-1, table 22).
+func accessible(pdf []byte) bool {
+	_, handler, _ := bytes.Cut(pdf, []byte("/Standard"))
+	permissions, err := strconv.Atoi(string(regexp.MustCompile(`/P (-?\d+)`).FindSubmatch(handler)[1]))
+	return err == nil && permissions&(1<<9) != 0
+}
+
+// docs/decisions/pdf.md#pdf-password: a reader that is not the product's opens the PDF with its password alone, and
+// finds text, title, bookmarks and tags. No error has the password.
+func TestPassword(t *testing.T) {
+	r := started(t, configuration(t, serveFiles(t)))
+	for _, password := range []string{"1234", "pässwörd ශ්\u200dරී", strings.Repeat("x", 32)} {
+		e := event.Event{
+			HTML: []byte("<html lang=en><h1>Salary</h1><p style='break-before:page'>2026"), PageWidth: 100, PageHeight: 150,
+			Outline:  true,
+			MaxBytes: 1 << 20,
+			Password: event.Password(password), Metadata: event.Metadata{Title: "Pay slip", Author: "Acme"},
+		}
+		result := handled(t, r, e)
+		if strings.Contains(fmt.Sprintf("%v %+v", e, e), password) {
+			t.Errorf("%+v", e)
+		}
+		out := string(pdftest.Tool(t, result.PDF, "pdfinfo", "-upw", password))
+		for _, want := range []string{"Pay slip", "Acme", "Tagged:          yes", "Pages:           2", "283.92 x 426 pts",
+			"yes (print:yes copy:yes change:no addNotes:no algorithm:AES-256)"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in %s", want, out)
+			}
+		}
+		described := string(pdftest.Tool(t, result.PDF, "pdfinfo", "-upw", password, "-meta"))
+		shown := string(pdftest.Tool(t, result.PDF, "pdftotext", "-upw", password))
+		if !strings.Contains(described, "<rdf:li>en</rdf:li>") || strings.Contains(described, "<pdfuaid:part>") ||
+			!accessible(result.PDF) || !strings.Contains(shown, "Salary") || !strings.Contains(string(result.PDF), "/R 6") {
+			t.Errorf("the metadata is %s, the text %s", described, shown)
+		}
+		path := filepath.Join(t.TempDir(), "a.pdf")
+		must.Succeed(t, os.WriteFile(path, result.PDF, 0o600))
+		for _, wrong := range []string{"", password[1:]} {
+			if out, err := exec.Command("pdfinfo", "-upw", wrong, path).CombinedOutput(); err == nil {
+				t.Errorf("%q opens the PDF: %s", wrong, out)
+			}
+		}
+		if _, err := encrypt(result.PDF, event.Password(password), e.MaxBytes); err == nil ||
+			strings.Contains(err.Error(), password) {
+			t.Errorf("a PDF that is encrypted: %v", err)
+		}
+	}
+	d := page("<p>x")
+	pdf, _, err := r.render(t.Context(), d)
+	must.Succeed(t, err)
+	long := strings.Repeat("x", event.MaxPassword) // poppler's programs take 32 bytes at most
+	whole, err := encrypt(pdf, event.Password(long), 1<<20)
+	for user, opens := range map[string]bool{long: true, long[1:]: false} {
+		conf := &model.Configuration{Cmd: model.LISTINFO, Reader15: true, UserPW: user,
+			ValidationMode: model.ValidationRelaxed, Limits: model.DefaultResourceLimits()}
+		if _, readErr := pdfcpu.ReadWithContext(t.Context(), bytes.NewReader(whole), conf); err != nil ||
+			(readErr == nil) != opens {
+			t.Errorf("%d bytes: %v, %v", len(user), err, readErr)
+		}
+	}
+	var rejected *event.RejectionError
+	if _, err := encrypt(pdf, "1234", int64(len(pdf))); !errors.As(err, &rejected) || !rejected.TooLarge {
+		t.Errorf("an encrypted PDF over the limit: %v", err)
 	}
 }

@@ -1,16 +1,23 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/fault"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+	"golang.org/x/text/unicode/norm"
 
 	"svcapi/functions/pdf/render/browser"
 	"svcapi/functions/pdf/render/event"
@@ -33,14 +40,13 @@ type afterResponse func(ctx context.Context, w afterresponse.Work)
 const readyTime = 8 * time.Second
 
 // newRenderer starts the browser and waits for the start, because init has the whole processor.
-func newRenderer(c config, protections []browser.Protection, after afterResponse) (*renderer, error) {
+func newRenderer(c config, log *slog.Logger, protections []browser.Protection, after afterResponse) (*renderer, error) {
 	images, err := c.fetcher()
 	if err != nil {
 		return nil, err
 	}
 	o := c.browserOptions()
-	o.Log = slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: lambdaKeys}))
-	o.Protections = protections
+	o.Log, o.Protections = log, protections
 	o.Log.Info("browser protections", protectionStates(protections)...)
 	if err := browser.RemoveStale(o.Dir); err != nil {
 		o.Log.Warn("stale folders were not removed", "error", err.Error())
@@ -66,15 +72,6 @@ func protectionStates(protections []browser.Protection) []any {
 		attributes = append(attributes, p.Name, state)
 	}
 	return attributes
-}
-
-// lambdaKeys gives the time and the text of a log entry Lambda's names, because Lambda filters entries by level.
-func lambdaKeys(groups []string, a slog.Attr) slog.Attr {
-	if names := map[string]string{slog.TimeKey: "timestamp", slog.MessageKey: "message"}; len(groups) == 0 &&
-		names[a.Key] != "" {
-		a.Key = names[a.Key]
-	}
-	return a
 }
 
 // handle returns the response to an event. An error is a failure of the renderer, or of the operation that sent the
@@ -119,4 +116,38 @@ func (r *renderer) render(ctx context.Context, d browser.Document) (pdf []byte, 
 		return nil, "", fmt.Errorf("render: %w", err)
 	}
 	return pdf, warnings, nil
+}
+
+// encrypt returns the PDF, encrypted with AES-256 in revision 6 (ISO 32000-2, 7.6.4), which belongs to PDF 2.0. The
+// password opens the PDF for reading, printing and copying. Nothing knows the owner's password.
+func encrypt(pdf []byte, password event.Password, maxBytes int64) (encrypted []byte, err error) {
+	defer func() {
+		if err != nil && !errors.As(err, new(*event.RejectionError)) {
+			err = errors.New("encrypt: the library failed") // its errors may quote the password
+		}
+	}()
+	defer fault.Catch(&err)
+	const version = "%PDF-2.0"
+	user := norm.NFKC.Bytes([]byte(password)) // a part of SASLprep, which readers apply
+	conf := &model.Configuration{
+		Cmd: model.ENCRYPT, Reader15: true, ValidationMode: model.ValidationRelaxed, Eol: types.EolLF, Offline: true,
+		UserPW: string(user[:min(len(user), event.MaxPassword)]), OwnerPW: rand.Text(),
+		EncryptUsingAES: true, EncryptKeyLength: 256,
+		Permissions: model.PermissionsPrint | model.PermissionExtract | model.PermissionExtractRev3,
+		Limits:      model.DefaultResourceLimits(),
+	}
+	document, err := pdfcpu.ReadWithContext(context.Background(),
+		bytes.NewReader(append([]byte(version), pdf[len(version):]...)), conf)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	document.Write.Writer = bufio.NewWriter(&out)
+	if err := errors.Join(pdfcpu.WriteContext(document), document.Write.Flush()); err != nil {
+		return nil, err
+	}
+	if int64(out.Len()) > maxBytes {
+		return nil, event.TooLarge(int64(out.Len()), maxBytes)
+	}
+	return out.Bytes(), nil
 }

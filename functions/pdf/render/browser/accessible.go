@@ -3,7 +3,6 @@ package browser
 import (
 	"bytes"
 	"cmp"
-	_ "embed"
 	"fmt"
 	"regexp"
 	"slices"
@@ -25,7 +24,9 @@ func (p *page) complete(d Document, u *update, warnings string) error {
 		language = match[1]
 	} else if match != nil { // that of the browser: the document names none
 		u.set(root, match[0], "")
-		t.unset(match[0])
+		for _, e := range t.list {
+			t.set(e.number, match[0], "")
+		}
 	}
 	links, err := p.links(u)
 	if err != nil {
@@ -46,15 +47,10 @@ func (p *page) complete(d Document, u *update, warnings string) error {
 // link is a link of the document, with its name for assistive technology.
 type link struct{ Address, Name string }
 
-// links.js is the program that returns the links of the document in their order.
-//
-//go:embed links.js
-var listLinks string
-
-// links returns the links of the document, where the PDF has any.
+// links returns the links of the document in their order, where the PDF has any.
 func (p *page) links(u *update) (links []link, err error) {
 	for range u.of("Annot") {
-		return links, p.call("links", program(listLinks, map[string]any{"longest": longestName / 3}), &links)
+		return links, p.call("links", program("links", map[string]any{"longest": longestName / 3}), &links)
 	}
 	return nil, nil
 }
@@ -107,15 +103,6 @@ func (t tags) kids(e *tag) string {
 		return match[1]
 	}
 	return ""
-}
-
-// unset removes the first text of each element that has it.
-func (t tags) unset(text string) {
-	for _, e := range t.list {
-		if strings.Contains(t.get(e.number), text) {
-			t.set(e.number, text, "")
-		}
-	}
 }
 
 // mend gives the elements other forms where PDF/UA-1 permits no others: the content of a list item is in its body

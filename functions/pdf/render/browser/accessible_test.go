@@ -89,7 +89,7 @@ func TestAccessible(t *testing.T) {
 		}
 		metadata := string(pdftest.Tool(t, pdf, "pdfinfo", "-meta"))
 		if claims := strings.Contains(metadata, "<pdfuaid:part>1<"); claims != (c.clause == "") ||
-			(len(metadata) > 0) != (d.Tagged || d.Outline) {
+			(len(metadata) > 0) != (d.Tagged || d.Outline) || bytes.Contains(pdf, []byte("/Outlines")) != d.Outline {
 			t.Errorf("%s: %s", c.name, metadata)
 		}
 		files[i] = filepath.Join(folder, strconv.Itoa(i)+".pdf")

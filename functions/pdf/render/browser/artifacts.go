@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/zlib"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"strconv"
@@ -22,15 +21,10 @@ func (o objects) stream(n int) []byte {
 	if !bytes.Contains(head, []byte("/Filter /FlateDecode")) {
 		return content[:max(0, min(number(length, head), len(content)))]
 	}
-	plain, err := zlib.NewReader(bytes.NewReader(content))
-	if err != nil {
-		return nil
+	if text := o.inflate(n, maxStream); len(text) < maxStream {
+		return text
 	}
-	text, err := io.ReadAll(io.LimitReader(plain, maxStream))
-	if err != nil || len(text) == maxStream {
-		return nil
-	}
-	return text
+	return nil
 }
 
 // markArtifacts marks what the pages show without a tag as artifacts. The result is false where a page has text among

@@ -14,6 +14,7 @@ import (
 	"github.com/go-rod/rod/lib/cdp"
 
 	"svcapi/functions/pdf/render/limits"
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -30,9 +31,7 @@ type bare struct {
 func startBare(b *testing.B, path string) *bare {
 	b.Helper()
 	p, err := launch(path, b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	d := &bare{process: p, client: cdp.New().Start(p.transport), loaded: make(chan struct{}, 1)}
 	go func() {
 		for event := range d.client.Event() {
@@ -68,9 +67,7 @@ func (d *bare) render(b *testing.B, html string) []byte {
 	var printed struct{ Data string }
 	d.call(b, "Page.printToPDF", map[string]any{"printBackground": true, "generateTaggedPDF": false}, &printed)
 	pdf, err := base64.StdEncoding.DecodeString(printed.Data)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Succeed(b, err)
 	return pdf
 }
 
@@ -96,9 +93,7 @@ func BenchmarkRender(b *testing.B) {
 			document := a4(html)
 			product := func() time.Duration {
 				began := time.Now()
-				if err := pass.Check(nil, html); err != nil {
-					b.Fatal(err)
-				}
+				must.Succeed(b, pass.Check(nil, html))
 				if _, _, err := r.Render(b.Context(), document); err != nil {
 					b.Fatal(err)
 				}
@@ -114,7 +109,7 @@ func BenchmarkRender(b *testing.B) {
 				stop := make(chan struct{})
 				go func() {
 					for {
-						for _, group := range browsers(b) {
+						for _, group := range browsers() {
 							if group != d.process.group {
 								peak = max(peak, memory(append(groupMembers(group), os.Getpid())))
 							}
@@ -151,9 +146,7 @@ func BenchmarkStart(b *testing.B) {
 	layer, alone := filepath.Dir(pdftest.Browser()), b.TempDir()
 	for _, name := range []string{"headless_shell", "lib", "fonts/Tinos_400Regular.ttf"} {
 		err := os.MkdirAll(filepath.Join(alone, "fonts"), 0o700)
-		if err := errors.Join(err, os.Symlink(filepath.Join(layer, name), filepath.Join(alone, name))); err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, errors.Join(err, os.Symlink(filepath.Join(layer, name), filepath.Join(alone, name))))
 	}
 	write(b, filepath.Join(alone, "fonts.conf"), `<fontconfig><dir prefix="relative">fonts</dir></fontconfig>`, 0o600)
 	for b.Loop() {

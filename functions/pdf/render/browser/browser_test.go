@@ -7,25 +7,22 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"svcapi/functions/pdf/render/event"
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
 func render(t testing.TB, r *Renderer, html string) []byte {
 	t.Helper()
 	pdf, _, err := r.Render(t.Context(), a4(html))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return pdf
 }
 
@@ -33,9 +30,7 @@ func render(t testing.TB, r *Renderer, html string) []byte {
 func folders(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, entry := range entries {
 		names = append(names, entry.Name())
@@ -105,8 +100,7 @@ func TestContent(t *testing.T) {
 func TestContextsAreApart(t *testing.T) {
 	o := limitsOf(t)
 	o.scripts = true
-	r := New(o)
-	defer r.Close()
+	r := run(t, o)
 	first := "<script>try{document.cookie='secret=1';localStorage.s='secret'}catch(e){}name='secret'</script>first"
 	second := "<p id=p>second</p><script>p.textContent=document.cookie+name;" +
 		"try{p.textContent+=localStorage.s}catch(e){}</script>"
@@ -118,8 +112,6 @@ func TestContextsAreApart(t *testing.T) {
 
 // Each limit of the browser is named by an error, and the next document is rendered (docs/decisions/pdf.md#pdf-limits).
 func TestLimits(t *testing.T) {
-	o := limitsOf(t)
-	o.Pages = 5
 	refusal, released := make(chan struct{}), make(chan struct{})
 	noise := make([]byte, 0, 300_000)
 	for i := range 20_000 {
@@ -136,8 +128,12 @@ func TestLimits(t *testing.T) {
 		{"bytes", string(noise), "size", "at most 6000", nil},
 		{"time", strings.Repeat("x", 500_000), "time", "longer than 2s", nil},
 		{"finish without an end", "x", "time", "longer than 2s", func([]byte) ([]byte, error) { select {} }},
-		{"finish in much memory", "x", "memory", "more than 500 MiB", func([]byte) ([]byte, error) {
-			held := bytes.Repeat([]byte{1}, 700<<20)
+		{"a program that fails in the page", "x", "unprintable", "could not be rendered", func([]byte) ([]byte, error) {
+			return nil, fmt.Errorf("%w: measure", errProgram)
+		}},
+		{"memory of all processes", "<table>" + strings.Repeat("<tr><td>x<td>y", 20_000), "memory", "more than 300 MiB", nil},
+		{"finish in much memory", "x", "memory", "more than 300 MiB", func([]byte) ([]byte, error) {
+			held := bytes.Repeat([]byte{1}, 500<<20)
 			<-refusal
 			runtime.KeepAlive(held)
 			released <- struct{}{}
@@ -145,23 +141,21 @@ func TestLimits(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := o
+			o, d := limitsOf(t), a4(test.html)
 			switch test.reason {
 			case "size":
-				o.Pages = 500
+				d.MaxBytes = 6_000
 			case "time":
 				o.Time = 2 * time.Second
 			case "memory":
-				o.Memory = 500 << 20
+				o.Memory = 300 << 20
+			default:
+				o.Pages = 5
 			}
 			r := run(t, o)
-			d := a4(test.html)
 			d.Finish = test.finish
-			if test.reason == "size" {
-				d.MaxBytes = 6_000
-			}
 			_, _, err := r.Render(t.Context(), d)
-			if test.reason == "memory" {
+			if test.reason == "memory" && test.finish != nil {
 				refusal <- struct{}{}
 				<-released
 				debug.FreeOSMemory() // the next document is not refused for it
@@ -179,93 +173,49 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A document in which the measuring program fails is rejected as one that cannot be printed. This test changes the
-// program, so it is not parallel.
-func TestWarningsFail(t *testing.T) {
-	defer func(program string) { measure = program }(measure)
-	measure = "throw new RangeError(JSON.stringify(OPTIONS))"
-	_, _, err := run(t, limitsOf(t)).Render(t.Context(), a4("<script></script>"))
-	if rejected, ok := errors.AsType[*event.RejectionError](err); !ok || rejected.Reason != "unprintable" {
-		t.Errorf("got %v", err)
-	}
-}
-
-// A browser without fonts, which prints empty PDFs, and a program that is no browser fail the self-test. The renderer
-// works again after the cause is removed.
+// A browser without fonts, which prints empty PDFs, and a program that is no browser fail the self-test. The error has
+// the denied system calls, the exit status and the standard error of the browser. The renderer works again after the
+// cause is removed.
 func TestSelfTest(t *testing.T) {
-	bare := t.TempDir()
-	lib := filepath.Join(filepath.Dir(pdftest.Browser()), "lib")
-	empty := filepath.Join(bare, "empty.conf")
+	beside := filepath.Dir(pdftest.Browser())
+	empty := filepath.Join(t.TempDir(), "empty.conf")
 	write(t, empty, "<fontconfig></fontconfig>", 0o644)
 	with := func(fonts string) string {
-		return "#!/bin/sh\nFONTCONFIG_FILE=" + fonts + " LD_LIBRARY_PATH=" + lib + " exec " + pdftest.Browser() + ` "$@"` +
-			"\n"
+		return "#!/bin/sh\nFONTCONFIG_FILE=" + fonts + " LD_LIBRARY_PATH=" + beside + "/lib exec " + pdftest.Browser() +
+			` "$@"` + "\n"
 	}
-	for name, test := range map[string]struct{ script, want string }{
-		"no fonts":   {with(empty), "self-test"},
-		"no program": {"#!/none\n", "start"},
-		"ends":       {"#!/bin/sh\nexit 1\n", "has ended"},
+	ends := []string{"has ended", "exit status 3", "some call: Operation not permitted"}
+	if pdftest.Jailed() {
+		ends = append(ends, "undumpable: operation not permitted", "subreaper: operation not permitted",
+			"denied here: prctl", "fallocate", "/dev/shm")
+	}
+	for script, wants := range map[string][]string{
+		with(empty): {"self-test"},
+		"#!/none\n": {"start"},
+		"#!/bin/sh\necho 'some call: Operation not permitted' >&2\nexit 3\n": ends,
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			path := filepath.Join(dir, "browser")
-			write(t, path, test.script, 0o755)
-			o := limitsOf(t)
-			o.Path = path
-			r := New(o)
-			defer r.Close()
-			if err := r.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v", err)
+		path := filepath.Join(t.TempDir(), "browser")
+		write(t, path, script, 0o755)
+		o := limitsOf(t)
+		o.Path = path
+		r := New(o)
+		t.Cleanup(r.Close)
+		err := r.Ready(t.Context())
+		for _, want := range wants {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q is missing in: %v", script, want, err)
 			}
-			if _, _, err := r.Render(t.Context(), a4("x")); err == nil || errors.As(err, new(*event.RejectionError)) {
-				t.Errorf("rendered: %v", err)
-			}
-			write(t, path+".new", with(filepath.Join(filepath.Dir(pdftest.Browser()), "fonts.conf")), 0o755)
-			if err := os.Rename(path+".new", path); err != nil {
-				t.Fatal(err)
-			}
-			render(t, r, "the cause has ended")
-			if left := folders(t, o.Dir); len(left) != 1 {
-				t.Errorf("left: %v", left)
-			}
-		})
-	}
-}
-
-// RemoveStale removes the folders of dead processes and no folders of living ones.
-func TestRemoveStale(t *testing.T) {
-	dir := t.TempDir()
-	dead := exec.Command("/bin/true")
-	if err := dead.Run(); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{
-		profilePrefix + strconv.Itoa(dead.Process.Pid) + "-1", profilePrefix + strconv.Itoa(os.Getpid()) +
-			"-2", profilePrefix + strconv.Itoa(os.Getppid()) + "-3",
-		profilePrefix + "x-4", "other",
-	} {
-		if err := os.MkdirAll(filepath.Join(dir, name, "Default"), 0o700); err != nil {
-			t.Fatal(err)
+		}
+		if _, _, err := r.Render(t.Context(), a4("x")); err == nil || errors.As(err, new(*event.RejectionError)) {
+			t.Errorf("rendered: %v", err)
+		}
+		write(t, path+".new", with(filepath.Join(beside, "fonts.conf")), 0o755)
+		must.Succeed(t, os.Rename(path+".new", path))
+		render(t, r, "the cause has ended")
+		if left := folders(t, o.Dir); len(left) != 1 {
+			t.Errorf("left: %v", left)
 		}
 	}
-	if err := RemoveStale(dir); err != nil {
-		t.Fatal(err)
-	}
-	// A dead process may have had the ID of this process, because RemoveStale runs before the first browser.
-	if got := strings.Join(folders(t, dir), " "); got != "other "+profilePrefix+strconv.Itoa(os.Getppid())+"-3 "+
-		profilePrefix+"x-4" {
-		t.Error(got)
-	}
-}
-
-// pages returns the number of pages of a PDF.
-func pages(pdf []byte) (int, error) {
-	o, err := readObjects(pdf)
-	if err != nil {
-		return 0, err
-	}
-	o.missGlyphs()
-	return o.countPages()
 }
 
 // The number of pages is that of the page tree, whatever text the document contains.
@@ -273,14 +223,14 @@ func TestCountPages(t *testing.T) {
 	r := run(t, limitsOf(t))
 	for want := 1; want <= 12; want += 11 {
 		pdf := render(t, r, strings.Repeat("<p style='break-after:page'>x", want-1)+"<p>x")
-		if got, err := pages(pdf); got != want || err != nil || len(pdftest.Sheets(t, pdf)) != want {
-			t.Errorf("%d pages: %d, %v", want, got, err)
+		if o, err := readObjects(pdf); o.pages != want || err != nil || len(pdftest.Sheets(t, pdf)) != want {
+			t.Errorf("%d pages: %d, %v", want, o.pages, err)
 		}
 		for _, broken := range [][]byte{nil, pdf[:len(pdf)/2], bytes.ReplaceAll(pdf, []byte("/Pages"), []byte("/Pagez")),
 			bytes.ReplaceAll(pdf, []byte("/Root"), []byte("/Rood")), bytes.ReplaceAll(pdf,
 				[]byte("xref\n0"), []byte("xref\n1"))} {
-			if got, err := pages(broken); err == nil {
-				t.Errorf("%d pages in a broken PDF", got)
+			if o, err := readObjects(broken); err == nil {
+				t.Errorf("%d pages in a broken PDF", o.pages)
 			}
 		}
 	}
@@ -289,7 +239,11 @@ func TestCountPages(t *testing.T) {
 func FuzzCountPages(f *testing.F) {
 	f.Add([]byte("%PDF-1.4\n1 0 obj\n<</Type /Catalog\n/Pages 2 0 R>>\nendobj\nxref\n0 3\n0000000000 65535 f " +
 		"\n0000000009 00000 n \n0000000009 00000 n \ntrailer\n<</Root 1 0 R>>\nstartxref\n57\n%%EOF\n"))
-	f.Fuzz(func(_ *testing.T, pdf []byte) { _, _ = pages(pdf) })
+	f.Fuzz(func(_ *testing.T, pdf []byte) {
+		if o, err := readObjects(pdf); err == nil {
+			o.missGlyphs()
+		}
+	})
 }
 
 // A malformed or too long message ends the connection and not this process.

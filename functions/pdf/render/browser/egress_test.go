@@ -2,7 +2,9 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"svcapi/functions/pdf/render/fetch"
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -36,19 +39,14 @@ var vectorID = regexp.MustCompile(`v\d{3}`)
 func listen(t *testing.T) *canary {
 	t.Helper()
 	c := &canary{arrivals: map[string]bool{}}
+	var errs [3]error
+	c.http, errs[0] = net.Listen("tcp", "127.0.0.1:0")
+	c.tcp, errs[1] = net.Listen("tcp", "127.0.0.1:0")
+	c.udp, errs[2] = net.ListenPacket("udp", "127.0.0.1:0")
+	must.Succeed(t, errors.Join(errs[:]...))
 	var err error
-	if c.http, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	if c.tcp, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	if c.udp, err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
 	if c.dns, err = net.ListenPacket("udp", nameserver+":53"); err != nil {
 		t.Logf("names are not watched, as only root listens on port 53: %v", err)
-		c.dns = nil
 	}
 	server := &http.Server{
 		ConnState: func(_ net.Conn, state http.ConnState) {
@@ -72,10 +70,15 @@ func listen(t *testing.T) *canary {
 			conn.Close()
 		}
 	}()
+	t.Cleanup(func() {
+		server.Close()
+		c.tcp.Close()
+	})
 	for what, conn := range map[string]net.PacketConn{"datagram": c.udp, "query": c.dns} {
 		if conn == nil {
 			continue
 		}
+		t.Cleanup(func() { conn.Close() })
 		go func() {
 			packet := make([]byte, 1500)
 			for {
@@ -87,14 +90,6 @@ func listen(t *testing.T) *canary {
 			}
 		}()
 	}
-	t.Cleanup(func() {
-		server.Close()
-		c.tcp.Close()
-		c.udp.Close()
-		if c.dns != nil {
-			c.dns.Close()
-		}
-	})
 	return c
 }
 
@@ -110,12 +105,7 @@ func (c *canary) arrived(what string) {
 func (c *canary) all() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []string
-	for what := range c.arrivals {
-		all = append(all, what)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(c.arrivals))
 }
 
 // aim puts the canary's addresses into a vector.
@@ -123,11 +113,10 @@ func (c *canary) aim(vector, id string) string {
 	port := func(a net.Addr) string { return a.String()[strings.LastIndexByte(a.String(), ':')+1:] }
 	host := c.http.Addr().String()
 	return strings.NewReplacer(
-		"RTCPeerConnection", "RTCPeerConnection",
-		"HTTP", "http://"+host+"/"+id, "WS", "ws://"+host+"/"+
-			id, "HOST", host, "PORT", port(c.http.Addr()), "UDPPORT", port(c.udp.LocalAddr()),
-		"TCPPORT", port(c.tcp.Addr()), "UDP", c.udp.LocalAddr().String(), "TCP", c.tcp.Addr().String(), "NAME", id+
-			".canary.test", "ID", id,
+		"RTCPeerConnection", "RTCPeerConnection", "NEWLINE", "\n",
+		"HTTP", "http://"+host+"/"+id, "WS", "ws://"+host+"/"+id, "HOST", host, "NAME", id+".canary.test", "ID", id,
+		"PORT", port(c.http.Addr()), "UDPPORT", port(c.udp.LocalAddr()), "TCPPORT", port(c.tcp.Addr()),
+		"UDP", c.udp.LocalAddr().String(), "TCP", c.tcp.Addr().String(),
 		"RUNTIME", host, "PARENT", strconv.Itoa(os.Getpid()),
 	).Replace(vector)
 }
@@ -164,9 +153,7 @@ LD_LIBRARY_PATH=`+beside+`/lib; export LD_LIBRARY_PATH
 
 func write(t testing.TB, path, content string, mode os.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(content), mode))
 }
 
 // linger renders as Render does, and leaves the document open for a while before the print.
@@ -202,16 +189,14 @@ var alone = regexp.MustCompile(`refresh|frameset|form|declarative|base|csp|specu
 	`(location|history|open|popup|redirect|document|unload|print)`)
 
 // batches returns the documents with the vectors that contain a text. The IDs of the vectors begin with first.
-func (c *canary) batches(first int, containing string) (documents []string, names map[string]string) {
+func (c *canary) batches(t *testing.T, first int, containing string) (documents []string, names map[string]string) {
 	names = map[string]string{}
 	var together []string
-	i := first
-	for name, vector := range vectors {
+	for name, vector := range pdftest.Rows(t, "testdata/egress/vectors.txt") {
 		if !strings.Contains(vector, containing) {
 			continue
 		}
-		id := fmt.Sprintf("v%03d", i)
-		i++
+		id := fmt.Sprintf("v%03d", first+len(names))
 		names[id] = name
 		if aimed := c.aim(vector, id); alone.MatchString(name) {
 			documents = append(documents, "<!DOCTYPE html><body>"+aimed)
@@ -226,27 +211,15 @@ func (c *canary) batches(first int, containing string) (documents []string, name
 }
 
 // files returns files that try to reach the canary, and the part of a document that loads them.
-func (c *canary) files(id string) (map[string][]byte, string) {
-	style := c.aim(`@import "HTTP"; @import url(HTTP?2) print; @import "file:///etc/passwd"; `+
-		`@font-face{font-family:canary;`+
-		`src:url(HTTP?3),url(//NAME/f),url(file:///etc/passwd)} *{font-family:canary;background:url(HTTP?4);`+
-		`cursor:url(HTTP?5),`+
-		`auto;mask:url(//HOST/ID)} p::before{content:url("\68ttp://HOST/ID")}`, id)
-	svg := c.aim(`<?xml-stylesheet href="HTTP"?><svg xmlns="http://www.w3.org/2000/svg" `+
-		`xmlns:x="http://www.w3.org/1999/xlink" `+
-		`width="99" height="99" onload="fetch('HTTP')"><style>@import "HTTP";*{fill:url(HTTP#a)}</style><image href="HTTP" `+
-		`width="9" `+
-		`height="9"/><image x:href="file:///etc/passwd" width="9" height="9"/><use href="HTTP#a"/><filter id="f"><feImage `+
-		`href="HTTP"/></filter><rect width="9" height="9" filter="url(#f)"/><script>fetch("HTTP")</script><script `+
-		`href="HTTP"/>`+
-		`<foreignObject width="99" height="99"><body xmlns="http://www.w3.org/1999/xhtml"><img src="HTTP"/><iframe `+
-		`src="HTTP"/>`+
-		`<link rel="stylesheet" href="HTTP"/></body></foreignObject></svg>`, id)
-	entity := c.aim(`<!DOCTYPE svg [<!ENTITY a SYSTEM "HTTP"><!ENTITY b SYSTEM "file:///etc/passwd">]>`+
-		`<svg xmlns="http://www.w3.org/2000/svg"><text y="20">&a;&b;</text></svg>`, id)
-	return map[string][]byte{"a.css": []byte(style), "a.svg": []byte(svg), "b.svg": []byte(entity)},
-		`<link rel=stylesheet href=a.css><p>x<img src=a.svg><img src=b.svg><svg><use href=a.svg#f /></svg><object data=a.svg>` +
-			`</object><iframe src=a.svg></iframe><embed src=b.svg>`
+func (c *canary) files(t *testing.T, id string) (map[string][]byte, string) {
+	files := map[string][]byte{}
+	for _, name := range []string{"a.css", "a.svg", "b.svg"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "egress", name))
+		must.Succeed(t, err)
+		files[name] = []byte(c.aim(string(text), id))
+	}
+	return files, `<link rel=stylesheet href=a.css><p>x<img src=a.svg><img src=b.svg><svg><use href=a.svg#f /></svg>` +
+		`<object data=a.svg></object><iframe src=a.svg></iframe><embed src=b.svg>`
 }
 
 // secrets are parts of the data that no PDF shows: of files, the environment, the metadata address, the Runtime API,
@@ -258,9 +231,6 @@ var secrets = []string{"root:", "CANARY", "AWS_", "ami-", "Chromium", "PATH="}
 // (docs/decisions/pdf.md#pdf-containment).
 func TestEgress(t *testing.T) {
 	t.Parallel()
-	if len(vectors) < 200 {
-		t.Fatalf("%d vectors", len(vectors))
-	}
 	listen(t).render(t, func(*canary) string { return pdftest.Browser() }, "")
 }
 
@@ -282,7 +252,10 @@ func (c *canary) render(t *testing.T, browser func(*canary) string, containing s
 			if scripts && !pdftest.Everything {
 				continue
 			}
-			documents, names := c.batches(first, containing)
+			documents, names := c.batches(t, first, containing)
+			if containing == "" && len(names) < 201 {
+				t.Errorf("%d vectors", len(names))
+			}
 			t.Logf("scripts %v: %d vectors in %d documents", scripts, len(names), len(documents))
 			for id, name := range names {
 				all[id] = fmt.Sprintf("%s, scripts %v", name, scripts)
@@ -303,7 +276,7 @@ func (c *canary) render(t *testing.T, browser func(*canary) string, containing s
 					defer r.Close()
 					images := fetch.New(fetch.Options{Limits: fetch.Limits{Images: 100, Time: time.Second}})
 					for i := share; i < len(documents); i += browsers {
-						files, loads := c.files("v999")
+						files, loads := c.files(t, "v999")
 						d := a4(documents[i] + loads)
 						d.Images, d.Files = images.Document(), files
 						pdf, err := linger(t, r, d, open)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode"
 
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -46,9 +47,7 @@ func cells(t *testing.T, r *Renderer, style string, texts []string) (all []strin
 	d := a4(b.String())
 	d.Margins = margins(0, 0, 0, 0)
 	pdf, _, err := r.Render(t.Context(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	sheet := pdftest.Gray(t, pdf, 72*cellPixels/cellPoints)
 	for i := range texts {
 		x, y := i%columns*cellPixels, i/columns*cellPixels
@@ -331,9 +330,7 @@ func TestFamilies(t *testing.T) {
 			d := a4(fmt.Sprintf(html, name, all))
 			d.Header, d.Footer = fmt.Appendf(nil, header, name, all), fmt.Appendf(nil, footer, name, all)
 			pdf, _, err := r.Render(t.Context(), d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			fonts := string(pdftest.Tool(t, pdf, "pdffonts"))
 			if !strings.Contains(fonts, "+"+font+"-Regular") || strings.Contains(fonts, "Type 3") {
 				t.Errorf("%s: want %s and no Type 3 font:\n%s", name, font, fonts)

@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -32,17 +34,12 @@ func serve(t *testing.T) *served {
 	s.cmd.Env = append(os.Environ(), servedDir+"="+s.dir)
 	s.cmd.Stderr = os.Stderr
 	var err error
-	if s.in, err = s.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	s.in, err = s.cmd.StdinPipe()
+	must.Succeed(t, err)
 	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s.out = bufio.NewReader(out)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.cmd.Start())
 	t.Cleanup(func() {
 		s.in.Close()
 		_ = s.cmd.Wait()
@@ -53,47 +50,27 @@ func serve(t *testing.T) *served {
 // render returns the number of started browsers after a render, and the error of the render.
 func (s *served) render(t *testing.T, html string) (starts int, end string) {
 	t.Helper()
-	if _, err := io.WriteString(s.in, html+"\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(s.in, html+"\n")
+	must.Succeed(t, err)
 	line, err := s.out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	first, end, _ := strings.Cut(strings.TrimSpace(line), " ")
-	if _, err := fmt.Sscan(first, &starts); err != nil {
-		t.Fatal(err)
-	}
+	starts, err = strconv.Atoi(first)
+	must.Succeed(t, err)
 	return starts, end
 }
 
-// tree returns a process with its descendants.
-func tree(root int) []int {
-	pids := []int{root}
-	all := tasks()
-	for i := 0; i < len(pids); i++ {
-		for _, task := range all {
-			if task.parent == pids[i] {
-				pids = append(pids, task.pid)
-			}
-		}
-	}
-	return pids
-}
-
 // freeze stops a process with its descendants for a while.
-func (s *served) freeze(t *testing.T, d time.Duration) {
-	t.Helper()
-	var stopped []int
-	for {
-		before := len(stopped)
-		for _, pid := range tree(s.cmd.Process.Pid) {
-			if !slices.Contains(stopped, pid) && syscall.Kill(pid, syscall.SIGSTOP) == nil {
-				stopped = append(stopped, pid)
+func (s *served) freeze(d time.Duration) {
+	stopped := []int{s.cmd.Process.Pid}
+	_ = syscall.Kill(stopped[0], syscall.SIGSTOP)
+	for before := 0; before < len(stopped); {
+		before = len(stopped)
+		for _, task := range tasks() {
+			if slices.Contains(stopped, task.parent) && !slices.Contains(stopped, task.pid) &&
+				syscall.Kill(task.pid, syscall.SIGSTOP) == nil {
+				stopped = append(stopped, task.pid)
 			}
-		}
-		if len(stopped) == before {
-			break
 		}
 	}
 	<-time.After(d)
@@ -110,12 +87,9 @@ func TestFreeze(t *testing.T) {
 	if frozen <= startTime {
 		t.Fatal("the freeze is too short to show anything")
 	}
-	moments, freezes := []time.Duration{0, 25 * time.Millisecond}, 1
+	moments, freezes := []int{0, 25}, 1 // in milliseconds
 	if pdftest.Everything {
-		moments, freezes = nil, 3
-		for _, ms := range []int{0, 1, 2, 4, 7, 10, 15, 20, 30, 45, 70, 100} {
-			moments = append(moments, time.Duration(ms)*time.Millisecond)
-		}
+		moments, freezes = []int{0, 1, 2, 4, 7, 10, 15, 20, 30, 45, 70, 100}, 3
 	}
 	var running sync.WaitGroup // instead of t.Parallel, because the cases mostly wait
 	places := make(chan struct{}, 6)
@@ -127,7 +101,7 @@ func TestFreeze(t *testing.T) {
 			running.Go(func() {
 				places <- struct{}{}
 				defer func() { <-places }()
-				t.Run(fmt.Sprintf("%s after %v", name, moment), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s after %d ms", name, moment), func(t *testing.T) {
 					s := serve(t)
 					started, _ := s.render(t, "<p>first")
 					for range freezes {
@@ -137,8 +111,8 @@ func TestFreeze(t *testing.T) {
 						if name == "browser" {
 							started++ // by the document, not by the freeze
 						}
-						<-time.After(moment)
-						s.freeze(t, frozen)
+						<-time.After(time.Duration(moment) * time.Millisecond)
+						s.freeze(frozen)
 						if starts, end := s.render(t, "<p>next"); starts != started || end != "<nil>" {
 							t.Fatalf("%d browsers started instead of %d, %s", starts, started, end)
 						}
@@ -169,28 +143,23 @@ func TestRunningTime(t *testing.T) {
 // The browser of a killed process ends, also a busy one, and the next process removes the profile folder. No signal of
 // the system at the end of the parent (Pdeathsig) is needed.
 func TestParentKilled(t *testing.T) {
-	for name, html := range map[string]string{"at rest": "", "at work": "LONG"} {
-		t.Run(name, func(t *testing.T) {
+	for _, atWork := range []bool{false, true} {
+		t.Run(fmt.Sprintf("at work %v", atWork), func(t *testing.T) {
 			s := serve(t)
 			s.render(t, "<p>first")
-			if html != "" {
-				_, _ = io.WriteString(s.in, html+"\n")
+			if atWork {
+				_, _ = io.WriteString(s.in, "LONG\n")
 				<-time.After(300 * time.Millisecond)
 			}
-			if living := below(t, s.dir); len(living) < 2 || zombies(os.Getpid()) != 0 {
-				t.Fatalf("before: processes %v, %d zombies", living, zombies(os.Getpid()))
+			if living := below(s.dir); len(living) < 2 || zombies() != 0 {
+				t.Fatalf("before: processes %v, %d zombies", living, zombies())
 			}
-			if err := s.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, s.cmd.Process.Kill())
 			_ = s.cmd.Wait()
-			for range 500 {
-				if len(below(t, s.dir)) == 0 {
-					break
-				}
+			for i := 0; i < 500 && len(below(s.dir)) > 0; i++ {
 				<-time.After(10 * time.Millisecond)
 			}
-			if left := below(t, s.dir); len(left) > 0 {
+			if left := below(s.dir); len(left) > 0 {
 				t.Errorf("left after five seconds: %v", left)
 			}
 			for { // a subreaper inherits the children

@@ -3,8 +3,11 @@ package browser
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
+
+	"github.com/go-rod/rod/lib/proto"
 
 	"svcapi/functions/pdf/render/event"
 )
@@ -103,22 +106,103 @@ const hideOnScreen = `document.adoptedStyleSheets = [new CSSStyleSheet()];
 // showOnScreen is the program that undoes hideOnScreen until insertStyle.
 const showOnScreen = "document.adoptedStyleSheets[0].disabled = true"
 
-// insertStyle returns the program that puts the page rule before every style sheet of the document. The program calls
-// methods through their prototypes, because a document can name an element "documentElement". The rule goes into a
-// sheet without text, because a document can display its style elements.
+// insertStyle returns the program that puts the page rule before every style sheet of the document.
+func insertStyle(rule string) string { return program("style", rule) }
+
+const (
+	points = 72 / millimetresPerInch // in a millimetre
+	pixels = 96 / millimetresPerInch // in a millimetre
+
+	highest = event.MaxContentHeight * points
+)
+
+// printContent prints a document on pages that are as high as their content, the highest page of a document with forced
+// breaks (docs/decisions/pdf.md#pdf-content-height).
 //
-// The zoom of the root element scales the margins of the page, too. An important declaration of the element itself
-// overrides all sheets and layers; only a running transition overrides that, so the program forbids both.
-func insertStyle(rule string) string {
-	return `(() => {
-	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
-	const root = get(document, Document, "documentElement");
-	const style = Document.prototype.createElementNS.call(document, "http://www.w3.org/1999/xhtml", "style");
-	Element.prototype.prepend.call(root, style);
-	get(style, HTMLStyleElement, "sheet").insertRule(` + strconv.Quote(rule) + `);
-	for (const sheet of get(document, Document, "adoptedStyleSheets")) sheet.disabled = false;
-	const own = get(root, HTMLElement, "style");
-	own.setProperty("transition", "none", "important");
-	own.setProperty("zoom", "1", "important");
-})()`
+// The height of the document in a window is that of a page, if one page holds it. Otherwise the height is the least one
+// with as many pages as on much higher sheets, which only forced breaks end.
+func (p *page) printContent(d Document, wanted []event.Range) ([]byte, error) {
+	d.PageSize, d.PageWidth, d.PageHeight, d.Landscape, d.ContentHeight = "", d.sheet().width, 0, false, false
+	width, _, scale := d.content()
+	d.Margins.Right += (width - math.Floor(width/scale)*scale) / pixels // a window has whole pixels
+	height, err := p.contentHeight(d)
+	if err != nil {
+		return nil, err
+	}
+	margins := d.Margins.Top + d.Margins.Bottom
+	least := math.Ceil(max(event.MinSide, margins+1) * points)
+	var o objects
+	count := func(height float64) (int, error) {
+		d.PageHeight = height / points
+		if err := p.insertRules(d); err != nil {
+			return 0, err
+		}
+		pdf, err := p.printSheets(d, []event.Range{{First: 1, Last: p.maxPages + 1}})
+		if err != nil {
+			return 0, err
+		}
+		o, err = readObjects(pdf)
+		return o.pages, err
+	}
+	need := max(least, math.Ceil((height+1)*scale*points/pixels+margins*points))
+	high := min(need, 10*highest)
+	pages, err := count(high)
+	if err != nil {
+		return nil, err
+	}
+	if printed := o.printedScale(); pages > 1 || printed > 0 && printed < screenScale*scale*0.999 {
+		if high, err = leastHeight(least, high, pages, count); err != nil {
+			return nil, err
+		}
+	}
+	if high > highest {
+		return nil, &event.RejectionError{Reason: reasonHeight, Message: fmt.Sprintf("with its margins the content is "+
+			"%.0f mm high, and a page has at most %d mm", need/points, event.MaxContentHeight)}
+	}
+	if d.PageHeight == high/points && d.PageRanges == "" {
+		return o.pdf, nil
+	}
+	d.PageHeight = high / points
+	if err := p.insertRules(d); err != nil {
+		return nil, err
+	}
+	return p.printSheets(d, wanted)
+}
+
+// leastHeight returns the least height in points with as many pages as a much higher sheet, or a height above the
+// highest where that has more pages. A sheet of the height high has this number of pages.
+func leastHeight(low, high float64, pages int, count func(float64) (int, error)) (float64, error) {
+	wide := min(4*high, 10*highest)
+	few, err := count(wide)
+	if err != nil {
+		return 0, err
+	}
+	if pages != few {
+		low, high = high, wide
+	}
+	for high-low > 1 && low < highest {
+		middle := min(math.Floor((low+high)/2), highest)
+		switch pages, err := count(middle); {
+		case err != nil:
+			return 0, err
+		case pages == few:
+			high = middle
+		default:
+			low = middle
+		}
+	}
+	return high, nil
+}
+
+// contentHeight returns the height of a document in a window of the pages' width, in CSS pixels.
+func (p *page) contentHeight(d Document) (float64, error) {
+	if err := p.layOut(d, objects{}); err != nil {
+		return 0, err
+	}
+	own := p.s.in(p.ctx, p.id)
+	metrics, err := proto.PageGetLayoutMetrics{}.Call(own)
+	if err != nil {
+		return 0, err
+	}
+	return metrics.CSSContentSize.Height, proto.EmulationClearDeviceMetricsOverride{}.Call(own)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-rod/rod/lib/proto"
 
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -24,11 +25,9 @@ func TestEgressUnlocked(t *testing.T) {
 	options.Time, options.scripts = 3*time.Second, true
 	r := New(options)
 	defer r.Close()
-	documents, names := c.batches(0, "")
+	documents, names := c.batches(t, 0, "")
 	for _, document := range documents {
-		if err := (proto.FetchDisable{}).Call(next(t, r).session.in(t.Context(), "")); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, (proto.FetchDisable{}).Call(next(t, r).session.in(t.Context(), "")))
 		_, _ = linger(t, r, a4(document), 200*time.Millisecond)
 	}
 	time.Sleep(300 * time.Millisecond)
@@ -60,9 +59,7 @@ func bytesIn(t *testing.T, dir string) (sum int64) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return sum
 }
 
@@ -79,7 +76,7 @@ func TestFiveHundred(t *testing.T) {
 				t.Error(got)
 			}
 			next(t, r)
-			groups, dead := browsers(t), zombies(os.Getpid())
+			groups, dead := browsers(), zombies()
 			held := bytesIn(t, o.Dir)
 			t.Logf("after %d: %d bytes in %d folders, browser %d MiB", i+1, held, len(folders(t, o.Dir)),
 				memory(groupMembers(groups[0]))>>20)

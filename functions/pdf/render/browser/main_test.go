@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"svcapi/functions/pdf/render/event"
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -84,9 +85,7 @@ func next(t testing.TB, r *Renderer) prepared {
 		r.ready <- p
 		err = p.err
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return p
 }
 

@@ -172,14 +172,10 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 	if err != nil {
 		return nil, "", err
 	}
-	pages, err := o.countPages()
-	if err != nil {
-		return nil, "", err
-	}
-	if pages > maxPages {
+	if o.pages > maxPages {
 		return nil, "", event.Exceeded(reasonPages, "the document has more than %d pages", maxPages)
 	}
-	if _, lastStart, ok := event.ParseRanges(d.PageRanges); ok && pages <= pagesBefore(wanted, lastStart) {
+	if _, lastStart, ok := event.ParseRanges(d.PageRanges); ok && o.pages <= pagesBefore(wanted, lastStart) {
 		return nil, "", errNoPage
 	}
 	if d.CSSSize {

@@ -2,15 +2,158 @@ package browser
 
 import (
 	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-rod/rod/lib/proto"
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
+
+// block fills the whole content area of the pages.
+const block = `<div style="height:600mm;background:#000"></div>`
+
+func wantSheet(t *testing.T, pdf []byte, d Document) {
+	t.Helper()
+	sheet := d.sheet()
+	for i, got := range pdftest.Sheets(t, pdf) {
+		if math.Abs(got[0]-sheet.width/25.4*72) > 1 || math.Abs(got[1]-sheet.height/25.4*72) > 1 {
+			t.Errorf("page %d has %v points, want %v mm", i+1, got, sheet)
+		}
+	}
+	want := pdftest.Margins{d.Margins.Top, d.Margins.Right, d.Margins.Bottom, d.Margins.Left}
+	if got := pdftest.Inked(t, pdf); !got.Near(want, 1) {
+		t.Errorf("margins are %v, want %v", got, want)
+	}
+}
+
+// openapi.yaml#PdfRequest: page_size A4, Letter, Legal; orientation portrait, landscape; margins 0 to 100 mm; sheets in
+// millimetres; and the size of the document's page rule, which has a limit and leaves the margins to the request
+// (docs/decisions/pdf.md#pdf-fields).
+func TestGeometry(t *testing.T) {
+	t.Parallel()
+	r := run(t, limitsOf(t))
+	for name := range named {
+		for _, landscape := range []bool{false, true} {
+			several := []event.Margins{margins(15, 15, 15, 15), margins(5, 12.5, 30, 60)}
+			if name == "A4" {
+				several = append(several, event.Margins{}, margins(100, 100, 100, 100))
+			}
+			for _, margins := range several {
+				d := a4("<!DOCTYPE html><body style='margin:0'>" + block)
+				d.PageSize, d.Landscape, d.Margins = name, landscape, margins
+				t.Run(fmt.Sprintf("%s,%v,%v", name, landscape, margins), func(t *testing.T) {
+					pdf, _, err := r.Render(t.Context(), d)
+					must.Succeed(t, err)
+					wantSheet(t, pdf, d)
+				})
+			}
+		}
+	}
+	for _, c := range []struct {
+		style string
+		e     event.Event
+		want  size // zero: an error
+	}{
+		{"", event.Event{PageWidth: 80, PageHeight: 2000}, size{80, 2000}},
+		{"", event.Event{PageWidth: 10, PageHeight: 10}, size{10, 10}},
+		{"@page{size:80mm 200mm;margin:40mm}", event.Event{PageSize: "A4", CSSSize: true}, size{80, 200}},
+		{"@page{size:62mm 29mm}", event.Event{PageSize: "A4", CSSSize: true, Margins: margins(15, 15, 15, 15)}, size{62, 29}},
+		{"", event.Event{PageSize: "Letter", Landscape: true, CSSSize: true}, size{279.4, 215.9}},
+		{"@page{size:1000000cm 1000000cm}", event.Event{PageSize: "A4", CSSSize: true}, size{}},
+		{"@page{size:0 0}", event.Event{PageSize: "A4", CSSSize: true}, size{210, 297}},
+	} {
+		d := Document{Event: c.e}
+		d.HTML = []byte("<style>" + c.style + "</style><body style='margin:0'><div style='height:2100mm;background:#000'>")
+		if d.MaxBytes = 1 << 20; d.Margins == (event.Margins{}) {
+			d.Margins = margins(2, 2, 2, 2)
+		}
+		pdf, _, err := r.Render(t.Context(), d)
+		if (err == nil) != (c.want.width > 0) {
+			t.Errorf("%s: %v", c.style, err)
+		}
+		if err == nil {
+			d.PageSize, d.PageWidth, d.PageHeight, d.Landscape = "", c.want.width, c.want.height, false
+			if usual := min(d.Margins.Top, c.want.height/4); usual < d.Margins.Top { // of a small label
+				d.Margins.Top, d.Margins.Bottom = usual, usual
+			}
+			wantSheet(t, pdf, d)
+		}
+	}
+}
+
+// Chromium lays a document out for the window only before the print, and only where the document may need that. A program
+// that fails in the page is an error.
+func TestHideOnScreen(t *testing.T) {
+	page := next(t, run(t, limitsOf(t))).page
+	page.ctx = t.Context()
+	for i, step := range []func() error{
+		func() error { return page.load("<b>") },
+		func() error { return page.load("<b style='color:url(a)'>") }, // alone is shown
+		func() error { return page.insertRules(a4("")) },
+	} {
+		err := step()
+		const program = "String(document.querySelector('b').checkVisibility())"
+		shown, failed := page.evaluate("test", proto.RuntimeEvaluate{Expression: program, ReturnByValue: true})
+		if err != nil || failed != nil || shown != fmt.Sprint(i == 1) {
+			t.Errorf("step %d: shown is %s; %v, %v", i, shown, err, failed)
+		}
+	}
+	if err := page.call("test", "throw new RangeError()", nil); !errors.Is(err, errProgram) {
+		t.Errorf("a program that fails: %v", err)
+	}
+}
+
+// Page size, orientation and margins of the request override every form of @page in the document.
+func TestGeometryOverridesDocument(t *testing.T) {
+	t.Parallel()
+	const evil = "margin:3mm!important;margin-left:70mm!important;size:A5 landscape!important;" +
+		"page-orientation:rotate-left!important"
+	sheet := func(css string) string {
+		return "data:text/css;base64," + base64.StdEncoding.EncodeToString([]byte(css))
+	}
+	innermost := regexp.MustCompile(`SHEET<<([^<>]*)>>`)
+	places := []string{
+		"<!DOCTYPE html><style>CSS</style>",
+		"<!DOCTYPE html><p hidden>x<style>CSS</style>",
+		"<!DOCTYPE html><link rel=stylesheet media=print href='LINK'>",
+	}
+	r := run(t, limitsOf(t))
+	n := 0
+	// In random order: make test renders some of the style sheets, the long tests all.
+	for name, html := range maps.Collect(pdftest.Rows(t, "testdata/geometry.txt")) {
+		d := a4(strings.ReplaceAll(html, "BLOCK", block))
+		if html[0] != '<' {
+			if n++; n > 25 && !pdftest.Everything {
+				continue
+			}
+			css := strings.ReplaceAll(html, "EVIL", evil)
+			for innermost.MatchString(css) {
+				css = innermost.ReplaceAllStringFunc(css, func(m string) string { return sheet(innermost.FindStringSubmatch(m)[1]) })
+			}
+			head := strings.NewReplacer("CSS", css, "LINK", sheet(css)).Replace(places[n%len(places)])
+			d = a4(head + "<body style='margin:0'>" + block)
+			d.Landscape, d.Margins = n%2 == 1, margins(15, 20, 25, 30)
+		}
+		t.Run(name, func(t *testing.T) {
+			pdf, _, err := r.Render(t.Context(), d)
+			must.Succeed(t, err)
+			if wantSheet(t, pdf, d); t.Failed() {
+				t.Logf("%s", d.HTML)
+			}
+		})
+	}
+}
 
 // fivePages are five pages with a number each.
 const fivePages = `<title>Five</title><style>p{break-after:page;margin:0}p:last-child{break-after:auto}</style><p>` +

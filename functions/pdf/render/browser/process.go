@@ -1,9 +1,14 @@
 package browser
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -237,4 +242,126 @@ func RemoveStale(dir string) error {
 		failed = append(failed, os.RemoveAll(profile))
 	}
 	return errors.Join(failed...)
+}
+
+// tailSize is the number of bytes of the browser's standard error that a tail keeps.
+const tailSize = 4 << 10
+
+// tail keeps the end of a text until it is closed, because later messages may contain text of documents.
+type tail struct {
+	mu     sync.Mutex
+	text   []byte
+	closed bool
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(text []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.text = append(t.text, text...)
+		t.text = t.text[max(0, len(t.text)-tailSize):]
+	}
+	return len(text), nil
+}
+
+func (t *tail) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+}
+
+// String returns the kept text on one line.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(strings.Fields(strings.ToValidUTF8(string(t.text), "?")), " ")
+}
+
+// maxMessage bounds one message, so that a faulty browser cannot fill the memory. Regular messages have up to 1 MiB.
+const maxMessage = 16 << 20
+
+var errMessage = errors.New("browser: message is malformed or too long")
+
+// pipe carries the DevTools protocol over two file descriptors. A message is one JSON text with a NUL byte at its end
+// (Chromium's --remote-debugging-pipe). No port listens.
+type pipe struct {
+	in  *bufio.Reader
+	out io.Writer
+	mu  sync.Mutex
+}
+
+func newPipe(in io.Reader, out io.Writer) *pipe {
+	return &pipe{in: bufio.NewReaderSize(in, 64<<10), out: out}
+}
+
+// Send writes one message.
+func (p *pipe) Send(data []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := p.out.Write(append(data, 0))
+	return err
+}
+
+// Read returns the next message, and an error for a message that is no JSON object: the client would panic on it.
+func (p *pipe) Read() ([]byte, error) {
+	var message []byte
+	for {
+		part, err := p.in.ReadSlice(0)
+		message = append(message, part...)
+		switch {
+		case len(message) > maxMessage:
+			return nil, errMessage
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		message = bytes.TrimSuffix(message, []byte{0})
+		if !json.Valid(message) || message[0] != '{' {
+			return nil, errMessage
+		}
+		return message, nil
+	}
+}
+
+const (
+	// clockStep is the interval at which withRunningTime adds up the running time.
+	clockStep = 20 * time.Millisecond
+	// longestStep is the most that one step counts. Lambda freezes the process and the browser between two events, for
+	// hours, and neither of them works in such a gap. Waiting for the processor takes less.
+	longestStep = 10 * clockStep
+)
+
+// withRunningTime returns a context that ends with cause after the process has run for d. The time of a freeze does not
+// count, whereas a timer of the runtime would fire at the thaw.
+func withRunningTime(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		ticker := time.NewTicker(clockStep)
+		defer ticker.Stop()
+		last := time.Now()
+		for ran := time.Duration(0); ran < d; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			now := time.Now()
+			ran += min(now.Sub(last), longestStep)
+			last = now
+		}
+		cancel(cause)
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// waitFor waits until a channel is closed, for at most d of running time.
+func waitFor(closed <-chan struct{}, d time.Duration) {
+	ctx, cancel := withRunningTime(context.Background(), d, context.DeadlineExceeded)
+	defer cancel()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
 }

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"svcapi/functions/pdf/render/event"
+	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -47,8 +47,7 @@ func tasks() (all []task) {
 }
 
 // browsers returns the process groups of this process's browsers.
-func browsers(t testing.TB) (groups []int) {
-	t.Helper()
+func browsers() (groups []int) {
 	for _, task := range tasks() {
 		if task.parent == os.Getpid() && !task.zombie && task.group == task.pid && strings.HasPrefix(task.name, "headless") {
 			groups = append(groups, task.pid)
@@ -57,10 +56,10 @@ func browsers(t testing.TB) (groups []int) {
 	return groups
 }
 
-// zombies returns the number of dead processes that a process has not reaped yet.
-func zombies(parent int) (n int) {
+// zombies returns the number of dead processes that this process has not reaped yet.
+func zombies() (n int) {
 	for _, task := range tasks() {
-		if task.zombie && task.parent == parent {
+		if task.zombie && task.parent == os.Getpid() {
 			n++
 		}
 	}
@@ -68,32 +67,14 @@ func zombies(parent int) (n int) {
 }
 
 // below returns the living processes whose working folder is a folder or below it, also a removed one.
-func below(t testing.TB, dir string) (pids []string) {
-	t.Helper()
-	links, err := filepath.Glob("/proc/[0-9]*/cwd")
-	if err != nil {
-		t.Fatal(err)
-	}
+func below(dir string) (pids []string) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, dir+"/") {
 			pids = append(pids, filepath.Base(filepath.Dir(link)))
 		}
 	}
 	return pids
-}
-
-// The memory limit holds for the whole process tree. A document above the limit ends only its browser.
-func TestMemory(t *testing.T) {
-	o := limitsOf(t)
-	o.Memory = 300 << 20
-	r := run(t, o)
-	began := time.Now()
-	_, _, err := r.Render(t.Context(), a4("<table>"+strings.Repeat("<tr><td>x<td>y", 20_000)))
-	var refused *event.RejectionError
-	if !errors.As(err, &refused) || refused.Reason != "memory" || !strings.Contains(refused.Message, "300 MiB") {
-		t.Errorf("got %v after %v", err, time.Since(began))
-	}
-	render(t, r, "next")
 }
 
 // A browser is replaced after a number of documents, and when its memory has grown.
@@ -110,8 +91,8 @@ func TestRecycle(t *testing.T) {
 			for range 4 {
 				render(t, r, "x")
 				next(t, r)
-				groups := browsers(t)
-				if dead := zombies(os.Getpid()); len(groups) != 1 || dead != 0 {
+				groups := browsers()
+				if dead := zombies(); len(groups) != 1 || dead != 0 {
 					t.Fatalf("%d browsers, %d zombies", len(groups), dead)
 				}
 				seen[groups[0]] = true
@@ -141,10 +122,13 @@ func TestClose(t *testing.T) {
 	r.Close() // a second call has no effect
 }
 
-// storm renders documents from two goroutines until a number of browser processes have been killed at random moments.
-// Every second one is a renderer process.
-func storm(t *testing.T, kills int, between time.Duration) {
-	t.Helper()
+// After kills of browser processes at random moments under load from two goroutines, of which every second one ends a
+// renderer process, no request exceeds its limit, and no zombie and no folder remains.
+func TestKilled(t *testing.T) {
+	kills, between := 2, 200*time.Millisecond
+	if pdftest.Everything {
+		kills, between = 60, 500*time.Millisecond
+	}
 	o := limitsOf(t)
 	o.Time = 5 * time.Second
 	r := run(t, o)
@@ -157,18 +141,10 @@ func storm(t *testing.T, kills int, between time.Duration) {
 		for deadline := time.Now().Add(10 * time.Minute); killed["renderer"]+killed["other"] < kills &&
 			time.Now().Before(deadline); {
 			<-time.After(time.Duration(random.Int64N(int64(between))))
-			kind, wanted := "other", func(pid int) bool { return !renders(pid) }
-			if killed["renderer"] <= killed["other"] {
-				kind, wanted = "renderer", renders
-			}
-			for _, group := range browsers(t) {
-				pids := slices.DeleteFunc(groupMembers(group), func(pid int) bool { return !wanted(pid) })
-				if len(pids) == 0 {
-					continue
-				}
-				if syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) == nil {
-					killed[kind]++
-				}
+			kind := map[bool]string{true: "renderer", false: "other"}[killed["renderer"] <= killed["other"]]
+			if pids := processes(kind == "renderer"); len(pids) > 0 &&
+				syscall.Kill(pids[random.IntN(len(pids))], syscall.SIGKILL) == nil {
+				killed[kind]++
 			}
 		}
 	})
@@ -208,17 +184,24 @@ func storm(t *testing.T, kills int, between time.Duration) {
 	gone(t, o.Dir)
 }
 
-// renders reports whether a process is a renderer by its arguments. A renderer of the zygote begins as a copy and has
-// its own arguments soon after its start.
-func renders(pid int) bool {
-	arguments, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return bytes.Contains(arguments, []byte("--type=renderer"))
+// processes returns the processes of this process's browsers that are renderers by their arguments, or the others. A
+// renderer of the zygote begins as a copy and has its own arguments soon after its start.
+func processes(renderers bool) (pids []int) {
+	for _, group := range browsers() {
+		for _, pid := range groupMembers(group) {
+			arguments, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			if bytes.Contains(arguments, []byte("--type=renderer")) == renderers {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
 }
 
 // gone fails the test if the browsers of a folder have left a file, a living process or a zombie.
 func gone(t testing.TB, dir string) {
 	t.Helper()
-	if left, living, dead := folders(t, dir), below(t, dir), zombies(os.Getpid()); len(left)+len(living)+dead != 0 {
+	if left, living, dead := folders(t, dir), below(dir), zombies(); len(left)+len(living)+dead != 0 {
 		t.Errorf("left: %v, %v, %d zombies", left, living, dead)
 	}
 }
@@ -253,30 +236,16 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// After kills of browser processes at random moments under load, no request exceeds its limit, and no zombie and no
-// folder remains.
-func TestKilled(t *testing.T) {
-	if pdftest.Everything {
-		storm(t, 60, 500*time.Millisecond)
-		return
-	}
-	storm(t, 2, 200*time.Millisecond)
-}
-
 // The end of a renderer process between two documents fails no document: the next one has another renderer process.
 func TestIdleRendererKilled(t *testing.T) {
 	r := run(t, limitsOf(t))
 	render(t, r, "first")
 	p := next(t, r)
-	killed := 0
-	for _, group := range browsers(t) {
-		for _, pid := range groupMembers(group) {
-			if renders(pid) && syscall.Kill(pid, syscall.SIGKILL) == nil {
-				killed++
-			}
-		}
+	renderers := processes(true)
+	for _, pid := range renderers {
+		must.Succeed(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
-	if killed == 0 {
+	if len(renderers) == 0 {
 		t.Fatal("no renderer was found")
 	}
 	select {
@@ -289,48 +258,28 @@ func TestIdleRendererKilled(t *testing.T) {
 	}
 }
 
-// RemoveStale ends all processes that work in the folder of a dead process, in any group.
-func TestRemoveStaleEnds(t *testing.T) {
+// RemoveStale ends all processes that work in the folder of a dead process, in any group, and removes this folder and no
+// folder of a living process.
+func TestRemoveStale(t *testing.T) {
 	dir := t.TempDir()
 	dead := exec.Command("/bin/true")
-	if err := dead.Run(); err != nil {
-		t.Fatal(err)
-	}
-	profile := filepath.Join(dir, profilePrefix+strconv.Itoa(dead.Process.Pid)+"-1")
-	if err := os.Mkdir(profile, 0o700); err != nil {
-		t.Fatal(err)
+	must.Succeed(t, dead.Run())
+	profile := filepath.Join(dir, profilePrefix)
+	stale := profile + strconv.Itoa(dead.Process.Pid) + "-1"
+	kept := []string{profile + strconv.Itoa(os.Getppid()) + "-3", profile + "x-4", filepath.Join(dir, "other")}
+	// A dead process may have had the ID of this process, because RemoveStale runs before the first browser.
+	for _, name := range append(kept, stale, profile+strconv.Itoa(os.Getpid())+"-2") {
+		must.Succeed(t, os.MkdirAll(filepath.Join(name, "Default"), 0o700))
 	}
 	left := exec.Command("/bin/sleep", "600")
-	left.Dir, left.SysProcAttr = profile, &syscall.SysProcAttr{Setpgid: true}
-	if err := left.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := RemoveStale(dir); err != nil {
-		t.Error(err)
-	}
+	left.Dir, left.SysProcAttr = stale, &syscall.SysProcAttr{Setpgid: true}
+	must.Succeed(t, left.Start())
+	must.Succeed(t, RemoveStale(dir))
 	_ = left.Wait()
+	for _, name := range kept {
+		must.Succeed(t, errors.Join(os.Remove(filepath.Join(name, "Default")), os.Remove(name)))
+	}
 	gone(t, dir)
-}
-
-// The error of a failed start has the denied system calls, the exit status and the standard error of the browser.
-func TestStartNamesDenied(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "browser")
-	write(t, path, "#!/bin/sh\necho 'some call: Operation not permitted' >&2\nexit 3\n", 0o755)
-	o := limitsOf(t)
-	o.Path = path
-	r := New(o)
-	defer r.Close()
-	wants := []string{"exit status 3", "some call: Operation not permitted"}
-	if pdftest.Jailed() {
-		wants = append(wants, "undumpable: operation not permitted", "subreaper: operation not permitted",
-			"denied here: prctl", "fallocate", "/dev/shm")
-	}
-	err := r.Ready(t.Context())
-	for _, want := range wants {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is missing in: %v", want, err)
-		}
-	}
 }
 
 // A child of the same user can read neither the environment nor the memory of this process, unless the system denies
@@ -349,19 +298,13 @@ func TestIsolate(t *testing.T) {
 		return
 	}
 	dir, err := os.MkdirTemp("", "isolate") //nolint:usetesting // another user must be able to enter every parent folder
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer os.RemoveAll(dir)
 	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	program := filepath.Join(dir, "program")
 	write(t, program, string(self), 0o755)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(dir, 0o755))
 	for mode, want := range map[string]string{"open": "SECRET_OF_PARENT", "secluded": "Permission denied"} {
 		cmd := exec.Command(program, "-test.run=^TestIsolate$")
 		cmd.Dir, cmd.Env = "/", []string{"SECLUDE_CHILD=" + mode, "SECRET_OF_PARENT=1", "JAIL=off",

@@ -1,7 +1,7 @@
 package browser
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,11 +16,6 @@ import (
 	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/limits"
 )
-
-// references.js is the program that writes the values of target-counter(), target-text() and leader().
-//
-//go:embed references.js
-var writeReferences string
 
 // maxPasses bounds the passes of a document with page numbers of places: a number that is longer than the last one can
 // move its place to another page, and back.
@@ -44,7 +39,7 @@ func (p *page) printReferences(d Document, wanted []event.Range) ([]byte, []limi
 		Leaders   int
 	}
 	options := map[string]any{"declarations": declarations}
-	if err := p.call("references", program(writeReferences, options), &found); err != nil {
+	if err := p.call("references", program("references", options), &found); err != nil {
 		return nil, nil, err
 	}
 	var pdf []byte
@@ -134,14 +129,17 @@ func (o objects) places(fragments []string) map[string]int {
 	return found
 }
 
-// common.js has what the programs share.
+// programs are the programs that run in the page. common.js has what they share.
 //
-//go:embed common.js
-var common string
+//go:embed *.js
+var programs embed.FS
 
-// program returns a program of this package with its options.
-func program(text string, options any) string {
-	return strings.Replace(strings.Replace(text, "COMMON", common, 1), "OPTIONS", utils.MustToJSON(options), 1)
+// program returns a program with its options.
+func program(name string, options any) string {
+	common, _ := programs.ReadFile("common.js")
+	text, _ := programs.ReadFile(name + ".js") // the files are a part of this program
+	return strings.Replace(strings.Replace(string(text), "COMMON", string(common), 1), "OPTIONS",
+		utils.MustToJSON(options), 1)
 }
 
 // call runs a program of this package in the page and decodes its result.

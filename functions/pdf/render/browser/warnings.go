@@ -1,13 +1,9 @@
 package browser
 
 import (
-	"bytes"
 	"cmp"
-	"compress/zlib"
-	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -30,11 +26,6 @@ const insertPolicy = `(() => {
 		"object-src data:; frame-src *";
 	document.head.append(policy);
 })()`
-
-// warnings.js is the program that measures the printed page.
-//
-//go:embed warnings.js
-var measure string
 
 // The warnings (openapi.yaml#Warnings), in the order of the header.
 const (
@@ -133,7 +124,7 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range,
 			"images": named("image-set("), "declarations": declarations,
 			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
-		if err := p.call("warnings", program(measure, options), &m); err != nil {
+		if err := p.call("warnings", program("warnings", options), &m); err != nil {
 			return "", err
 		}
 	}
@@ -200,13 +191,8 @@ var (
 func (o objects) printedScale() float64 {
 	width, scale := 0.0, 0.0
 	for n := range o.of("Page") {
-		_, stream, _ := bytes.Cut(o.at(number(contents, o.object(n))), []byte("stream\n"))
-		plain, err := zlib.NewReader(bytes.NewReader(stream))
-		if err != nil {
-			continue
-		}
-		text, _ := io.ReadAll(io.LimitReader(plain, 64<<10)) // a cut stream has its first areas, too
-		for _, match := range area.FindAllSubmatch(text, -1) {
+		start := o.inflate(number(contents, o.object(n)), 64<<10) // has the first areas
+		for _, match := range area.FindAllSubmatch(start, -1) {
 			w, _ := strconv.ParseFloat(string(match[1]), 64)
 			s, _ := strconv.ParseFloat(string(match[2]), 64)
 			if w > width || w == width && s > scale {
