@@ -161,7 +161,7 @@ test-usage: ## svc usage over ENTRIES=1000000 charges, in bounded memory
 
 # The packages that take minutes: simulations, and tests that render.
 QUICK_SKIP   := ^(TestExactUnderLoad|TestTimeout|TestNothingStored)$$|$(LONG)
-QUICK_ACCEPT := ^(TestSendForReal|TestBurnerEmailShield|TestLocationProvider|TestPictures|TestPDFBase64|TestOwnRates|TestDocs|TestScheduledFunctions)$$
+QUICK_ACCEPT := ^(TestSendForReal|TestBurnerEmailShield|TestLocationProvider|TestPictures|TestPDF|TestOwnRates|TestDocs|TestScheduledFunctions)$$
 
 test-quick: ## the tests between edits, under 60 s: build, unit tests, policy, one acceptance test for each function
 	go build ./...

@@ -57,7 +57,9 @@ func (r *renderer) render(ctx context.Context, p *project.Project, e event.Event
 		header.Set("X-Amz-Tenant-Id", p.TenantID())
 	}
 	result, err := r.call(ctx, header, payload, e.MaxBytes)
-	if err != nil && ctx.Err() == nil && another(err) {
+	refused, ok := errors.AsType[*callError](err)
+	// Another call may succeed where the renderer or the connection died, or Lambda itself failed.
+	if err != nil && ctx.Err() == nil && (!ok || refused.status >= 500) {
 		first := err
 		if result, err = r.call(ctx, header, payload, e.MaxBytes); err != nil {
 			err = fmt.Errorf("%w; before that: %w", err, first)
@@ -76,12 +78,6 @@ type callError struct {
 }
 
 func (e *callError) Error() string { return fmt.Sprintf("HTTP status %d: %s", e.status, e.name) }
-
-// another reports whether another call may succeed: the renderer or the connection died, or Lambda itself failed.
-func another(err error) bool {
-	refused, ok := errors.AsType[*callError](err)
-	return !ok || refused.status >= 500
-}
 
 // call makes one call, and returns when the last byte of the result has come (AWS Lambda API Reference,
 // InvokeWithResponseStream).

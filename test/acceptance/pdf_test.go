@@ -3,7 +3,6 @@ package acceptance
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -182,53 +181,30 @@ func printed(t *testing.T, fields map[string]any, as credential) []byte {
 	return a.body
 }
 
-// openapi.yaml#generatePdf, docs/decisions/pdf.md#pdf-geometry: page_size A4 (default), Letter, Legal; orientation;
-// margins in millimetres, default 15 each. Binary: the PDF's bytes as application/pdf with Content-Length,
-// Cache-Control no-store, the fixed filename svc-document.pdf inline, and X-SVC-Request-ID.
+// openapi.yaml#generatePdf, docs/decisions/pdf.md#pdf-geometry: a page is A4 with margins of 15 mm, whatever the document
+// wants. Binary: the PDF's bytes as application/pdf with Content-Length, Cache-Control no-store, the fixed filename
+// svc-document.pdf inline, and X-SVC-Request-ID. Base64: the success envelope with a media_type
+// (docs/decisions/pdf.md#pdf-base64). functions/pdf has the table of fields.
 func TestPDF(t *testing.T) {
 	t.Parallel()
 	p := plan{}.make(t).printing(t, project.BYOK)
-	const block = "<!DOCTYPE html><style>@page{size:A5;margin:1mm!important}</style><body style='margin:0'><div " +
-		"style='height:600mm;background:#000'>"
-	even := pdftest.Margins{15, 15, 15, 15}
-	for _, c := range []struct {
-		fields        map[string]any
-		width, height float64 // millimetres
-		margins       pdftest.Margins
-	}{
-		{map[string]any{}, 210, 297, even},
-		{map[string]any{"page_size": "Letter", "orientation": "portrait"}, 215.9, 279.4, even},
-		{map[string]any{"page_size": "Legal", "orientation": "landscape"}, 355.6, 215.9, even},
-		{map[string]any{"page_width": 80, "page_height": "content"}, 80, 630.4, even}, // in whole points
-		{map[string]any{"page_size": nil, "orientation": nil, "margins": nil, "response_type": nil, "privacy_mode": nil,
-			"is_base64": nil}, 210, 297, even},
-		{map[string]any{"margins": map[string]any{"top": 0, "right": 12.5, "left": 100, "bottom": nil, "unknown": 1}}, 210,
-			297, pdftest.Margins{0, 12.5, 15, 100}},
-		{map[string]any{"is_base64": true, "html": base64.StdEncoding.EncodeToString([]byte(block)),
-			"response_type": "binary"}, 210, 297, even},
-		{map[string]any{"is_base64": true,
-			"html": " " + strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(block)), "=") + "\r\n"}, 210, 297, even},
-	} {
-		if c.fields["html"] == nil {
-			c.fields["html"] = block
-		}
-		pdf := printed(t, c.fields, p.dev)
-		if pdf == nil {
-			continue
-		}
-		for _, sheet := range pdftest.Sheets(t, pdf) {
-			if math.Abs(sheet[0]-c.width/25.4*72) > 1 || math.Abs(sheet[1]-c.height/25.4*72) > 1 {
-				t.Errorf("%.200v: %v points", c.fields, sheet)
-			}
-		}
-		if got := pdftest.Inked(t, pdf); !got.Near(c.margins, 1) {
-			t.Errorf("%.200v: margins %v, want %v", c.fields, got, c.margins)
-		}
+	const text = "Invoice 1042 ශ්\u200dරී ලංකාව தமிழ் எழுத்து"
+	fields := map[string]any{"html": "<!DOCTYPE html><style>@page{size:A5;margin:1mm!important}</style><body style='margin:0'>" +
+		"<div style='height:267mm;background:#000'></div>" + text + "<script>document.write('x')</script>"}
+	pdf := printed(t, fields, p.dev)
+	sheets, margins := pdftest.Sheets(t, pdf), pdftest.Inked(t, pdf)
+	if len(sheets) != 2 || math.Abs(sheets[0][0]-595.92) > 1 || math.Abs(sheets[0][1]-841.92) > 1 ||
+		!margins.Near(pdftest.Margins{15, 15, 15, 15}, 1) || pdftest.Text(t, pdf) != text {
+		t.Errorf("%v points, margins %v, %q", sheets, margins, pdftest.Text(t, pdf))
 	}
-	want := "Invoice 1042 ශ්\u200dරී ලංකාව தமிழ் எழுத்து"
-	if got := pdftest.Text(t, printed(t,
-		map[string]any{"html": want + "<script>document.write('x')</script>"}, p.dev)); got != want {
-		t.Errorf("the text is %q", got)
+	fields["response_type"] = "base64"
+	if again := encoded(t, pdfs, fields, p.dev); !bytes.Equal(undated(again), undated(pdf)) {
+		t.Errorf("%d bytes in Base64, want %d", len(again), len(pdf))
+	}
+	fields["password"] = "sesame-1042" // docs/decisions/pdf.md#pdf-password
+	locked := encoded(t, pdfs, fields, p.dev)
+	if !bytes.HasPrefix(locked, []byte("%PDF-2.0")) || !bytes.Contains(locked, []byte("/AESV3")) {
+		t.Errorf("%.300s", locked)
 	}
 }
 
@@ -274,42 +250,6 @@ func TestPDFIsolation(t *testing.T) {
 	}
 }
 
-// openapi.yaml#PdfRequest, docs/decisions/pdf.md#pdf-fields: header, footer, page ranges, scale, metadata and tags, as
-// Base64.
-func TestPDFExtensionFields(t *testing.T) {
-	t.Parallel()
-	p := plan{}.make(t).printing(t, project.BYOK)
-	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	pdf := printed(t, map[string]any{
-		"is_base64": true, "html": encode("<title>Report</title><p>first<p style='break-before:page'>second<p " +
-			"style='break-before:page'>third"),
-		"header_html": encode("<b class=title style='font-size:9px'></b>"),
-		"footer_html": encode("<i style='font-size:9px'><span class=pageNumber></span>/<span class=totalPages></span></i>"),
-		"page_ranges": "3,1", "scale": 0.5, "tagged": true, "outline": true, "page_width": 200, "page_height": 200.5,
-		"strict":   true,
-		"metadata": map[string]any{"title": "Annual report", "author": "Acme", "subject": "Figures", "keywords": "a, b"},
-	}, p.dev)
-	if pdf == nil {
-		return
-	}
-	text := pdftest.Text(t, pdf)
-	for want, shown := range map[string]bool{"Annual report": true, "first": true, "second": false, "third": true,
-		"1/": true, "3/": true} {
-		if strings.Contains(text, want) != shown {
-			t.Errorf("%q is in %q: %v", want, text, !shown)
-		}
-	}
-	if sheets := pdftest.Sheets(t, pdf); len(sheets) != 2 {
-		t.Errorf("%d pages", len(sheets))
-	}
-	for name, want := range map[string]string{"Title": "Annual report", "Author": "Acme", "Subject": "Figures",
-		"Keywords": "a, b", "Tagged": "yes"} {
-		if got := pdftest.Info(t, pdf, name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
-	}
-}
-
 // encoded sends a request that must succeed, and returns the PDF of its envelope (openapi.yaml#Pdf).
 func encoded(t *testing.T, path string, fields map[string]any, as credential) []byte {
 	t.Helper()
@@ -326,20 +266,4 @@ func encoded(t *testing.T, path string, fields map[string]any, as credential) []
 		t.Errorf("%d %.200s: %v", a.status, a.body, err)
 	}
 	return result.Data.Data
-}
-
-// openapi.yaml#Pdf: base64 is the success envelope with a media_type (docs/decisions/pdf.md#pdf-base64).
-func TestPDFBase64(t *testing.T) {
-	t.Parallel()
-	p := plan{}.make(t).printing(t, project.BYOK)
-	if pdf := encoded(t, pdfs, map[string]any{"html": "<p>Base64", "response_type": "base64"},
-		p.dev); pdftest.Text(t, pdf) != "Base64" {
-		t.Errorf("%.300s", pdf)
-	}
-	locked := encoded(t, pdfs, map[string]any{"html": "<p>Locked", "password": "sesame-1042", "response_type": "base64"},
-		p.dev)
-	// docs/decisions/pdf.md#pdf-password
-	if !bytes.HasPrefix(locked, []byte("%PDF-2.0")) || !bytes.Contains(locked, []byte("/AESV3")) {
-		t.Errorf("%.300s", locked)
-	}
 }
