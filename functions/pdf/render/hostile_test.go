@@ -22,7 +22,7 @@ import (
 	"svcapi/test/pdftest"
 )
 
-// shapes returns what the templates of testdata/hostile.txt use.
+// shapes returns what the templates of testdata use.
 func shapes() template.FuncMap {
 	return template.FuncMap{
 		"add": func(a, b int) int { return a + b }, "repeat": func(n int, text string) string { return strings.Repeat(text, n) },
@@ -73,6 +73,14 @@ func shapes() template.FuncMap {
 			return b.String()
 		},
 	}
+}
+
+// shape returns the text of a template.
+func shape(t *testing.T, text string, values any) string {
+	t.Helper()
+	var out strings.Builder
+	must.Succeed(t, template.Must(template.New("").Funcs(shapes()).Parse(text)).Execute(&out, values))
+	return out.String()
 }
 
 // clip truncates a document to the limit of the API.
@@ -165,10 +173,7 @@ func TestHostile(t *testing.T) {
 		}
 		ran++
 		t.Run(strings.TrimPrefix(name, "* "), func(t *testing.T) {
-			var document strings.Builder
-			err := template.Must(template.New("").Funcs(shapes()).Parse(text)).Execute(&document, values)
-			must.Succeed(t, err)
-			html := strings.ReplaceAll(clip(document.String()), "IMAGES", server.Listener.Addr().String())
+			html := strings.ReplaceAll(clip(shape(t, text, values)), "IMAGES", server.Listener.Addr().String())
 			var peak atomic.Int64
 			stop, stopped := make(chan struct{}), make(chan struct{})
 			go func() {

@@ -120,8 +120,7 @@ func TestAccessibleParts(t *testing.T) {
 	d := a4(accessibleHead + accessibleBody)
 	d.Tagged, d.Margins, d.Metadata.Author = true, margins(20, 20, 20, 20), "Nimal & Co"
 	running(&d)
-	pdf, _, err := r.Render(t.Context(), d)
-	must.Succeed(t, err)
+	pdf := printed(t, r, d)
 	metadata := string(pdftest.Tool(t, pdf, "pdfinfo", "-meta"))
 	for _, want := range []string{">Report &amp; (more)</rdf:li></rdf:Alt></dc:title>",
 		"<rdf:li>en</rdf:li></rdf:Bag></dc:language>",

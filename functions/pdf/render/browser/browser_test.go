@@ -21,7 +21,13 @@ import (
 
 func render(t testing.TB, r *Renderer, html string) []byte {
 	t.Helper()
-	pdf, _, err := r.Render(t.Context(), a4(html))
+	return printed(t, r, a4(html))
+}
+
+// printed returns the PDF of a document that is rendered.
+func printed(t testing.TB, r *Renderer, d Document) []byte {
+	t.Helper()
+	pdf, _, err := r.Render(t.Context(), d)
 	must.Succeed(t, err)
 	return pdf
 }

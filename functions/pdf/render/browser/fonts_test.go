@@ -12,7 +12,6 @@ import (
 	"testing"
 	"unicode"
 
-	"svcapi/test/must"
 	"svcapi/test/pdftest"
 )
 
@@ -46,8 +45,7 @@ func cells(t *testing.T, r *Renderer, style string, texts []string) (all []strin
 	}
 	d := a4(b.String())
 	d.Margins = margins(0, 0, 0, 0)
-	pdf, _, err := r.Render(t.Context(), d)
-	must.Succeed(t, err)
+	pdf := printed(t, r, d)
 	sheet := pdftest.Gray(t, pdf, 72*cellPixels/cellPoints)
 	for i := range texts {
 		x, y := i%columns*cellPixels, i/columns*cellPixels
@@ -329,8 +327,7 @@ func TestFamilies(t *testing.T) {
 				`style="font-size:9pt">%[2]s`
 			d := a4(fmt.Sprintf(html, name, all))
 			d.Header, d.Footer = fmt.Appendf(nil, header, name, all), fmt.Appendf(nil, footer, name, all)
-			pdf, _, err := r.Render(t.Context(), d)
-			must.Succeed(t, err)
+			pdf := printed(t, r, d)
 			fonts := string(pdftest.Tool(t, pdf, "pdffonts"))
 			if !strings.Contains(fonts, "+"+font+"-Regular") || strings.Contains(fonts, "Type 3") {
 				t.Errorf("%s: want %s and no Type 3 font:\n%s", name, font, fonts)

@@ -53,9 +53,7 @@ func TestGeometry(t *testing.T) {
 				d := a4("<!DOCTYPE html><body style='margin:0'>" + block)
 				d.PageSize, d.Landscape, d.Margins = name, landscape, margins
 				t.Run(fmt.Sprintf("%s,%v,%v", name, landscape, margins), func(t *testing.T) {
-					pdf, _, err := r.Render(t.Context(), d)
-					must.Succeed(t, err)
-					wantSheet(t, pdf, d)
+					wantSheet(t, printed(t, r, d), d)
 				})
 			}
 		}
@@ -146,9 +144,7 @@ func TestGeometryOverridesDocument(t *testing.T) {
 			d.Landscape, d.Margins = n%2 == 1, margins(15, 20, 25, 30)
 		}
 		t.Run(name, func(t *testing.T) {
-			pdf, _, err := r.Render(t.Context(), d)
-			must.Succeed(t, err)
-			if wantSheet(t, pdf, d); t.Failed() {
+			if wantSheet(t, printed(t, r, d), d); t.Failed() {
 				t.Logf("%s", d.HTML)
 			}
 		})
@@ -267,8 +263,7 @@ func TestScale(t *testing.T) {
 	for _, scale := range []float64{0.5, 0, 1, 2} {
 		d := a4("<body style=margin:0>" + strings.Repeat("Hword ", 3000))
 		d.Scale = scale
-		pdf, _, err := r.Render(t.Context(), d)
-		must.Succeed(t, err)
+		pdf := printed(t, r, d)
 		if got := pdftest.Inked(t, pdf); got[3] < 14 || got[3] > 16.5 || got[0] < 14 {
 			t.Errorf("scale %v: %v", scale, got)
 		}
@@ -288,8 +283,7 @@ func TestMetadata(t *testing.T) {
 		for _, tagged := range []bool{false, true} {
 			d := a4(fivePages)
 			d.Metadata, d.Tagged = event.Metadata{Title: title, Author: "Nimal (Perera)", Subject: odd, Keywords: "a, b"}, tagged
-			pdf, _, err := r.Render(t.Context(), d)
-			must.Succeed(t, err)
+			pdf := printed(t, r, d)
 			want := map[string]string{"Title": "Five", "Author": "Nimal (Perera)", "Subject": odd, "Keywords": "a, b",
 				"Tagged": map[bool]string{false: "no", true: "yes"}[tagged], "Pages": "5"}
 			if title != "" {
@@ -328,8 +322,7 @@ func TestLinks(t *testing.T) {
 	want := []string{"mailto:a@b.example", "tel:+94771234567", "http://a.example/",
 		`https://a.example/(x)?y=\z&%3E%3E/S%20/JavaScript`, "http://frame.example/"}
 	for _, d := range []Document{a4(string(text)), tagged, header} {
-		pdf, _, err := r.Render(t.Context(), d)
-		must.Succeed(t, err)
+		pdf := printed(t, r, d)
 		if d.Header != nil { // a header has no links at all
 			want = nil
 		}
