@@ -50,7 +50,7 @@ type link struct{ Address, Name string }
 // links returns the links of the document in their order, where the PDF has any.
 func (p *page) links(u *update) (links []link, err error) {
 	for range u.of("Annot") {
-		return links, p.call("links", program("links", map[string]any{"longest": longestName / 3}), &links)
+		return links, p.call("links", map[string]any{"longest": longestName / 3}, &links)
 	}
 	return nil, nil
 }

@@ -6,10 +6,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/go-rod/rod/lib/proto"
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/limits"
@@ -75,17 +72,6 @@ func (p *page) unused() int {
 	return n
 }
 
-// fontsReady is the program that waits for fonts: for all fonts of a document that has no layout yet, otherwise for those
-// that the text needs.
-const fontsReady = `(async (all) => {
-	const get = (object, of, name) => Object.getOwnPropertyDescriptor(of.prototype, name).get.call(object);
-	const fonts = get(document, Document, "fonts");
-	if (all) await Promise.allSettled([...fonts].map((face) => FontFace.prototype.load.call(face)));
-	else get(get(document, Document, "documentElement"), Element, "clientWidth");
-	await fonts.ready;
-	return "";
-})`
-
 // waitForFonts waits for the fonts in the style sheets of a document that has no layout yet, or for those among the
 // files. The end of the document's load does not wait for them.
 func (p *page) waitForFonts(all bool) error {
@@ -95,9 +81,7 @@ func (p *page) waitForFonts(all bool) error {
 	if !all && !ofFiles {
 		return nil
 	}
-	_, err := p.evaluate("fonts", proto.RuntimeEvaluate{Expression: fontsReady + "(" + strconv.FormatBool(all) + ")",
-		AwaitPromise: true, ReturnByValue: true})
-	return err
+	return p.call("fonts", all, nil)
 }
 
 // maxImports bounds the style sheets of a template that load one another.

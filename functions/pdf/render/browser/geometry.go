@@ -96,18 +96,8 @@ func (d Document) style() string {
 		ofSheet, margin(d.Margins.Top), margin(d.Margins.Right), margin(d.Margins.Bottom), margin(d.Margins.Left))
 }
 
-// hideOnScreen is the program that hides the body of each document in the window, where nobody sees the body: Chromium
-// otherwise lays a document out at its load, for the pages, and for the window again. The rule names the size of the
-// window (flags), which no page has, because the media type is always print. A new document keeps the adopted sheets.
-const hideOnScreen = `document.adoptedStyleSheets = [new CSSStyleSheet()];
-	document.adoptedStyleSheets[0].insertRule(` +
-	`"@media (width:800px) and (height:1px){:root>body{content-visibility:hidden!important}}");`
-
-// showOnScreen is the program that undoes hideOnScreen until insertStyle.
+// showOnScreen is the program that shows the body in the window, where page.js hides it, until style.js.
 const showOnScreen = "document.adoptedStyleSheets[0].disabled = true"
-
-// insertStyle returns the program that puts the page rule before every style sheet of the document.
-func insertStyle(rule string) string { return program("style", rule) }
 
 const (
 	points = 72 / millimetresPerInch // in a millimetre

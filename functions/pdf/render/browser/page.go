@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-rod/rod/lib/cdp"
 	"github.com/go-rod/rod/lib/proto"
-	"github.com/go-rod/rod/lib/utils"
 
 	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/fetch"
@@ -83,11 +82,12 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	if _, err := (proto.PageNavigate{URL: event.Base}).Call(own); err != nil {
 		return nil, err
 	}
-	program := hideOnScreen
-	if !scripts { // the tests with scripts try the interception alone
-		program += insertPolicy
+	policy := event.Base
+	if scripts { // these tests try the interception alone
+		policy = ""
 	}
-	if _, err := (proto.RuntimeEvaluate{Expression: program}).Call(own); err != nil {
+	p.ctx = ctx
+	if err := p.call("page", policy, nil); err != nil {
 		return nil, err
 	}
 	for _, call := range []interface{ Call(proto.Client) error }{
@@ -102,7 +102,7 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 			return nil, err
 		}
 	}
-	return p, p.warmUp(ctx)
+	return p, p.warmUp()
 }
 
 // warmUpHTML has what most documents have: both kinds of font, bold text, a table, and the scripts of Sri Lanka.
@@ -112,8 +112,7 @@ const warmUpHTML = `<!DOCTYPE html><p>self-test<p style="font-family:sans-serif"
 // warmUp prints a document of this package, so that the renderer process has loaded printer and fonts before a client's
 // document comes, and looks for its text: without fonts Chromium prints an empty PDF without an error. The client's
 // document replaces this one in the page.
-func (p *page) warmUp(ctx context.Context) error {
-	p.ctx = ctx
+func (p *page) warmUp() error {
 	pdf, _, err := p.render(Document{Event: event.Event{HTML: []byte(warmUpHTML), PageSize: "A4", MaxBytes: 1 << 20}}, 1)
 	if err != nil {
 		return err
@@ -233,69 +232,17 @@ func (p *page) checkImages() error {
 	if len(addresses) == 0 {
 		return nil
 	}
-	program := strings.Replace(firstBroken, "ADDRESSES", utils.MustToJSON(addresses), 1)
-	broken, err := p.evaluate("images",
-		proto.RuntimeEvaluate{Expression: program, AwaitPromise: true, ReturnByValue: true})
+	var broken string
+	err := p.call("images", addresses, &broken)
 	if err == nil && broken != "" {
 		err = fetch.Broken(strings.TrimPrefix(broken, event.Base))
 	}
 	return err
 }
 
-// evaluate runs a program of this package in the page and returns the text that the program returns. An error of the
-// program names its purpose.
-func (p *page) evaluate(purpose string, program proto.RuntimeEvaluate) (string, error) {
-	run, err := program.Call(p.s.in(p.ctx, p.id))
-	if err != nil {
-		return "", err
-	}
-	if run.ExceptionDetails != nil {
-		return "", fmt.Errorf("%w: %s: %s", errProgram, purpose, run.ExceptionDetails.Text)
-	}
-	return run.Result.Value.Str(), nil
-}
-
-// firstBroken is the program that returns the first of the addresses whose image the browser cannot draw, or "".
-//
-// An image whose header is broken has no size. Another broken image has a size, and its pixels are missing from a row
-// on: a bitmap needs the whole image, and a canvas shows the pixels that exist. A document may read a canvas only if
-// the image was requested with CORS. The program draws one image at a time, because each needs memory.
-//
-// The program uses only names that a document cannot redefine by the names of its elements.
-const firstBroken = `(async () => {
-	const load = async (address, cors) => {
-		const image = new Image();
-		if (cors) image.crossOrigin = "anonymous";
-		image.src = address;
-		await image.decode();
-		return image;
-	};
-	const whole = async (address) => {
-		const image = await load(address, false);
-		if (!/\.svg($|[?#])/i.test(address)) (await createImageBitmap(image)).close(); // SVG has no rows, perhaps no size
-		return true;
-	};
-	const partial = async (address) => {
-		const side = 64, canvas = new OffscreenCanvas(side, side).getContext("2d", {willReadFrequently: true});
-		canvas.drawImage(await load(address, true), 0, 0, side, side);
-		return new Uint32Array(canvas.getImageData(0, 0, side, side).data.buffer).some((pixel) => pixel !== 0);
-	};
-	const no = () => false;
-	for (const address of ADDRESSES) {
-		if (!await whole(address).catch(no) && !await partial(address).catch(no)) return address;
-	}
-	return "";
-})()`
-
 // insertRules gives the document the page rule and the title of the request.
 func (p *page) insertRules(d Document) error {
-	program := insertStyle(d.style())
-	if d.Metadata.Title != "" {
-		set := `; Object.getOwnPropertyDescriptor(Document.prototype, "title").set`
-		program += set + ".call(document, " + utils.MustToJSON(d.Metadata.Title) + ")"
-	}
-	_, err := p.evaluate("page rule or title", proto.RuntimeEvaluate{Expression: program})
-	return err
+	return p.call("style", map[string]string{"rule": d.style(), "title": d.Metadata.Title}, nil)
 }
 
 // print returns the wanted pages as a PDF of at most d.MaxBytes.

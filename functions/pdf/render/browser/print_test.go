@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-rod/rod/lib/proto"
-
 	"svcapi/functions/pdf/render/event"
 	"svcapi/test/must"
 	"svcapi/test/pdftest"
@@ -100,14 +98,13 @@ func TestHideOnScreen(t *testing.T) {
 		func() error { return page.load("<b style='color:url(a)'>") }, // alone is shown
 		func() error { return page.insertRules(a4("")) },
 	} {
-		err := step()
-		const program = "String(document.querySelector('b').checkVisibility())"
-		shown, failed := page.evaluate("test", proto.RuntimeEvaluate{Expression: program, ReturnByValue: true})
-		if err != nil || failed != nil || shown != fmt.Sprint(i == 1) {
-			t.Errorf("step %d: shown is %s; %v, %v", i, shown, err, failed)
+		err, shown := step(), false
+		failed := page.evaluate("test", "String(document.querySelector('b').checkVisibility())", &shown)
+		if err != nil || failed != nil || shown != (i == 1) {
+			t.Errorf("step %d: shown is %v; %v, %v", i, shown, err, failed)
 		}
 	}
-	if err := page.call("test", "throw new RangeError()", nil); !errors.Is(err, errProgram) {
+	if err := page.evaluate("test", "throw new RangeError()", nil); !errors.Is(err, errProgram) {
 		t.Errorf("a program that fails: %v", err)
 	}
 }

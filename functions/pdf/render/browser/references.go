@@ -39,7 +39,7 @@ func (p *page) printReferences(d Document, wanted []event.Range) ([]byte, []limi
 		Leaders   int
 	}
 	options := map[string]any{"declarations": declarations}
-	if err := p.call("references", program("references", options), &found); err != nil {
+	if err := p.call("references", options, &found); err != nil {
 		return nil, nil, err
 	}
 	var pdf []byte
@@ -83,7 +83,7 @@ func (p *page) setPages(d Document, fragments []string) (pdf []byte, without []i
 		if err := p.layOut(d, o); err != nil {
 			return nil, nil, err
 		}
-		if err := p.call("pages", "svcSetPages("+utils.MustToJSON(numbers)+")", &without); err != nil {
+		if err := p.evaluate("pages", "svcSetPages("+utils.MustToJSON(numbers)+")", &without); err != nil {
 			return nil, nil, err
 		}
 		if err := (proto.EmulationClearDeviceMetricsOverride{}).Call(p.s.in(p.ctx, p.id)); err != nil {
@@ -134,19 +134,26 @@ func (o objects) places(fragments []string) map[string]int {
 //go:embed *.js
 var programs embed.FS
 
-// program returns a program with its options.
-func program(name string, options any) string {
+// call runs a program with its options, and decodes what the program returns, if there is a result.
+func (p *page) call(name string, options, result any) error {
 	common, _ := programs.ReadFile("common.js")
 	text, _ := programs.ReadFile(name + ".js") // the files are a part of this program
-	return strings.Replace(strings.Replace(string(text), "COMMON", string(common), 1), "OPTIONS",
-		utils.MustToJSON(options), 1)
+	program := strings.Replace(string(text), "COMMON", string(common), 1)
+	return p.evaluate(name, strings.Replace(program, "OPTIONS", utils.MustToJSON(options), 1), result)
 }
 
-// call runs a program of this package in the page and decodes its result.
-func (p *page) call(purpose, text string, result any) error {
-	output, err := p.evaluate(purpose, proto.RuntimeEvaluate{Expression: text, ReturnByValue: true})
+// evaluate runs a text in the page, and decodes the JSON that the text, or its promise, returns, if there is a result.
+// An error of the text names its purpose.
+func (p *page) evaluate(purpose, text string, result any) error {
+	run, err := proto.RuntimeEvaluate{Expression: text, AwaitPromise: true, ReturnByValue: true}.Call(p.s.in(p.ctx, p.id))
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal([]byte(output), result)
+	if run.ExceptionDetails != nil {
+		return fmt.Errorf("%w: %s: %s", errProgram, purpose, run.ExceptionDetails.Text)
+	}
+	if result == nil {
+		return nil
+	}
+	return json.Unmarshal([]byte(run.Result.Value.Str()), result)
 }

@@ -16,17 +16,6 @@ import (
 	"svcapi/functions/pdf/render/limits"
 )
 
-// insertPolicy is the program that lets the renderer process refuse what the interception would refuse: a refusal there
-// costs no message to this process. A document that is set into the page later cannot remove the policy.
-const insertPolicy = `(() => {
-	const policy = document.createElement("meta");
-	policy.httpEquiv = "Content-Security-Policy";
-	policy.content = "default-src 'none'; style-src 'unsafe-inline' data: ` + event.Base + `; " +
-		"img-src data: https: ` + event.Base + `; font-src data: ` + event.Base + `; media-src data:; " +
-		"object-src data:; frame-src *";
-	document.head.append(policy);
-})()`
-
 // The warnings (openapi.yaml#Warnings), in the order of the header.
 const (
 	missingGlyphsWarning = "missing-glyphs"
@@ -124,7 +113,7 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range,
 			"images": named("image-set("), "declarations": declarations,
 			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
-		if err := p.call("warnings", program("warnings", options), &m); err != nil {
+		if err := p.call("warnings", options, &m); err != nil {
 			return "", err
 		}
 	}

@@ -116,33 +116,22 @@ func Block(document string, permitted func(address *url.URL, image bool) bool) s
 	}
 	out := bytes.NewBuffer(make([]byte, 0, len(document)+1024))
 	var open stack
-	b := blocker{permitted: permitted}
+	b, written := blocker{permitted: permitted}, 0
 	b.base, b.known = base(document, lower)
-	tokens := html.NewTokenizer(strings.NewReader(document))
-	for {
-		kind, before := tokens.Next(), out.Len()
-		out.Write(tokens.Raw()) // reading the tag changes the bytes
-		switch kind {
-		case html.ErrorToken:
-			return out.String()
-		case html.TextToken:
-			if open.top() == "style" && open.foreign == 0 {
-				text := string(out.Bytes()[before:])
-				out.Truncate(before)
-				out.WriteString(b.style(text, func(address string) string { return address }))
-			}
-		case html.EndTagToken:
-			name, _ := tokens.TagName()
-			open.close(string(name))
-		case html.StartTagToken, html.SelfClosingTagToken:
-			tag := tokens.Token()
-			open.start(tokens, tag.Data, kind)
-			if b.tag(&tag) {
-				out.Truncate(before)
-				out.WriteString(tag.String())
-			}
+	replace := func(text string) {
+		out.WriteString(document[written:open.from])
+		out.WriteString(text)
+		written = open.to
+	}
+	for _, tag := range open.read(document) {
+		switch {
+		case tag != nil && b.tag(tag):
+			replace(tag.String())
+		case tag == nil && open.foreign == 0:
+			replace(b.style(document[open.from:open.to], func(address string) string { return address }))
 		}
 	}
+	return out.String() + document[written:]
 }
 
 // tag blocks what a tag would load, and reports whether there is any.
@@ -170,10 +159,11 @@ func (b blocker) tag(tag *html.Token) bool {
 		kept = append(kept, a)
 	}
 	tag.Attr = kept
-	for key, addresses := range map[string][]string{Blocked: blocked, ofStyle: ofSheet} {
-		if addresses != nil {
-			tag.Attr = append(tag.Attr, html.Attribute{Key: key, Val: strings.Join(addresses, "\n")})
-		}
+	if blocked != nil {
+		tag.Attr = append(tag.Attr, html.Attribute{Key: Blocked, Val: strings.Join(blocked, "\n")})
+	}
+	if ofSheet != nil {
+		tag.Attr = append(tag.Attr, html.Attribute{Key: ofStyle, Val: strings.Join(ofSheet, "\n")})
 	}
 	return blocked != nil || ofSheet != nil
 }
