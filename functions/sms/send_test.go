@@ -46,8 +46,8 @@ func acceptedBy(vendor, id string) outcome {
 }
 
 // docs/decisions/sms.md#vendor-outcomes: without an accepted message the client gets the error of the first uncertain
-// recipient, else of the first. The outcome is stored where a byte of any message may have reached a vendor. TestDeliver
-// has the errors of single messages.
+// recipient, else of the first. The outcome is stored where a byte of any message may have reached a vendor.
+// TestDeliver has the errors of single messages.
 func TestFailure(t *testing.T) {
 	const notSent, noResponse, unusable, rejected, refused = upstream.NotSent, upstream.NoResponse, upstream.Unusable,
 		upstream.Rejected, upstream.CredentialsRefused

@@ -79,7 +79,7 @@ var ipInfo = service{
 	},
 }
 
-// ipInfoLite is ipinfo.io's Lite API (the vendor's OpenAPI document and Go client of 2026-01): country and network only.
+// ipInfoLite is ipinfo.io's Lite API (the vendor's OpenAPI document and Go client of 2026-01): country and network.
 var ipInfoLite = service{
 	spec: upstream.Spec{
 		Name: "ipinfo-lite", Title: "ipinfo.io Lite", Endpoint: "https://api.ipinfo.io",
@@ -288,7 +288,7 @@ func (c Caller) ipAPI(ctx context.Context, addr netip.Addr, fields string) (docu
 	return nil, c.fail(unusable, "response without a known status")
 }
 
-// ipQualityScore is IPQualityScore's proxy detection API (fixtures and client of the Ruby gem geocoder). In the recorded
+// ipQualityScore is IPQualityScore's proxy detection API (fixtures and client of the Ruby gem geocoder). In recorded
 // responses "proxy" is also true for a VPN and a Tor exit. The vendor has no flag for relays. A field of a higher plan
 // may hold a text about the plan.
 var ipQualityScore = service{

@@ -1,4 +1,4 @@
-// Package vendors looks up the risk and the location of IP addresses. A new vendor is a service with its look-ups, and a
+// Package vendors looks up the risk and the location of IP addresses. A new vendor is a service with its look-ups and a
 // row of Risks, of Places or of both.
 package vendors
 
