@@ -17,21 +17,19 @@ import (
 	"svcapi/test/must"
 )
 
-// responses are the recorded responses to a send. The vendor ultimatesms has the adapter of textlk.
+// responses are the recorded responses to a send, beside those of local/sandbox/sms.yaml, which TestDocumentedCodes of
+// functions/sms has. The vendor ultimatesms has the adapter of textlk.
 var responses = map[string][]recorded{
 	// docs/decisions/sms.md#acceptance.
 	"quicksend": {
 		{"accepted", "T", 200, `{"status":"success","id":"98765"}`, "", Receipt{Status: "success", ID: "98765"}},
 		{"accepted with a number as ID", "made", 200, `{"status":"success","id":98765}`, "",
 			Receipt{Status: "success", ID: "98765"}},
-		{"accepted without an ID", "T", 200, `{"status":"success"}`, unusable, Receipt{}},
 		{"accepted with an empty ID", "made", 200, `{"status":"success","id":""}`, unusable, Receipt{}},
 		{"rejected, under error", "T", 200, `{"error":"Invalid mobile number"}`, rejected, Receipt{}},
-		{"rejected, under message", "T", 200, `{"status":"failed","message":"insufficient balance"}`, account, Receipt{}},
 		{"rejected, plain text", "T", 200, `Error: invalid sender`, account, Receipt{}},
 		{"key refused, JSON", "T", 200, `{"status":"error","message":"Unauthorized"}`, keyRefused, Receipt{}},
 		{"key refused, plain text", "T", 200, `Unauthorized access`, keyRefused, Receipt{}},
-		{"not allowed", "T", 200, `Account not allowed`, keyRefused, Receipt{}},
 		{"another status, with a word of refusal", "made", 200, `{"status":"queued","message":"0 failed"}`,
 			unusable, Receipt{}},
 		{"words without sense", "made", 200, `thank you`, unusable, Receipt{}},
@@ -40,7 +38,6 @@ var responses = map[string][]recorded{
 	"notifylk": {
 		{"sent", "V", 200, `{"status":"success","data":"Sent"}`, "", Receipt{Status: "Sent"}},
 		{"sent, without a word", "made", 200, `{"status":"success"}`, "", Receipt{Status: "success"}},
-		{"refused, under message", "T", 200, `{"status":"error","message":"Invalid sender ID"}`, account, Receipt{}},
 		{"refused, under data", "T", 200, `{"status":"failed","data":"Not enough balance"}`, account, Receipt{}},
 		{"refused, under error", "T", 200, `{"status":"error","error":"Number blocked"}`, rejected, Receipt{}},
 		{"another status", "V: the document names success alone; T: clients read error and failed as refusals", 200,
@@ -72,10 +69,6 @@ var responses = map[string][]recorded{
 		{"refused, errors by field", "T", 200,
 			`{"success":false,"message":"Validation failed","errors":{"contact":["The contact is not valid."]}}`,
 			rejected, Receipt{}},
-		{"refused by status", "T", 422,
-			`{"success":false,"message":"Validation failed","errors":{"contact":["The contact is not valid."]}}`,
-			rejected, Receipt{}},
-		{"refused, as status", "T", 200, `{"status":"error","message":"Insufficient balance"}`, account, Receipt{}},
 		{"key refused with HTTP 200", "made", 200, `{"success":false,"message":"Invalid API key"}`, keyRefused, Receipt{}},
 		{"key in the response", "made", 200, `{"success":false,"message":"s3cret-key is blocked"}`, rejected, Receipt{}},
 		{"another vendor's word for a success", "made", 200, `{"status":"success"}`, unusable, Receipt{}},
@@ -112,7 +105,6 @@ var responses = map[string][]recorded{
 		{"accepted", "T", 200, `{"serverRef":"a1b2"}`, "", Receipt{Status: "accepted", ID: "a1b2"}},
 		{"accepted, a number", "made", 200, `{"serverRef":4711}`, "", Receipt{Status: "accepted", ID: "4711"}},
 		{"without a reference", "T (a client counts it as not accepted)", 200, `{"message":"SMS sent"}`, unusable, Receipt{}},
-		{"refused", "made", 400, `{"message":"Invalid mask"}`, account, Receipt{}},
 		{"token refused, again and again", "T", 401, `{"message":"Bearer t0ken is expired"}`, keyRefused, Receipt{}},
 		{"its token in a page", "made", 500, `<p>Bearer t0ken, s3cret\u002dkey</p>`, unusable, Receipt{}},
 	},
