@@ -34,7 +34,7 @@ var specs = map[project.Kind]func(string) *upstream.Spec{
 
 func specIn[T any](table []lookup.Vendor[T]) func(string) *upstream.Spec {
 	return func(name string) *upstream.Spec {
-		if v := lookup.Find(table, name); v != nil {
+		if v := upstream.Find(table, name); v != nil {
 			return &v.Spec
 		}
 		return nil

@@ -85,7 +85,7 @@ func NewChain[T any](cfg Config, table []vendors.Vendor[T], secrets *upstream.Se
 func (c *Chain[T]) Accounts(ctx context.Context, call *request.Call,
 	integrations []project.Integration) ([]upstream.Account, error) {
 	spec := func(vendor string) *upstream.Spec {
-		if v := vendors.Find(c.table, vendor); v != nil {
+		if v := upstream.Find(c.table, vendor); v != nil {
 			return &v.Spec
 		}
 		return nil
@@ -188,7 +188,7 @@ func (l *lookUp[T]) key(a upstream.Account) cacheKey {
 // done, and whether the circuit is open, so that the vendor was not called. Without breakers try ignores the circuit.
 func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining int,
 	breakers *upstream.Breakers) (done, open bool) {
-	vendor := vendors.Find(l.chain.table, account.Integration.Vendor)
+	vendor := upstream.Find(l.chain.table, account.Integration.Vendor)
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(remaining))

@@ -297,6 +297,18 @@ type Spec struct {
 	ManagedAction string `json:"managed_action"`
 }
 
+func (s Spec) is(name string) bool { return s.Name == name }
+
+// Find returns the row of the vendor with the name in a table whose rows embed a Spec, or nil.
+func Find[Row interface{ is(name string) bool }](table []Row, name string) *Row {
+	for i := range table {
+		if table[i].is(name) {
+			return &table[i]
+		}
+	}
+	return nil
+}
+
 // EndpointSetting is a setting of every vendor: the base URL of its API.
 const EndpointSetting = "endpoint"
 

@@ -402,7 +402,7 @@ func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (s
 // lookUp makes one look-up at a vendor.
 func lookUp[T any](ctx context.Context, s *app.Stack, rows []lookup.Vendor[T],
 	account upstream.Account) (string, error) {
-	vendor := lookup.Find(rows, account.Integration.Vendor)
+	vendor := upstream.Find(rows, account.Integration.Vendor)
 	if vendor.OnDisk() {
 		return noTest, nil
 	}

@@ -116,14 +116,7 @@ func NewTable(cfg aws.Config) Table {
 }
 
 // Find returns the vendor with the name, or nil.
-func (t Table) Find(name string) *Vendor {
-	for i := range t {
-		if t[i].Name == name {
-			return &t[i]
-		}
-	}
-	return nil
-}
+func (t Table) Find(name string) *Vendor { return upstream.Find(t, name) }
 
 // Spec returns the spec of the vendor with the name, or nil.
 func (t Table) Spec(name string) *upstream.Spec {

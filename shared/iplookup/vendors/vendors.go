@@ -133,16 +133,6 @@ var ErrUnknown = errors.New("the vendor does not know the address")
 // OnDisk reports whether the vendor has neither an account nor a network address: a database file, or the test values.
 func (v Vendor[T]) OnDisk() bool { return v.Endpoint == "" }
 
-// Find returns the row with that name, or nil.
-func Find[T any](table []Vendor[T], name string) *Vendor[T] {
-	for i := range table {
-		if table[i].Name == name {
-			return &table[i]
-		}
-	}
-	return nil
-}
-
 // Mark is what a vendor's flag sets in openapi.yaml#VpnResult.
 type Mark string
 

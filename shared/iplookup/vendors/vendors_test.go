@@ -54,7 +54,7 @@ func ask[T any](t *testing.T, table []Vendor[T], vendor string, handler http.Han
 	t.Helper()
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	return Find(table, vendor).Ask(t.Context(), caller(vendor, server.URL), netip.MustParseAddr(addr))
+	return upstream.Find(table, vendor).Ask(t.Context(), caller(vendor, server.URL), netip.MustParseAddr(addr))
 }
 
 // respond returns a handler with a constant response.
@@ -129,7 +129,7 @@ func testDatabase[T any](t *testing.T, table []Vendor[T], folder, addr string, f
 	t.Helper()
 	c := Caller{Databases: NewDatabases(folder),
 		Account: upstream.Account{Integration: project.Integration{Vendor: "maxmind-mmdb"}}}
-	value, err := Find(table, "maxmind-mmdb").Ask(t.Context(), c, netip.MustParseAddr(addr))
+	value, err := upstream.Find(table, "maxmind-mmdb").Ask(t.Context(), c, netip.MustParseAddr(addr))
 	check(t, value, err, fails, want)
 }
 
@@ -294,7 +294,7 @@ func TestFlags(t *testing.T) {
 	for line := range strings.Lines(table) {
 		cells := strings.Split(line, "|")
 		name := strings.Trim(strings.FieldsFunc(cells[1], func(r rune) bool { return r == ',' || r == '(' })[0], " ")
-		vendor, known := Find(Risks(), name), bare[name]
+		vendor, known := upstream.Find(Risks(), name), bare[name]
 		documented := map[string]bool{}
 		for column, cell := range cells[2 : len(cells)-1] {
 			for _, m := range flag.FindAllStringSubmatch(cell, -1) {

@@ -68,14 +68,7 @@ func Names() (names []string) {
 }
 
 // Find returns the vendor with that name, or nil.
-func Find(name string) *Vendor {
-	for _, v := range Table() {
-		if v.Name == name {
-			return &v
-		}
-	}
-	return nil
-}
+func Find(name string) *Vendor { return upstream.Find(Table(), name) }
 
 // Spec returns the specification of the vendor with that name, or nil.
 func Spec(name string) *upstream.Spec {
