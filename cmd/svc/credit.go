@@ -22,13 +22,6 @@ import (
 	"svcapi/shared/wallet"
 )
 
-func creditCommand(a *app.App) *cobra.Command {
-	return app.Group("credit", "Grant credits, show balances and the ledger (1 USD is 1,000,000 credits)",
-		grantCredits(a), refundCharge(a), adjustBalance(a), setAlert(a),
-		a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, showBalance),
-		listLedger(a))
-}
-
 func showBalance(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	balance, err := s.Credits.Balance(ctx, rec.ID)
 	if err != nil {

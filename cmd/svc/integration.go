@@ -18,13 +18,6 @@ import (
 	"svcapi/shared/upstream"
 )
 
-func integrationCommand(a *app.App) *cobra.Command {
-	return app.Group("integration", "Connect projects to vendors",
-		setIntegration(a), listIntegrations(a), checkIntegrations(a),
-		enableIntegration(a, "enable", "Use an integration", true),
-		enableIntegration(a, "disable", "Stop using an integration; its settings and secrets stay", false))
-}
-
 // chooseIntegrations keeps the integrations of a project in environments, of a kind and with a vendor. An empty text is
 // for all.
 func chooseIntegrations(rec *project.Record, envs []project.Environment, kind project.Kind, vendor string) {

@@ -102,10 +102,6 @@ Entries with which the settling function releases unused credits are not shown.`
 	return cmd
 }
 
-func ledgerCommand(a *app.App) *cobra.Command {
-	return app.Group("ledger", "Audit the wallets against the ledger", verifyLedger(a))
-}
-
 func verifyLedger(a *app.App) *cobra.Command {
 	return a.Command(&cobra.Command{
 		Use:   "verify",

@@ -41,10 +41,44 @@ region, environment), or with --local on the stack that "make run" started.
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
 4 refused or not confirmed, 130 interrupted.`,
 	}
-	root.AddCommand(projectCommand(a), credentialCommand(a), integrationCommand(a), creditCommand(a), vendorCommand(a),
-		smsCommand(a), burnerCommand(a), ratesCommand(a), priceCommand(a), ledgerCommand(a), secretsCommand(a),
-		doctorCommand(a), logsCommand(a), usageCommand(a), preflightCommand(a), protectCommand(a), version(a))
+	root.AddCommand(commands(a)...)
 	return a.Run(ctx, root, args)
+}
+
+// commands returns the commands of svc.
+func commands(a *app.App) []*cobra.Command {
+	return []*cobra.Command{
+		app.Group("project", "Create, show, change, pause, close, export and import projects",
+			createCommand(a), listProjects(a), projectTop(a),
+			a.ProjectCommand(&cobra.Command{
+				Use: "show PROJECT", Short: "Show a project with its balance, credentials, integrations and failures of the last " +
+					"hour",
+				Example: "  svc project show acme",
+			}, nil, showProject),
+			pauseProject(a, "pause", "Refuse every request of a project with 503 project_paused", true),
+			pauseProject(a, "resume", "End the pause of a project", false),
+			limitsCommand(a), trialCommand(a), exportProject(a), importProject(a), closeProject(a), reopenProject(a)),
+		app.Group("integration", "Connect projects to vendors",
+			setIntegration(a), listIntegrations(a), checkIntegrations(a),
+			enableIntegration(a, "enable", "Use an integration", true),
+			enableIntegration(a, "disable", "Stop using an integration; its settings and secrets stay", false)),
+		app.Group("credit", "Grant credits, show balances and the ledger (1 USD is 1,000,000 credits)",
+			grantCredits(a), refundCharge(a), adjustBalance(a), setAlert(a),
+			a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, showBalance),
+			listLedger(a)),
+		app.Group("vendor", "List vendors; set and rotate the keys of accounts at them; set a vendor "+
+			"aside while it is out",
+			listVendors(a), accountCommand(a), outageCommand(a)),
+		app.Group("sms", "Find messages and their state, resolve SMS with an uncertain outcome, test integrations",
+			app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until the vendor or an operator "+
+				"resolves them", listUncertain(a), askUncertain(a), resolveUncertain(a)),
+			findSMS(a), smsStatus(a), testSMS(a)),
+		app.Group("rates", "Show exchange rates with their sources, fetch rates, choose a source",
+			showRates(a), syncRates(a), ratesHistory(a), pinRates(a)),
+		app.Group("ledger", "Audit the wallets against the ledger", verifyLedger(a)),
+		credentialCommand(a), burnerCommand(a), priceCommand(a), secretsCommand(a), doctorCommand(a), logsCommand(a),
+		usageCommand(a), preflightCommand(a), protectCommand(a), version(a),
+	}
 }
 
 // version returns "svc version". A release names its version; another build has the version that Go derives from the

@@ -21,19 +21,6 @@ import (
 	"svcapi/shared/wallet"
 )
 
-func projectCommand(a *app.App) *cobra.Command {
-	return app.Group("project", "Create, show, change, pause, close, export and import projects",
-		createCommand(a), listProjects(a), projectTop(a),
-		a.ProjectCommand(&cobra.Command{
-			Use: "show PROJECT", Short: "Show a project with its balance, credentials, integrations and failures of the last " +
-				"hour",
-			Example: "  svc project show acme",
-		}, nil, showProject),
-		pauseProject(a, "pause", "Refuse every request of a project with 503 project_paused", true),
-		pauseProject(a, "resume", "End the pause of a project", false),
-		limitsCommand(a), trialCommand(a), exportProject(a), importProject(a), closeProject(a), reopenProject(a))
-}
-
 // projectSettings are the properties of a project that an operator sets.
 type projectSettings struct {
 	ID                string   `json:"project_id"`

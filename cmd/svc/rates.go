@@ -19,11 +19,6 @@ import (
 	"svcapi/shared/rates/sources"
 )
 
-func ratesCommand(a *app.App) *cobra.Command {
-	return app.Group("rates", "Show exchange rates with their sources, fetch rates, choose a source",
-		showRates(a), syncRates(a), ratesHistory(a), pinRates(a))
-}
-
 // codePattern matches a currency's code, and those of the central bank's values (openapi.yaml#CurrencyTarget).
 var codePattern = pattern.New(`^[A-Za-z]{3}(-[A-Za-z]+)?$`)
 

@@ -18,13 +18,6 @@ import (
 	"svcapi/shared/wallet"
 )
 
-func smsCommand(a *app.App) *cobra.Command {
-	return app.Group("sms", "Find messages and their state, resolve SMS with an uncertain outcome, test integrations",
-		app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until the vendor or an operator "+
-			"resolves them", listUncertain(a), askUncertain(a), resolveUncertain(a)),
-		findSMS(a), smsStatus(a), testSMS(a))
-}
-
 // uncertainSMS is an uncertain charge in the format for programs.
 type uncertainSMS struct {
 	ProjectID string `json:"project_id"`

@@ -17,12 +17,6 @@ import (
 	"svcapi/shared/upstream"
 )
 
-func vendorCommand(a *app.App) *cobra.Command {
-	return app.Group("vendor", "List vendors; set and rotate the keys of accounts at them; set a vendor "+
-		"aside while it is out",
-		listVendors(a), accountCommand(a), outageCommand(a))
-}
-
 // vendorView is a vendor in the format for programs.
 type vendorView struct {
 	Kind project.Kind `json:"kind"`
