@@ -14,15 +14,16 @@ import (
 // canary ends the names of the alarms that deployments alone watch.
 const canary = "CanaryAlarm"
 
-// declaredOperation is an operation in a function's code, from its name to its decoder.
-var declaredOperation = regexp.MustCompile(`(?s)Name:\s*"([a-z_]+)",\s*Method:.*?Decode:`)
+// declaredOperation is an operation in a function's code, from its name to its decoder, or a row of a table of free ones
+// from its name to its path.
+var declaredOperation = regexp.MustCompile(`(?s)Name:\s*"([a-z_]+)",\s*Method:.*?Decode:|\{"([a-z]+_[a-z]+)", "/`)
 
 // operations returns the operations by their names, as metrics carry them, and whether each has a price.
 var operations = sync.OnceValue(func() map[string]bool {
 	paid := map[string]bool{}
 	for file := range product() {
 		for _, match := range declaredOperation.FindAllStringSubmatch(files()[file], -1) {
-			paid[match[1]] = strings.Contains(match[0], "Price: ")
+			paid[match[1]+match[2]] = strings.Contains(match[0], "Price: ")
 		}
 	}
 	return paid
