@@ -219,27 +219,19 @@ func dollars(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// section replaces the text between the marks of a computed section.
-func section(t *testing.T, page *string, name, text string) {
-	t.Helper()
-	marks := regexp.MustCompile(`(?s)(<!-- ` + name + `: computed, make pages -->\n).*?(<!-- end -->)`)
-	if len(marks.FindAllString(*page, -1)) != 1 {
-		t.Errorf("the page has not one section %s", name)
-		return
-	}
-	*page = marks.ReplaceAllStringFunc(*page, func(old string) string {
-		parts := marks.FindStringSubmatch(old)
-		return parts[1] + "\n" + text + "\n" + parts[2]
-	})
-}
-
-// computed compares the computed sections of a page with the page, or writes them.
+// computed compares the computed sections of a page, between their marks, with the page, or writes them.
 func computed(t *testing.T, name string, sections map[string]string) {
 	t.Helper()
 	before := read(name)
 	page := before
 	for part, text := range sections {
-		section(t, &page, part, text)
+		marks := regexp.MustCompile(`(?s)(<!-- ` + part + `: computed, make pages -->\n).*?(<!-- end -->)`)
+		found := marks.FindAllStringSubmatch(page, -1)
+		if len(found) != 1 {
+			t.Errorf("%s has not one section %s", name, part)
+			continue
+		}
+		page = strings.Replace(page, found[0][0], found[0][1]+"\n"+text+"\n"+found[0][2], 1)
 	}
 	if strings.Count(page, "computed, make pages") != len(sections) {
 		t.Errorf("%s has other computed sections than %d", name, len(sections))
@@ -442,34 +434,19 @@ func (m *model) flood() string {
 		dollars(sent*m.price("acl_request", 0)*24*3600), number(sent))
 }
 
-// scanned is the price of reading all wallets once, in pages that are rounded up to 4 KB; half of it where a stale read
-// will do.
-func (m *model) scanned(projects float64) (units float64) {
-	return math.Ceil(projects * m.unit("wallet_bytes") / 4096)
-}
-
-// kept is the price of a project's items in a month, and of their recovery.
-func (m *model) kept(projects float64) float64 {
-	return projects * (m.unit("wallet_bytes") + m.unit("project_bytes")) / gigabyte * (m.price("storage", 0) +
-		m.price("recovery", 0))
-}
-
-// settled is the price of a month of the settler's reads, and of the hourly comparison: one stale scan, and the pages
-// of the weeks read and written.
-func (m *model) settled(projects float64) float64 {
-	weeks := projects * m.unit("week_bytes")
-	pages := min(projects, 256)
-	hourly := m.scanned(projects)/2*m.price("read", 0) + math.Max(pages, weeks/4096)*m.price("read", 0) +
-		math.Max(pages, weeks/1024)*m.price("write", 0)
-	return m.scanned(projects)*m.runs["settle"]*m.price("read", 0) + hourly*hoursOfMonth
-}
-
 // project is the table of what a project costs that sends nothing.
 func (m *model) project() string {
-	const projects = 1000
+	const projects = 1000.0
+	read, wallets := m.price("read", 0), projects*m.unit("wallet_bytes")
+	kept := (wallets + projects*m.unit("project_bytes")) / gigabyte * (m.price("storage", 0) + m.price("recovery", 0))
+	// A scan reads pages that are rounded up to 4 KB, for half of the price where a stale read will do. The hourly
+	// comparison is a stale scan, and reads and writes the pages of the weeks.
+	scan, weeks, pages := math.Ceil(wallets/4096), projects*m.unit("week_bytes"), min(projects, 256)
+	hourly := scan/2*read + max(pages, weeks/4096)*read + max(pages, weeks/1024)*m.price("write", 0)
 	return table([]string{"A month, " + m.Regions[0], "$ for 1,000 projects"}, [][]string{
-		{"Items in the tables, and their point-in-time recovery", number(m.kept(projects))},
-		{"The settling function's reads of the wallets, and its hourly comparison", number(m.settled(projects))},
+		{"Items in the tables, and their point-in-time recovery", number(kept)},
+		{"The settling function's reads of the wallets, and its hourly comparison",
+			number(scan*m.runs["settle"]*read + hourly*hoursOfMonth)},
 		{"Each kind of integration with a vendor account of the project's own (BYOK), both environments",
 			dollars(projects * m.price("secret", 0))},
 	})
