@@ -28,7 +28,10 @@ const (
 )
 
 func open(ctx context.Context, wanted bool, report func(string)) (*Jail, error) {
-	supervisor, err := program(ctx)
+	supervisor, err := workdir.Local("jail", "supervisor")
+	if err == nil {
+		err = build.Packages(ctx, supervisor, "./local/jail/supervisor")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -51,15 +54,6 @@ func open(ctx context.Context, wanted bool, report func(string)) (*Jail, error) 
 		j.drop(refused.Part)
 		report("jail: the kernel refuses the " + refused.Error())
 	}
-}
-
-// program builds the supervisor.
-func program(ctx context.Context) (string, error) {
-	path, err := workdir.Local("jail", "supervisor")
-	if err != nil {
-		return "", err
-	}
-	return path, build.Packages(ctx, path, "./local/jail/supervisor")
 }
 
 func (j *Jail) drop(part string) {

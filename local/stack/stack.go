@@ -161,7 +161,7 @@ func (s *Stack) Close() error {
 
 func (s *Stack) onClose(f func() error) { s.closers = append(s.closers, f) }
 
-// prepare checks the port and opens the logs.
+// prepare checks the port, takes the folder of the logs until Close, and opens the logs.
 func (s *Stack) prepare(ctx context.Context, options *Options) error {
 	if options.Port != 0 {
 		listener, err := net.Listen("tcp", address(options.Port))
@@ -170,22 +170,6 @@ func (s *Stack) prepare(ctx context.Context, options *Options) error {
 		}
 		listener.Close()
 	}
-	if err := s.lockLogs(); err != nil {
-		return err
-	}
-	watching, end := context.WithCancel(ctx)
-	go s.phases.watch(watching)
-	s.onClose(func() error { end(); return nil })
-	s.onClose(s.removeLogs)
-	err := s.removeLogs()
-	if err == nil && options.Log == nil {
-		options.Log, err = s.openLog("stack.log")
-	}
-	return err
-}
-
-// lockLogs creates the folder of the logs and takes it until Close. The result is an error where another stack has it.
-func (s *Stack) lockLogs() error {
 	if err := os.MkdirAll(s.LogDir, 0o755); err != nil {
 		return err
 	}
@@ -197,7 +181,15 @@ func (s *Stack) lockLogs() error {
 	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("another stack runs in this folder and writes to %s: end it first: %w", s.LogDir, err)
 	}
-	return nil
+	watching, end := context.WithCancel(ctx)
+	go s.phases.watch(watching)
+	s.onClose(func() error { end(); return nil })
+	s.onClose(s.removeLogs)
+	err = s.removeLogs()
+	if err == nil && options.Log == nil {
+		options.Log, err = s.openLog("stack.log")
+	}
+	return err
 }
 
 func (s *Stack) openLog(name string) (*os.File, error) {
