@@ -35,6 +35,7 @@ func instances(t *testing.T, n int) ([]*Limiter, *dynamodb.Client, string) {
 	all := make([]*Limiter, n)
 	for i := range all {
 		all[i] = at(New(client, tables.Transient), noon.Add(time.Second))
+		all[i].writeTime = time.Hour // a busy machine decides nothing
 	}
 	return all, client, tables.Transient
 }

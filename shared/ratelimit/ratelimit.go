@@ -49,14 +49,15 @@ type Limiter struct {
 	writers []*writer // guarded by mu, like their fields
 
 	queueTime time.Duration // the end of the time of SubtractAll
+	writeTime time.Duration // of one write of a counter
 	large     int           // largeLimit
 }
 
 // New returns a limiter on the table of transient items.
 func New(client *dynamodb.Client, table string) *Limiter {
 	return &Limiter{
-		client: client, table: table, queueTime: timeToQueue, reached: cache.New[string, reached](maxReached),
-		large: largeLimit,
+		client: client, table: table, queueTime: timeToQueue, writeTime: dynamo.WriteTimeout,
+		reached: cache.New[string, reached](maxReached), large: largeLimit,
 	}
 }
 

@@ -145,7 +145,7 @@ func (l *Limiter) write(ctx context.Context, update updater, in *dynamodb.Update
 		try := *in
 		extend(&try, "(attribute_not_exists(#slot) OR #slot < :token AND (contains(#slot, :writer) OR #slot < :old))", s)
 		try.ExpressionAttributeValues[":writer"], try.ExpressionAttributeValues[":old"] = dynamo.Text(id), dynamo.Text(limit)
-		timed, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
+		timed, cancel := context.WithTimeout(ctx, l.writeTime)
 		out, ambiguous, err := dynamo.Write(timed, update, &try)
 		cancel()
 		if repeated != (stamp{}) {
