@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// fixture is a cache with a clock that the test sets, and with a count of the reads.
+// fixture is a cache of the project "acme" with a clock that the test sets, and with a count of the reads.
 type fixture struct {
 	*project.Cache
 	store *admin.Store
@@ -40,14 +40,10 @@ func newFixture(t *testing.T) *fixture {
 	b.store = admin.NewStore(client, tables.Projects)
 	b.Cache = project.NewCache(project.NewStore(counted, tables.Projects), 10*time.Second)
 	b.Cache.SetClock(b.clock.Now)
-	return b
-}
-
-func create(t *testing.T, s *admin.Store, p project.Project) {
-	t.Helper()
-	p.Name, p.Limit = "Test", project.RateLimit{Requests: 5, Window: time.Minute}
-	_, err := s.CreateProject(t.Context(), p)
+	_, err := b.store.CreateProject(t.Context(), project.Project{ID: "acme", Name: "Test",
+		Limit: project.RateLimit{Requests: 5, Window: time.Minute}})
 	must.Succeed(t, err)
+	return b
 }
 
 func (b *fixture) issue(t *testing.T, env project.Environment) (clientID, secret string) {
@@ -75,7 +71,6 @@ func (b *fixture) expect(t *testing.T, what, clientID, secret, env string, want 
 // the same error (docs/decisions/requests.md#credentials).
 func TestAuthenticate(t *testing.T) {
 	b := newFixture(t)
-	create(t, b.store, project.Project{ID: "acme"})
 	dev, devSecret := b.issue(t, project.Development)
 	prod, prodSecret := b.issue(t, project.Production)
 	revoked, revokedSecret := b.issue(t, project.Development)
@@ -123,7 +118,6 @@ func TestAuthenticate(t *testing.T) {
 // TestChangesTakeEffect checks when a pause and a new secret take effect (docs/decisions/requests.md#project-records).
 func TestChangesTakeEffect(t *testing.T) {
 	b := newFixture(t)
-	create(t, b.store, project.Project{ID: "acme"})
 	id, secret := b.issue(t, project.Development)
 	b.expect(t, "first", id, secret, "", nil, 1)
 
@@ -169,7 +163,6 @@ func TestChangesTakeEffect(t *testing.T) {
 // is unknown: the credential may be newer than the read.
 func TestUnknownSince(t *testing.T) {
 	b := newFixture(t)
-	create(t, b.store, project.Project{ID: "acme"})
 	id, secret := b.issue(t, project.Development)
 	b.expect(t, "first", id, secret, "", nil, 1)
 	b.clock.Move(time.Second / 2) // the record is young enough for a refusal
@@ -182,7 +175,6 @@ func TestUnknownSince(t *testing.T) {
 // TestUnknownClients checks that unknown client IDs cost one read at most.
 func TestUnknownClients(t *testing.T) {
 	b := newFixture(t)
-	create(t, b.store, project.Project{ID: "acme"})
 	id, secret := b.issue(t, project.Development)
 	b.expect(t, "known", id, secret, "", nil, 1)
 	b.clock.Move(2 * time.Second)
@@ -215,7 +207,6 @@ func TestFailedRead(t *testing.T) {
 // TestTogether checks that simultaneous requests read a project once.
 func TestTogether(t *testing.T) {
 	b := newFixture(t)
-	create(t, b.store, project.Project{ID: "acme"})
 	id, secret := b.issue(t, project.Development)
 	var wait sync.WaitGroup
 	for range 50 {

@@ -18,7 +18,6 @@ import (
 	"svcapi/shared/cache"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
-	"svcapi/shared/project/admin"
 	"svcapi/shared/ratelimit"
 	"svcapi/shared/wallet"
 	"svcapi/test/clocktest"
@@ -29,10 +28,9 @@ import (
 // limit sets the limits of the fixture's project, and starts another instance.
 func (h *fixture) limit(t *testing.T, limits project.Limits, mode project.Mode) {
 	t.Helper()
-	store := admin.NewStore(h.db, h.cfg.ProjectsTable)
-	_, err := store.Update(t.Context(), "acme", func(p *project.Project) { p.Limits = limits })
+	_, err := h.projects.Update(t.Context(), "acme", func(p *project.Project) { p.Limits = limits })
 	if err == nil {
-		err = store.PutIntegration(t.Context(), "acme",
+		err = h.projects.PutIntegration(t.Context(), "acme",
 			project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: mode, Active: true})
 	}
 	must.Succeed(t, err)
@@ -49,8 +47,7 @@ func (h *fixture) limitToOneMore(t *testing.T) string {
 	remaining, err := strconv.Atoi(sent(header, "X-RateLimit-Remaining"))
 	limit := project.RateLimit{Requests: 1000 - remaining + 1, Window: 24 * time.Hour}
 	if err == nil {
-		_, err = admin.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme",
-			func(p *project.Project) { p.Limit = limit })
+		_, err = h.projects.Update(t.Context(), "acme", func(p *project.Project) { p.Limit = limit })
 	}
 	must.Succeed(t, err)
 	h.restart()
@@ -348,7 +345,7 @@ func (h *fixture) countedMessages(t *testing.T) int {
 // counterOf returns the key of the item that counts the messages to a number today.
 func (h *fixture) counterOf(t *testing.T, number string) string {
 	t.Helper()
-	rec, err := admin.NewStore(h.db, h.cfg.ProjectsTable).Load(t.Context(), "acme")
+	rec, err := h.projects.Load(t.Context(), "acme")
 	must.Succeed(t, err)
 	return "to#acme#" + rec.RecipientID(number) + "#" + time.Now().UTC().Format(time.DateOnly)
 }

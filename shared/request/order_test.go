@@ -54,7 +54,6 @@ func done(context.Context) (*Result, error) { return &Result{}, nil }
 // (docs/decisions/requests.md#order-of-checks).
 func TestOrderOfChecks(t *testing.T) {
 	h := build(t) // 1,000 credits
-	projects := admin.NewStore(h.db, h.cfg.ProjectsTable)
 	large := `{"text":"` + strings.Repeat("a", maxBody-11) + `"}`
 	worked := false
 	work := Job{Run: func(context.Context) (*Result, error) { worked = true; return &Result{}, nil }}
@@ -146,7 +145,7 @@ func TestOrderOfChecks(t *testing.T) {
 		t.Errorf("refused over the limit: %d", status)
 	}
 	// The pause of a project comes before its limit.
-	if _, err := projects.Update(t.Context(), "acme", func(p *project.Project) { p.Paused = true }); err != nil {
+	if _, err := h.projects.Update(t.Context(), "acme", func(p *project.Project) { p.Paused = true }); err != nil {
 		t.Fatal(err)
 	}
 	h.Service = New(h.cfg, h.db, h.logger())
@@ -335,7 +334,7 @@ func TestKeysOfFailures(t *testing.T) {
 	h.restart() // an instance that does not know yet that the limit is reached
 	expect("one more", "limited", 429, 3)
 	limit := project.RateLimit{Requests: 100_000, Window: 24 * time.Hour}
-	if _, err := admin.NewStore(h.db, h.cfg.ProjectsTable).Update(t.Context(), "acme",
+	if _, err := h.projects.Update(t.Context(), "acme",
 		func(p *project.Project) { p.Limit = limit }); err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +347,6 @@ func TestKeysOfFailures(t *testing.T) {
 // (docs/decisions/extensions.md#idempotency-outcomes, docs/decisions/extensions.md#idempotency-repeats).
 func TestKeptOutcomes(t *testing.T) {
 	h := build(t)
-	projects := admin.NewStore(h.db, h.cfg.ProjectsTable)
 	for name, c := range map[string]struct {
 		failed *Error
 		status int
@@ -368,7 +366,7 @@ func TestKeptOutcomes(t *testing.T) {
 		})
 		expect := func(step, body string, active bool, status, wantRuns int, replayed bool) {
 			t.Helper()
-			err := projects.EditIntegrations(t.Context(), "acme", func(r *project.Record) ([]project.Integration, error) {
+			err := h.projects.EditIntegrations(t.Context(), "acme", func(r *project.Record) ([]project.Integration, error) {
 				i := *admin.Integration(r, project.Development, project.SMS, "v")
 				i.Active = active
 				return []project.Integration{i}, nil

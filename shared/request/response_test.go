@@ -24,7 +24,6 @@ import (
 	"svcapi/shared/admit"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
-	"svcapi/shared/project/admin"
 	"svcapi/shared/telemetry"
 	"svcapi/test/itemtest"
 	"svcapi/test/must"
@@ -250,7 +249,7 @@ func TestLoggedSends(t *testing.T) {
 		h.cfg.LogPayloads = c.value
 		h.log.Reset()
 		h.call(t, sending(send, messages...), "/test", `{"text":"a"}`, map[string]string{"X-Privacy-Mode": c.privacy})
-		record, err := admin.NewStore(h.db, h.cfg.ProjectsTable).Load(t.Context(), "acme")
+		record, err := h.projects.Load(t.Context(), "acme")
 		must.Succeed(t, err)
 		line, hashes, numbers := h.log.String(), 0, 0
 		for _, to := range messages {

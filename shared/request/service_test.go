@@ -35,6 +35,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 type fixture struct {
 	*Service
 	operator       *books.Store
+	projects       *admin.Store
 	client, secret string
 	log            bytes.Buffer
 }
@@ -52,16 +53,17 @@ func build(t *testing.T) *fixture {
 	}
 	h.Service = New(cfg, db, telemetry.New(&h.log, telemetry.Config{Level: "INFO"}))
 	h.operator = books.NewStore(db, tables.Tables)
-	ctx, store := t.Context(), admin.NewStore(db, tables.Projects)
-	_, err := store.CreateProject(ctx,
+	ctx := t.Context()
+	h.projects = admin.NewStore(db, tables.Projects)
+	_, err := h.projects.CreateProject(ctx,
 		project.Project{ID: "acme", Name: "Acme", Limit: project.RateLimit{Requests: 1000, Window: 24 * time.Hour}})
 	if err == nil {
-		err = store.PutIntegration(ctx, "acme",
+		err = h.projects.PutIntegration(ctx, "acme",
 			project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v",
 				Mode: project.Managed, Active: true})
 	}
 	if err == nil {
-		h.client, h.secret, err = store.IssueCredential(ctx, "acme", project.Development)
+		h.client, h.secret, err = h.projects.IssueCredential(ctx, "acme", project.Development)
 	}
 	if err == nil {
 		err = errors.Join(h.operator.CreateWallet(ctx, "acme"),
