@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/shared/dynamo"
@@ -65,8 +64,8 @@ func decode(item dynamo.Item) (Entry, error) {
 }
 
 // operatorKey returns the key of an entry in the tables of what operators do.
-func operatorKey(project string, key wallet.Key) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": dynamo.Text(project), "sk": dynamo.Text(string(key))}
+func operatorKey(project string, key wallet.Key) dynamo.Item {
+	return dynamo.Item{"pk": dynamo.Text(project), "sk": dynamo.Text(string(key))}
 }
 
 // entryTable is a table of entries, by its name in template.yaml.
@@ -98,7 +97,7 @@ func (t Tables) name(of entryTable) string {
 }
 
 // entry reads one entry, and returns nil where the table has no such entry.
-func (s *Store) entry(ctx context.Context, table string, key map[string]types.AttributeValue) (*Entry, error) {
+func (s *Store) entry(ctx context.Context, table string, key dynamo.Item) (*Entry, error) {
 	item, err := dynamo.Get(ctx, s.client, table, key)
 	if err != nil || item == nil {
 		return nil, err
@@ -227,7 +226,7 @@ func (s *Store) Uncertain(ctx context.Context, project string) ([]Entry, error) 
 			TableName:                 &s.tables.Ledger,
 			IndexName:                 new("uncertain"),
 			KeyConditionExpression:    new("uncertain = :p"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":p": dynamo.Text(shard)},
+			ExpressionAttributeValues: dynamo.Item{":p": dynamo.Text(shard)},
 		}, func(item dynamo.Item) error {
 			e, err := decode(item)
 			entries = append(entries, e)

@@ -41,7 +41,7 @@ var (
 func (s *Store) CreateWallet(ctx context.Context, project string) error {
 	item := wallet.ItemKey(project)
 	item["balance"], item["lent"], item["fence"] = dynamo.Number(0), dynamo.Number(0), dynamo.Text("0")
-	item["pending"] = &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
+	item["pending"] = &types.AttributeValueMemberM{Value: dynamo.Item{}}
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:           &s.tables.Wallets,
 		Item:                item,
@@ -172,7 +172,7 @@ func (s *Store) creditUpdate(project string, credits int64) *types.Update {
 		Key:                 wallet.ItemKey(project),
 		UpdateExpression:    new("SET balance = balance + :c, granted = if_not_exists(granted, :none) + :c"),
 		ConditionExpression: new("balance BETWEEN :least AND :most"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
+		ExpressionAttributeValues: dynamo.Item{
 			":c": dynamo.Number(credits), ":none": dynamo.Number(0), ":least": dynamo.Number(least),
 			":most": dynamo.Number(most),
 		},
@@ -215,7 +215,7 @@ func (s *Store) SetAlert(ctx context.Context, project string, credits int64) err
 	}
 	if credits > 0 {
 		update.UpdateExpression = new("SET alert = :c")
-		update.ExpressionAttributeValues = map[string]types.AttributeValue{":c": dynamo.Number(credits)}
+		update.ExpressionAttributeValues = dynamo.Item{":c": dynamo.Number(credits)}
 	}
 	_, err := s.client.UpdateItem(ctx, update)
 	if _, absent := dynamo.ConditionFailed(err); absent {
@@ -371,7 +371,7 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 			Key:                 wallet.EntryKey(project, e.Key),
 			UpdateExpression:    new("REMOVE uncertain"),
 			ConditionExpression: new("uncertain = :p AND cr = :c"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{
+			ExpressionAttributeValues: dynamo.Item{
 				":p": dynamo.Text(wallet.Shard(project, e.Key)), ":c": dynamo.Number(e.Credits),
 			},
 		}},

@@ -295,10 +295,10 @@ func (l *Limiter) FirstAlert(ctx context.Context, s Day) (bool, error) {
 	defer cancel()
 	_, ambiguous, err := dynamo.Write(ctx, l.client.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName:                 &l.table,
-		Key:                       map[string]types.AttributeValue{"pk": dynamo.Text(s.Limit.key(s.Start))},
+		Key:                       dynamo.Item{"pk": dynamo.Text(s.Limit.key(s.Start))},
 		UpdateExpression:          new("SET alerted = :most"),
 		ConditionExpression:       new("attribute_exists(n) AND (attribute_not_exists(alerted) OR alerted <> :most)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":most": dynamo.Number(s.Limit.Most)},
+		ExpressionAttributeValues: dynamo.Item{":most": dynamo.Number(s.Limit.Most)},
 	})
 	if _, conflict := dynamo.ConditionFailed(err); conflict {
 		return ambiguous > 0, nil // an earlier attempt may have taken effect: two alerts are better than none

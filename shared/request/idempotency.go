@@ -23,8 +23,6 @@ const (
 	keyHeader      = "Idempotency-Key"
 	replayedHeader = "Idempotency-Replayed"
 	maxKey         = 128
-	// longestRequest is the longest life of a request whose context has no deadline.
-	longestRequest = 30 * time.Second
 )
 
 var (
@@ -61,10 +59,7 @@ func (s *Service) claim(ctx context.Context, state *requestState, key string) (*
 	if key == "" {
 		return nil, nil
 	}
-	until := s.Stores.Now().Add(longestRequest)
-	if deadline, ok := ctx.Deadline(); ok {
-		until = deadline
-	}
+	until, _ := ctx.Deadline() // Lambda gives each request one
 	won, outcome, err := s.keys.claim(ctx, state.record.ID, string(state.environment), key, state.body, until)
 	state.claim = won
 	if err != nil || won != nil {

@@ -271,7 +271,7 @@ func TestRecipientLimit(t *testing.T) {
 	}
 	out, err := h.db.GetItem(t.Context(),
 		&dynamodb.GetItemInput{TableName: &h.cfg.TransientTable, ConsistentRead: new(true),
-			Key: map[string]types.AttributeValue{"pk": dynamo.Text(h.counterOf(t, "e"))}})
+			Key: dynamo.Item{"pk": dynamo.Text(h.counterOf(t, "e"))}})
 	if n, ok := out.Item["w86400.0"].(*types.AttributeValueMemberN); err != nil || !ok || n.Value != "0" {
 		t.Errorf("messages that were not sent are counted: %v, %v", out.Item, err)
 	}

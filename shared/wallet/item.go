@@ -43,13 +43,13 @@ import (
 const LedgerShards = 16
 
 // ItemKey returns the key of a project's wallet.
-func ItemKey(project string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": dynamo.Text(project)}
+func ItemKey(project string) dynamo.Item {
+	return dynamo.Item{"pk": dynamo.Text(project)}
 }
 
 // EntryKey returns the key of an entry in the ledger.
-func EntryKey(project string, key Key) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{"pk": dynamo.Text(Partition(project, key)), "sk": dynamo.Text(string(key))}
+func EntryKey(project string, key Key) dynamo.Item {
+	return dynamo.Item{"pk": dynamo.Text(Partition(project, key)), "sk": dynamo.Text(string(key))}
 }
 
 // Shards returns the names of the shards of a project's ledger.
@@ -78,7 +78,7 @@ func ProjectOf(pk string) string {
 }
 
 // PendingOf returns a wallet's map of leases; nil where the attribute is no map.
-func PendingOf(wallet map[string]types.AttributeValue) map[string]types.AttributeValue {
+func PendingOf(wallet dynamo.Item) dynamo.Item {
 	m, _ := wallet["pending"].(*types.AttributeValueMemberM)
 	if m == nil {
 		return nil
@@ -147,7 +147,7 @@ func (k Key) Above(fence string) Key {
 }
 
 // EncodeEntry completes the key of an entry to the whole item.
-func EncodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types.AttributeValue {
+func EncodeEntry(item dynamo.Item, e Entry) dynamo.Item {
 	item["st"] = dynamo.Text(string(e.State))
 	item["cr"] = dynamo.Number(e.Credits)
 	item["ts"] = dynamo.Text(e.At.UTC().Format(time.RFC3339Nano))
@@ -172,7 +172,7 @@ func EncodeEntry(item map[string]types.AttributeValue, e Entry) map[string]types
 }
 
 // DecodeEntry returns the entry of an item of the ledger, or of the tables of what operators do.
-func DecodeEntry(item map[string]types.AttributeValue) (Entry, error) {
+func DecodeEntry(item dynamo.Item) (Entry, error) {
 	e := Entry{
 		Key: Key(dynamo.TextOf(item["sk"])), State: State(dynamo.TextOf(item["st"])),
 		Project: ProjectOf(dynamo.TextOf(item["pk"])),
@@ -247,7 +247,7 @@ func newEntry(r *Reservation, state State) Entry {
 // put writes the entry, until ctx ends, if the stored entry's state is among those allowed; "" means no stored entry.
 // Where the condition does not hold, put returns errConflict and the stored entry, of an unreadable one only the state.
 func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored Entry, err error) {
-	conditions, values := make([]string, len(allowed)), map[string]types.AttributeValue{}
+	conditions, values := make([]string, len(allowed)), dynamo.Item{}
 	for i, state := range allowed {
 		conditions[i] = "attribute_not_exists(pk)"
 		if state != "" {

@@ -39,7 +39,7 @@ func (s *Store) VisitPending(ctx context.Context, visit func(Lease, error) error
 		ConsistentRead:       aws.Bool(true),
 		FilterExpression:     aws.String(pendingFilter),
 		ProjectionExpression: aws.String("pk, pending, balance, alert"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
+		ExpressionAttributeValues: dynamo.Item{
 			":none": dynamo.Number(0), ":map": dynamo.Text("M"), ":number": dynamo.Text("N"),
 		},
 	}, func(item dynamo.Item) error { return s.visitWallet(ctx, item, visit, low) })
