@@ -147,8 +147,8 @@ func among(names []string, pattern string) string {
 	return "^(" + strings.Join(chosen, "|") + ")$/" + below
 }
 
-// Rows returns the rows of a file of testdata, each a line with a name, a colon and a text, without the lines that begin
-// with "#".
+// Rows returns the rows of a file of testdata, each a line with a name, a colon and a text, without the lines that
+// begin with "#".
 func Rows(t testing.TB, path string) iter.Seq2[string, string] {
 	t.Helper()
 	content, err := os.ReadFile(path)

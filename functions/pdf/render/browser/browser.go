@@ -272,14 +272,12 @@ func (r *Renderer) start(ctx context.Context) prepared {
 	if err != nil {
 		return prepared{err: r.startFailure(err)}
 	}
-	p := prepared{session: s}
-	if p.page, err = s.newPage(ctx, r.options.scripts); err != nil {
-		err = s.explain(err)
-		s.end()
-		return prepared{err: r.startFailure(err)}
+	p, version := prepared{session: s}, &proto.BrowserGetVersionResult{}
+	if p.page, err = s.newPage(ctx, r.options.scripts); err == nil {
+		version, err = proto.BrowserGetVersion{}.Call(s.in(ctx, ""))
 	}
-	version, err := (proto.BrowserGetVersion{}).Call(s.in(ctx, ""))
 	if err != nil {
+		err = s.explain(err)
 		s.end()
 		return prepared{err: r.startFailure(err)}
 	}

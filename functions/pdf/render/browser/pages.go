@@ -208,7 +208,7 @@ func (u *update) write() ([]byte, error) {
 	}
 	dictionary = bytes.Replace(dictionary, size, fmt.Appendf(nil, "/Size %d\n", u.next), 1)
 	start := number(startXref, u.pdf[max(0, len(u.pdf)-64):])
-	out, table := append(u.pdf, '\n'), []byte(nil)
+	out, table := fmt.Appendln(u.pdf), []byte(nil)
 	for _, n := range slices.Sorted(maps.Keys(u.changed)) {
 		table = fmt.Appendf(table, "%d 1\n%010d 00000 n \n", n, len(out))
 		out = fmt.Appendf(out, "%d 0 obj\n%s\nendobj\n", n, u.changed[n])

@@ -88,8 +88,8 @@ func TestGeometry(t *testing.T) {
 	}
 }
 
-// Chromium lays a document out for the window only before the print, and only where the document may need that. A program
-// that fails in the page is an error.
+// Chromium lays a document out for the window only before the print, and only where the document may need that. A
+// program that fails in the page is an error.
 func TestHideOnScreen(t *testing.T) {
 	page := next(t, run(t, limitsOf(t))).page
 	page.ctx = t.Context()

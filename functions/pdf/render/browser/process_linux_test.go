@@ -258,8 +258,8 @@ func TestIdleRendererKilled(t *testing.T) {
 	}
 }
 
-// RemoveStale ends all processes that work in the folder of a dead process, in any group, and removes this folder and no
-// folder of a living process.
+// RemoveStale ends all processes that work in the folder of a dead process, in any group, and removes this folder and
+// no folder of a living process.
 func TestRemoveStale(t *testing.T) {
 	dir := t.TempDir()
 	dead := exec.Command("/bin/true")

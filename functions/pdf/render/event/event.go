@@ -20,26 +20,27 @@ import (
 // Version is the version of the format. The renderer rejects an event of another version.
 const Version = 1
 
-// The bounds of an event (openapi.yaml#PdfRequest).
+// The bounds of an event (openapi.yaml#PdfRequest). A side is one of a sheet of the request's own size.
 const (
-	MaxHTML            = 524_288  // bytes of the document, and of its header or footer
-	MaxPDF             = 64 << 20 // bytes that an event may ask for; the operation asks for fewer
-	MaxMetadata        = 255      // characters of each text
-	MinScale, MaxScale = 0.1, 2   // of a page's content
-	MaxMargin          = 100      // millimetres
-	MaxRanges          = 255      // characters of the text of page ranges
+	MaxHTML     = 524_288  // bytes of the document, and of its header or footer
+	MaxPDF      = 64 << 20 // bytes that an event may ask for; the operation asks for fewer
+	MaxFiles    = 100
+	MaxFileName = 255  // bytes
+	MaxMetadata = 255  // characters of each text
+	MaxRanges   = 255  // characters of the text of page ranges
+	MinScale    = 0.1  // of a page's content
+	MaxScale    = 2    // of a page's content
+	MaxMargin   = 100  // millimetres
+	MinSide     = 10   // millimetres
+	MaxSide     = 2000 // millimetres
+	MinPassword = 4    // bytes
+	MaxPassword = 127  // bytes (ISO 32000-2, 7.6.4.3.3)
 
 	// UsualMargin is a margin that a request does not name, in millimetres, or a quarter of the side where that is less.
 	UsualMargin = 15.0
-	// MinSide and MaxSide bound the sides of a sheet of the request's own size, in millimetres.
-	MinSide, MaxSide = 10, 2000
 	// MaxContentHeight is the height of the highest sheet with the height of its content in millimetres: 14,400 points
 	// (PDF 1.7, annex C.2).
 	MaxContentHeight = 5080
-	// MinPassword and MaxPassword bound a PDF's password in bytes (ISO 32000-2, 7.6.4.3.3).
-	MinPassword, MaxPassword = 4, 127
-	// MaxFiles and MaxFileName bound the number of files, and the bytes of a name.
-	MaxFiles, MaxFileName = 100, 255
 )
 
 // PageSizes are the names of the sheets (openapi.yaml#PdfRequest, page_size).
