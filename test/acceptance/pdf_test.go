@@ -18,7 +18,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -31,18 +30,9 @@ import (
 
 const pdfs = "/utilities/pdf/generate"
 
-// asked are the paths of the requests to the host of images.
-var asked struct {
-	sync.Mutex
-	paths []string
-}
-
 // serveImages starts a host of images, and returns the variables with which the functions treat it as public.
 func (s *system) serveImages() (map[string]string, error) {
 	s.images = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Lock()
-		asked.paths = append(asked.paths, r.URL.Path)
-		asked.Unlock()
 		if strings.HasPrefix(r.URL.Path, "/heavy/") {
 			_, _ = w.Write(heavyPhoto(r.URL.Path))
 			return
@@ -181,9 +171,9 @@ func printed(t *testing.T, fields map[string]any, as credential) []byte {
 	return a.body
 }
 
-// openapi.yaml#generatePdf, docs/decisions/pdf.md#pdf-geometry: a page is A4 with margins of 15 mm, whatever the document
-// wants. Binary: the PDF's bytes as application/pdf with Content-Length, Cache-Control no-store, the fixed filename
-// svc-document.pdf inline, and X-SVC-Request-ID. Base64: the success envelope with a media_type
+// openapi.yaml#generatePdf, docs/decisions/pdf.md#pdf-geometry: a page is A4 with margins of 15 mm, whatever the
+// document wants. Binary: the PDF's bytes as application/pdf with Content-Length, Cache-Control no-store, the fixed
+// filename svc-document.pdf inline, and X-SVC-Request-ID. Base64: the success envelope with a media_type
 // (docs/decisions/pdf.md#pdf-base64). functions/pdf has the table of fields.
 func TestPDF(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 // canary ends the names of the alarms that deployments alone watch.
 const canary = "CanaryAlarm"
 
-// declaredOperation is an operation in a function's code, from its name to its decoder, or a row of a table of free ones
-// from its name to its path.
+// declaredOperation is an operation in a function's code, from its name to its decoder, or a row of a table of free
+// ones, from its name to its path.
 var declaredOperation = regexp.MustCompile(`(?s)Name:\s*"([a-z_]+)",\s*Method:.*?Decode:|\{"([a-z]+_[a-z]+)", "/`)
 
 // operations returns the operations by their names, as metrics carry them, and whether each has a price.
