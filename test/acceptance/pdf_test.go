@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -30,9 +31,18 @@ import (
 
 const pdfs = "/utilities/pdf/generate"
 
+// asked are the paths of the requests to the host of images.
+var asked struct {
+	sync.Mutex
+	paths []string
+}
+
 // serveImages starts a host of images, and returns the variables with which the functions treat it as public.
 func (s *system) serveImages() (map[string]string, error) {
 	s.images = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Lock()
+		asked.paths = append(asked.paths, r.URL.Path)
+		asked.Unlock()
 		if strings.HasPrefix(r.URL.Path, "/heavy/") {
 			_, _ = w.Write(heavyPhoto(r.URL.Path))
 			return
