@@ -223,6 +223,19 @@ func received(s *sandbox.Server) (to []string) {
 	return to
 }
 
+// docs/decisions/extensions.md#idempotency-size: the complete response of a bulk to 10,000 is kept for repeats.
+func TestOnceBulk(t *testing.T) {
+	localParallel(t)
+	s := newSandbox(t)
+	p := plan{integrations: []integration{{vendor: "textlk", mode: project.BYOK, endpoint: s.URL + "/textlk"}}}.make(t)
+	r := keyed(p, "bulk", bulkSame(numberBlock(10_000), "m"))
+	first, again := r.do(t), r.do(t)
+	if got := received(s); !first.is(200, "") || !again.replayed(first) || len(got) != 10_000 {
+		t.Errorf("the repeat of %d with %d bytes is %d with %d bytes, %d messages", first.status, len(first.body),
+			again.status, len(again.body), len(got))
+	}
+}
+
 // docs/decisions/sms.md#bulk: a long bulk through a vendor without a bulk call ends before the deadline, with every
 // recipient accounted for and none sent to twice. A repetition of its key gets all results, without references
 // (docs/decisions/extensions.md#idempotency-size).

@@ -105,7 +105,10 @@ func run(t *testing.T, r *fixture, seeds []uint64) {
 	t.Helper()
 	began := time.Now()
 	var mu sync.Mutex
-	done, tally, odd := 0, map[string]int{}, map[string]int{}
+	done, all, tally, odd := 0, 0, map[string]int{}, map[string]int{}
+	for chunk := range chunks(seeds) {
+		all += len(chunk)
+	}
 	var living sync.Mutex // one batch's requests at a time
 	var group errgroup.Group
 	group.SetLimit(overlap)
@@ -131,7 +134,7 @@ func run(t *testing.T, r *fixture, seeds []uint64) {
 				}
 			}
 			done += len(b.schedules)
-			t.Logf("%d of %d schedules, %.1f a second", done, len(seeds), float64(done)/time.Since(began).Seconds())
+			t.Logf("%d of %d schedules, %.1f a second", done, all, float64(done)/time.Since(began).Seconds())
 			return nil
 		})
 	}
