@@ -246,6 +246,29 @@ func TestLateClaims(t *testing.T) {
 	}
 }
 
+// TestLateLoser checks that a late copy of a claim which lost to another request does not claim the key once that
+// request has freed the key, although the write that frees the key began before the claim.
+func TestLateLoser(t *testing.T) {
+	s, clock := testStore(t)
+	holder := win(t, s, "k")
+	var late *faultproxy.Request
+	proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
+		if late == nil {
+			late = r
+			return faultproxy.DropRequest
+		}
+		return faultproxy.Deliver
+	})
+	loser := &keyStore{enginetest.ClientOf(proxy.URL("test")), s.table,
+		func() time.Time { return clock.Add(dynamo.WriteTimeout - time.Second) }}
+	if _, _, err := claimKey(t, loser, "k", body); !errors.Is(err, errRunning) {
+		t.Fatal(err)
+	}
+	must.Succeed(t, holder.free(t.Context()))
+	must.Succeed(t, late.Deliver(t.Context()))
+	win(t, s, "k")
+}
+
 // TestDeadClaimChanges checks the result of a repeat that finds a dead claim while that claim, or another, changes.
 func TestDeadClaimChanges(t *testing.T) {
 	for _, test := range []struct {

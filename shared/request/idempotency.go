@@ -198,7 +198,8 @@ func (s *keyStore) claim(ctx context.Context, projectID, env, key string, body [
 	}
 	_, ambiguous, err := dynamo.Write(timed, s.client.PutItem, put)
 	stored, conflict := dynamo.ConditionFailed(err)
-	if conflict && stored["freed"] != nil && dynamo.TextOf(stored["o"]) != c.owner { // by an instance whose clock is ahead
+	// The key was freed a moment ago, or by an instance whose clock is ahead.
+	if conflict && stored["freed"] != nil && dynamo.TextOf(stored["o"]) != c.owner {
 		if c.began, err = dynamo.NumberOf(stored["freed"]); err != nil {
 			return nil, nil, fmt.Errorf("idempotency: claim: %w", err)
 		}
@@ -286,7 +287,8 @@ func (c *claim) write(ctx context.Context, outcome []byte) (dynamo.Item, error) 
 }
 
 // free marks the key as free, after a request from which nothing reached a provider. The mark is later than the
-// beginning of this claim, so that the key refuses a late copy of the claim.
+// beginning of this claim and of each claim that lost to it, which begins before this write ends. So the key refuses a
+// late copy of each.
 func (c *claim) free(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dynamo.WriteTimeout)
 	defer cancel()
@@ -295,7 +297,7 @@ func (c *claim) free(ctx context.Context) error {
 		TableName: &c.store.table,
 		Item: dynamo.Item{
 			"pk": dynamo.Text(c.pk), "o": dynamo.Text(c.owner),
-			"freed":   dynamo.Number(max(now.UnixMicro(), c.began+1)),
+			"freed":   dynamo.Number(max(now.Add(dynamo.WriteTimeout).UnixMicro(), c.began+1)),
 			"expires": dynamo.Number(now.Add(keyLife).Unix()),
 		},
 		ConditionExpression: new("attribute_not_exists(pk) OR expires <= :now OR o = :o AND " +
