@@ -405,7 +405,7 @@ func TestCheckAndRotate(t *testing.T) {
 	}
 }
 
-// A file of grants gives grants that each name a project once, or says what is wrong.
+// FuzzGrants checks that each file of grants is refused with a reason, or names no project twice.
 func FuzzGrants(f *testing.F) {
 	for _, text := range []string{"project,credits,reason\nacme,100,x\n", "\ufeffacme,100\n", "acme,1e3\n", "acme,-1\n",
 		"a,1\na,2\n", "\"a\n", "acme;100", "", "a,9223372036854775808\n", "#x\na,1,,\n"} {

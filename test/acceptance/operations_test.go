@@ -117,8 +117,8 @@ func TestBurnerEmailShield(t *testing.T) {
 	}
 }
 
-// TestLookupVendors checks every vendor beside the sandbox. The vendors' packages have the tests of what each vendor
-// reports and of each way to fail, and shared/request TestOutcomes has those of what is charged.
+// TestLookupVendors checks every vendor beside the sandbox. The packages of the vendors test what each vendor reports
+// and how each call fails; TestOutcomes of shared/request tests what a project is charged.
 func TestLookupVendors(t *testing.T) {
 	localParallel(t)
 	for _, c := range []struct {

@@ -362,8 +362,8 @@ func text(e ast.Expr) string {
 	return "…"
 }
 
-// texts returns the texts of the product's files as patterns: constants and joined constants, in which a verb of a
-// format and anything that is no constant stand for some text.
+// texts returns the texts of the product's files as patterns, from constants and joined constants. A verb of a format,
+// and each value that is no constant, matches any text.
 func texts() []*regexp.Regexp {
 	verb := regexp.MustCompile(`%(\[\d\])?[+#.\d]*[a-z]`)
 	var text func(e ast.Expr) string

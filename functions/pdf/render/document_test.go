@@ -99,6 +99,12 @@ func TestWarnings(t *testing.T) {
 	if _, _, err := r.render(t.Context(), d); err == nil || !strings.HasSuffix(err.Error(), ": resources-blocked;n=2") {
 		t.Errorf("strict, images of a header and a footer: %v", err)
 	}
+	label := page("<style>@page{size:40mm 90mm}</style><body style='margin:0'>" +
+		"<div style='overflow:auto'><p style='width:18mm'>A</div>")
+	label.CSSSize = true
+	if _, got, err := r.render(t.Context(), label); err != nil || got != "" {
+		t.Errorf("a label with usual margins: %q, %v", got, err)
+	}
 }
 
 // docs/decisions/pdf.md#pdf-files: relative addresses of a document, of its header and footer and of its style sheets

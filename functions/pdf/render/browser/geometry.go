@@ -65,7 +65,15 @@ func checkSize(pdf []byte) error {
 // content.
 func (d Document) content() (width, height, scale float64) {
 	sheet, m := d.sheet(), d.Margins
-	return (sheet.width - m.Left - m.Right) * pixels, (sheet.height - m.Top - m.Bottom) * pixels, cmp.Or(d.Scale, 1)
+	margin := func(v, side float64) float64 { // as in the page rule
+		if d.CSSSize && v == event.UsualMargin {
+			return min(v, side/4)
+		}
+		return v
+	}
+	width = sheet.width - margin(m.Left, sheet.width) - margin(m.Right, sheet.width)
+	height = sheet.height - margin(m.Top, sheet.height) - margin(m.Bottom, sheet.height)
+	return width * pixels, height * pixels, cmp.Or(d.Scale, 1)
 }
 
 // style returns the page rule that overrides every page rule of the document.
