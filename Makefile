@@ -116,7 +116,7 @@ downloads:
 BESIDE := emulator lint sam-build checkov test-fonts
 ALONE  := test-clients test-accessible test-long test-leases test-faults test-requests test-api test-usage test-hostile test-race bench-test
 
-.PHONY: test-full test-change test-times $(filter test-%,$(BESIDE) $(ALONE))
+.PHONY: test-full test-times $(filter test-%,$(BESIDE) $(ALONE))
 test-full: export SCHEDULES    := $(or $(SCHEDULES),100)
 test-full: export LEASES       := $(or $(LEASES),300)
 test-full: export REQUESTS     := $(or $(REQUESTS),2000)
@@ -130,10 +130,6 @@ test-full: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## what make test
 full-%:
 	@echo "make $*"
 	@$(TIMES) $* $(MAKE) --no-print-directory $*
-
-# A share joins test-change when a whole run of CI with it has passed.
-test-change: ## the shares of test-full that CI runs with each change
-	$(MAKE) --no-print-directory test-full BESIDE="lint sam-build checkov" ALONE="$(filter-out test-hostile test-race test-accessible,$(ALONE))"
 
 test-times: helpers ## what takes long in make test and make test-full, in seconds of the last run, and what only that proves
 	@.local/bin/times table
