@@ -113,8 +113,8 @@ downloads:
 
 # What make test does not run; a share that fails does not end the others. The variables choose smaller numbers than the
 # targets on their own have. Nothing in the shares of BESIDE has a limit of time: two of them run at a time.
-BESIDE := emulator lint sam-build checkov test-fonts
-ALONE  := test-clients test-accessible test-long test-leases test-faults test-requests test-api test-usage test-hostile test-race bench-test
+BESIDE := emulator lint sam-build checkov test-fonts test-usage
+ALONE  := test-clients test-accessible test-long test-leases test-faults test-requests test-api test-hostile test-race bench-test
 
 .PHONY: test-full test-times $(filter test-%,$(BESIDE) $(ALONE))
 test-full: export SCHEDULES    := $(or $(SCHEDULES),100)
@@ -137,9 +137,11 @@ test-times: helpers ## what takes long in make test and make test-full, in secon
 test-long: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## the tests that make test leaves out
 	go test -vet=off -count=1 -p 2 -timeout 4h -run '$(LONG)' ./test/policy ./functions/docs/samples ./functions/pdf/render/browser
 
-# The race detector sees nothing in programs that a test compiles and starts, which is all that the packages left out do.
-# It multiplies a process's memory, which the renderer of the browser's package counts.
-RACELESS := $(SCHEDULE) ./test/policy ./tools/... ./local ./local/build ./functions/pdf ./functions/pdf/render ./functions/pdf/render/browser
+# The race detector sees nothing in programs that a test compiles and starts, which is all that most packages left out do;
+# barcodes and the limits of documents have no goroutines. It multiplies a process's memory, which the renderer of the
+# browser's package counts.
+RACELESS := $(SCHEDULE) ./test/policy ./tools/... ./local ./local/build ./functions/pdf ./functions/pdf/render ./functions/pdf/render/browser \
+	./functions/pdf/render/limits ./functions/barcode/...
 
 test-race: export GORACE := atexit_sleep_ms=0
 test-race: export CGO_ENABLED := 1

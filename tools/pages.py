@@ -468,7 +468,8 @@ def assumes(policy, sub, aud="sts.amazonaws.com"):
     return all(token.get(key) == value for key, value in statement["Condition"]["StringEquals"].items())
 
 
-EXPRESSIONS = {"inputs.tag": TAG, "inputs.stage": "dev", "github.token": "token", "github.repository": "owner/repository"}
+EXPRESSIONS = {"inputs.tag": TAG, "inputs.stage": "dev", "github.token": "token", "github.repository": "owner/repository",
+               "github.run_id": "1"}
 
 
 def workflows(machine, template):

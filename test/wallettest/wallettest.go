@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -115,7 +116,9 @@ type Faults struct {
 	List   string
 	Before func(operation string) // runs before each call; may be nil
 	Calls  atomic.Int64
-	lost   []*faultproxy.Request // the calls that did not arrive
+
+	mu   sync.Mutex            // guards lost
+	lost []*faultproxy.Request // the calls that did not arrive
 }
 
 // letters are those of the faults of a list. Any other letter is no fault.
@@ -140,6 +143,8 @@ func (f *Faults) decide(r *faultproxy.Request) (fault faultproxy.Fault) {
 		}
 	}
 	if fault == faultproxy.DropRequest {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		f.lost = append(f.lost, r)
 	}
 	return cmp.Or(fault, faultproxy.Deliver)
@@ -148,6 +153,8 @@ func (f *Faults) decide(r *faultproxy.Request) (fault faultproxy.Fault) {
 // DeliverLate lets every lost call arrive after all.
 func (f *Faults) DeliverLate(t *testing.T) {
 	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, r := range f.lost {
 		must.Succeed(t, r.Deliver(context.WithoutCancel(t.Context())))
 	}
