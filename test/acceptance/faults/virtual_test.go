@@ -57,9 +57,10 @@ func (p *plan) project() string {
 }
 
 // begin returns when a schedule of the plan begins: in virtual time just before a day ends, so that it has keys of two.
+// That day is the one before yesterday: a statement has no entry of a clock that is ahead of this process's.
 func (p *plan) begin() time.Time {
 	if p.virtual {
-		return time.Now().UTC().Truncate(24 * time.Hour).Add(-30 * time.Second)
+		return time.Now().UTC().Truncate(24 * time.Hour).Add(-24*time.Hour - 30*time.Second)
 	}
 	return time.Now()
 }
