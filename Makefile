@@ -117,11 +117,11 @@ BESIDE := emulator lint sam-build checkov test-fonts test-usage
 ALONE  := test-clients test-accessible test-long test-leases test-faults test-requests test-api test-hostile test-race bench-test
 
 .PHONY: test-full test-times $(filter test-%,$(BESIDE) $(ALONE))
-test-full: export SCHEDULES    := $(or $(SCHEDULES),100)
-test-full: export LEASES       := $(or $(LEASES),300)
+test-full: export SCHEDULES    := $(or $(SCHEDULES),60)
+test-full: export LEASES       := $(or $(LEASES),150)
 test-full: export REQUESTS     := $(or $(REQUESTS),2000)
 test-full: export ENTRIES      := $(or $(ENTRIES),40000)
-test-full: export API_EXAMPLES := $(or $(API_EXAMPLES),20)
+test-full: export API_EXAMPLES := $(or $(API_EXAMPLES),10)
 test-full: export API_SEED     := $(or $(API_SEED),1)
 test-full: export RENDER_SECONDS := $(or $(RENDER_SECONDS),8)
 test-full: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## what make test leaves out: race detector, clients, emulator, schedules, hostile input
