@@ -138,7 +138,7 @@ test-long: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## the tests that
 	go test -vet=off -count=1 -p 2 -timeout 4h -run '$(LONG)' ./test/policy ./functions/docs/samples ./functions/pdf/render/browser
 
 # The race detector sees nothing in programs that a test compiles and starts, which is all that most packages left out do;
-# barcodes and the limits of documents have no goroutines. It multiplies a process's memory, which the renderer of the
+# barcodes and the limits of documents start no goroutine. It multiplies a process's memory, which the renderer of the
 # browser's package counts.
 RACELESS := $(SCHEDULE) ./test/policy ./tools/... ./local ./local/build ./functions/pdf ./functions/pdf/render ./functions/pdf/render/browser \
 	./functions/pdf/render/limits ./functions/barcode/...
