@@ -20,8 +20,8 @@ import (
 	"svcapi/local/template"
 )
 
-// timeForRefusal is the end of an event's time, in which the gateway still responds to the client.
-const timeForRefusal = 2 * time.Second
+// timeForPDF is the end of an event's time that a first PDF needs: the function keeps five seconds for its response.
+const timeForPDF = 10 * time.Second
 
 // pdf is what only PDFs need: a browser, which a first start unpacks, and two functions, which are compiled when the
 // other functions run.
@@ -119,7 +119,7 @@ func (s *Stack) Renderer() <-chan struct{} { return s.pdf.added }
 func (s *Stack) awaitRenderer(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-timeForRefusal))
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-timeForPDF))
 		defer cancel()
 	}
 	select {
