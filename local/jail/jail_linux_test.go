@@ -242,7 +242,8 @@ func TestJail(t *testing.T) {
 	j := jails(t)["on"]
 	found := inspect(t, j, []string{readable}, env...)
 	denied, id := syscall.EPERM.Error(), `((6118[4-9]|6119\d|61[2-9]\d\d|6[2-5]\d{3})\s*){4}` // from 61184 on
-	wants := map[string]map[string]string{                                                    // by part: patterns of what the function finds
+	// by part: patterns of what the function finds
+	wants := map[string]map[string]string{
 		"": {"environment": "PATH=/usr/bin:/bin " + regexp.QuoteMeta(strings.Join(env, " ")) + " " + mode + "=inspect",
 			"the first process is read": "false"},
 		// Where clone3 is denied, threads of glibc abort.

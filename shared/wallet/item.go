@@ -29,7 +29,7 @@ import (
 //	         alert credits, where an operator set an alert; granted, the sum of all operators' movements, signed
 //	ledger   pk project#shard#day; sk key; st state; cr credits; op; un units; rid; env; ven; vid; ref; ts; by actor;
 //	         why; uncertain project#shard, on uncertain entries only: the hash key of a sparse index;
-//	         expires, on the entries of slots that no request used
+//	         expires, on the entries of slots that no request used; sp, what the lower slots of a lease have spent
 //
 // No function may write the tables of what operators do (docs/decisions/money.md#operator-movements). Both have the
 // attributes of the ledger, without uncertain:
@@ -162,6 +162,9 @@ func EncodeEntry(item dynamo.Item, e Entry) dynamo.Item {
 	if e.Units > 0 {
 		item["un"] = dynamo.Number(e.Units)
 	}
+	if e.Spent > 0 {
+		item["sp"] = dynamo.Number(e.Spent)
+	}
 	if e.Unused {
 		item["expires"] = dynamo.Number(e.At.Add(unusedLife).Unix())
 	}
@@ -228,6 +231,7 @@ type Entry struct {
 	Refunds     Key       `json:"refunds"`   // the charge that a refund returns; empty: none
 	Project     string    `json:"-"`
 	Unused      bool      `json:"-"` // of a slot that no request used: the entry expires after a day
+	Spent       int64     `json:"-"` // only written: by lower slots of the lease, where all outcomes are known
 }
 
 // unusedLife is the life of an unused slot's entry, which forbids a late capture: a late copy is valid for 15 minutes.
@@ -240,7 +244,7 @@ var errConflict = errors.New("the stored ledger entry forbids the write")
 func newEntry(r *Reservation, state State) Entry {
 	return Entry{
 		Key: r.Key, State: state, Credits: r.Credits, Price: r.Price, Units: r.Units,
-		RequestID: r.RequestID, Environment: r.Environment, At: time.Now(), Project: r.Project,
+		RequestID: r.RequestID, Environment: r.Environment, At: time.Now(), Project: r.Project, Spent: r.lease.before(),
 	}
 }
 
@@ -273,13 +277,18 @@ func (s *Store) put(ctx context.Context, e Entry, allowed ...State) (stored Entr
 	return Entry{}, err
 }
 
-// slotEntries returns the entries of a lease. An entry that cannot be read is errUnsettled.
-func (s *Store) slotEntries(ctx context.Context, l Lease) (map[Key]Entry, error) {
-	entries := map[Key]Entry{}
+// slotsQuery returns the query of the entries of a lease, by their slots.
+func (s *Store) slotsQuery(l Lease) *dynamodb.QueryInput {
 	in := dynamo.Partition(s.tables.Ledger, Partition(l.Project, l.Key))
 	*in.KeyConditionExpression += " AND begins_with(sk, :k)"
 	in.ExpressionAttributeValues[":k"] = dynamo.Text(string(l.Key))
-	_, err := dynamo.Query(ctx, s.client, in, func(item dynamo.Item) error {
+	return in
+}
+
+// slotEntries returns the entries of a lease. An entry that cannot be read is errUnsettled.
+func (s *Store) slotEntries(ctx context.Context, l Lease) (map[Key]Entry, error) {
+	entries := map[Key]Entry{}
+	_, err := dynamo.Query(ctx, s.client, s.slotsQuery(l), func(item dynamo.Item) error {
 		e, err := DecodeEntry(item)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errUnsettled, err)

@@ -123,6 +123,20 @@ func (l *lease) end(r *Reservation, captured, free int64) {
 	l.spent, l.free, l.unsure, r.ended = l.spent+captured, l.free+free, l.unsure-1, true
 }
 
+// before returns what the slots below that of the request have spent, and 0 where another outcome is not known. Higher
+// slots that have spent credits have entries: nobody reads this one.
+func (l *lease) before() int64 {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unsure > 1 {
+		return 0
+	}
+	return l.spent
+}
+
 // unspent returns the credits that closing the lease returns, and whether the next lease may close it.
 func (l *lease) unspent() (credits int64, closes bool) {
 	if l == nil {

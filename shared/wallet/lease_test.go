@@ -345,6 +345,42 @@ func TestShownBalance(t *testing.T) {
 	}
 }
 
+// TestNewestEntry checks that the balance is read from the newest entry of a lease where that tells, and from all where
+// the outcome of another request was not known when that entry was written.
+func TestNewestEntry(t *testing.T) {
+	t.Parallel()
+	direct, through := wallettest.New(t, 1000), &wallettest.Faults{}
+	leased(t, direct.Store)
+	requests := map[string]*wallet.Reservation{}
+	for i, step := range []struct {
+		of, steps   string
+		want, calls int64
+	}{
+		{"a", "reserve mark", 988, 2},
+		{"a", "capture", 988, 2},
+		{"b", "reserve", 988, 2},
+		{"c", "reserve mark", 987, 3},
+		{"b", "mark capture", 986, 3},
+		{"c", "release release", 987, 3},
+		{"d", "reserve", 987, 3},
+		{"e", "reserve mark capture", 986, 3},
+		{"d", "mark capture", 985, 3},
+		{"f", "reserve mark capture", 984, 3}, // the first of its lease
+		{"g", "reserve mark capture", 983, 2},
+	} {
+		if requests[step.of] == nil {
+			requests[step.of] = after(time.Second + time.Duration(i)*time.Millisecond)
+			requests[step.of].Irrevocable = true
+		}
+		must.Succeed(t, wallettest.Take(t, direct.Store, requests[step.of], strings.Fields(step.steps)...))
+		before := through.Calls.Load()
+		got, err := direct.Over(through).Balance(t.Context(), "p")
+		if calls := through.Calls.Load() - before; err != nil || got != step.want || calls != step.calls {
+			t.Errorf("%+v: the balance is %d after %d calls, %v", step, got, calls, err)
+		}
+	}
+}
+
 // TestFence checks that no late copy acquires a lease again once it is settled, in whatever order leases are settled.
 func TestFence(t *testing.T) {
 	t.Parallel()

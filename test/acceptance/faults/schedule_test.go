@@ -801,7 +801,8 @@ func (sched *schedule) vendor(r *faultproxy.Request) faultproxy.Fault {
 	}
 	sched.mu.Unlock()
 	var owner string
-	if len(callers) > 1 { // with one key: only the request that holds the key may call, also one that has been killed since
+	// with one key: only the request that holds the key may call, also one that has been killed since
+	if len(callers) > 1 {
 		var err error
 		if owner, err = sched.owner(callers[0].key); err != nil {
 			sched.fail("owner of %s: %v", callers[0].key, err)
