@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
-	"svcapi/functions/sms/ask"
+	"svcapi/functions/sms/uncertain"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/books"
 	"svcapi/shared/project"
@@ -362,8 +362,8 @@ the vendor does not know is refunded, where that proves that nothing was sent.`,
 		if err != nil {
 			return err
 		}
-		asker := &ask.Asker{Credits: s.Credits, Projects: s.Projects.Store, Client: s.Vendors, Secrets: uncachedSecrets(s),
-			Vendors: vendors.NewTable(s.AWS), Absent: ask.Absent, Now: time.Now, Actor: actor}
+		asker := &uncertain.Asker{Credits: s.Credits, Projects: s.Projects.Store, Client: s.Vendors, Secrets: uncachedSecrets(s),
+			Vendors: vendors.NewTable(s.AWS), Absent: uncertain.Absent, Now: time.Now, Actor: actor}
 		verdict, reply, err := asker.Resolve(ctx, rec.ID, entries[i], map[string]bool{})
 		if err != nil {
 			return err

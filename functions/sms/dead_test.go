@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/google/uuid"
 
-	"svcapi/functions/sms/ask"
+	ask "svcapi/functions/sms/uncertain" // this package has a constant of that name
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
 	"svcapi/shared/books"

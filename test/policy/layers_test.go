@@ -48,8 +48,8 @@ func layer(path string) (top, function string) {
 }
 
 // described are the packages of functions that cmd/svc may import: tables that describe vendors and SMS units, and the
-// questions about a send.
-var described = []string{"functions/sms/ask", "functions/sms/units", "functions/sms/vendors"}
+// questions about an uncertain send.
+var described = []string{"functions/sms/uncertain", "functions/sms/units", "functions/sms/vendors"}
 
 // forbidden says why one package may not import another; empty when it may. Tests may use the local stack.
 func forbidden(from, to string, test bool) string {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"svcapi/functions/sms/ask"
+	"svcapi/functions/sms/uncertain"
 	"svcapi/functions/sms/vendors"
 	"svcapi/shared/books"
 	"svcapi/shared/cache"
@@ -32,7 +32,7 @@ func main() {
 	awsConfig := dynamo.FromEnvironment()
 	db, log := dynamo.NewClient(awsConfig), telemetry.New(os.Stdout, cfg.Log)
 	resolver := &Resolver{
-		Asker: &ask.Asker{
+		Asker: &uncertain.Asker{
 			Credits: books.NewStore(db, books.Tables{
 				Tables:    wallet.Tables{Wallets: cfg.WalletsTable, Ledger: cfg.LedgerTable},
 				Movements: cfg.MovementsTable, Resolutions: cfg.ResolutionsTable,
@@ -94,12 +94,12 @@ func (a Ages) due(age time.Duration) bool {
 
 // Resolver asks vendors about uncertain sends and resolves those (docs/decisions/extensions.md#resolver).
 type Resolver struct {
-	*ask.Asker
+	*uncertain.Asker
 	Ages Ages
 	Log  *telemetry.Logger
 }
 
-// The results for a send besides the verdicts and ask.Open.
+// The results for a send besides the verdicts and uncertain.Open.
 const (
 	failed books.Verdict = "failed" // no vendor responded, or the resolution was not stored
 )
@@ -158,7 +158,7 @@ func (r *Resolver) Run(ctx context.Context) (map[books.Verdict]int, error) {
 
 // fail logs a send for an operator, unless its vendor was not asked: the log has the send at which the vendor failed.
 func (r *Resolver) fail(ctx context.Context, s send, err error) {
-	if errors.Is(err, ask.ErrNotAsked) {
+	if errors.Is(err, uncertain.ErrNotAsked) {
 		return
 	}
 	r.Log.Emit(ctx, telemetry.Event{Level: slog.LevelWarn, Message: "uncertain send not resolved", Attributes: []slog.Attr{

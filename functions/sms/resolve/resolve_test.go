@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	"svcapi/functions/sms/ask"
+	"svcapi/functions/sms/uncertain"
 	"svcapi/functions/sms/vendors"
 	"svcapi/local/sandbox"
 	"svcapi/shared/books"
@@ -108,7 +108,7 @@ func TestResolve(t *testing.T) {
 			must.Succeed(f.t, err)
 			got := "not asked"
 			for result := range results {
-				if got = string(result); result == ask.Open && len(f.sandbox.Calls()) == 0 {
+				if got = string(result); result == uncertain.Open && len(f.sandbox.Calls()) == 0 {
 					got = "not asked"
 				}
 			}
@@ -178,7 +178,7 @@ func newFixture(t *testing.T) *fixture {
 	reader := secretsmanager.New(secretstest.Start(t))
 	log := telemetry.New(io.Discard, telemetry.Config{})
 	f := &fixture{t: t, sandbox: s, admin: admin.NewStore(client, tables.Projects),
-		Resolver: &Resolver{Ages: testAges, Log: log, Asker: &ask.Asker{
+		Resolver: &Resolver{Ages: testAges, Log: log, Asker: &uncertain.Asker{
 			Credits: books.NewStore(client, tables.Tables), Projects: project.NewStore(client, tables.Projects),
 			Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: upstream.NewSecretCache(reader,
 				"test", upstream.SecretConfig{}, log),

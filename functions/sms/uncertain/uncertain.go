@@ -1,6 +1,6 @@
-// Package ask asks vendors about Managed sends with an uncertain outcome, and resolves those that a vendor is certain
-// about (docs/decisions/extensions.md#resolver).
-package ask
+// Package uncertain asks vendors about Managed sends with an uncertain outcome, and resolves those that a vendor is
+// certain about (docs/decisions/extensions.md#resolver).
+package uncertain
 
 import (
 	"cmp"
