@@ -137,9 +137,6 @@ type document map[string]any
 
 // at returns the value at a path of names with dots between them, nil where there is none.
 func (d document) at(path string) any {
-	if path == "" {
-		return nil
-	}
 	value := any(map[string]any(d))
 	for name := range strings.SplitSeq(path, ".") {
 		members, _ := value.(map[string]any)
@@ -162,29 +159,25 @@ func (d document) flag(path string) (set, known bool) {
 	return set, known
 }
 
-// fields are the paths of a vendor's fields; an empty path has no value. The first path of network and isp with a value
-// counts.
-type fields struct {
-	country, countryCode, city, latitude, longitude, timezone, asn string
-
-	network, isp []string
-}
+// fields are the paths of a vendor's fields by the name in Place or Risk. The first path with a value counts.
+type fields map[string][]string
 
 func (d document) place(f fields) Place {
+	get := func(name string) text { return d.first(f[name]) }
 	return Place{
-		Country: d.text(f.country).pointer(), CountryCode: d.text(f.countryCode).country(), City: d.text(f.city).pointer(),
-		ISP: d.first(f.isp), Timezone: d.text(f.timezone).pointer(),
-	}.at(d.text(f.latitude), d.text(f.longitude))
+		Country: get("country").pointer(), CountryCode: get("country_code").country(), City: get("city").pointer(),
+		ISP: get("isp").pointer(), Timezone: get("timezone").pointer(),
+	}.at(get("latitude"), get("longitude"))
 }
 
-// first returns the first text of the paths that is not absent, or nil.
-func (d document) first(paths []string) *string {
+// first returns the first text of the paths that is not absent, or the empty text.
+func (d document) first(paths []string) text {
 	for _, path := range paths {
-		if p := d.text(path).pointer(); p != nil {
-			return p
+		if t := d.text(path); t.pointer() != nil {
+			return t
 		}
 	}
-	return nil
+	return ""
 }
 
 type text string

@@ -15,34 +15,7 @@ import (
 	"sync"
 
 	"github.com/oschwald/maxminddb-golang/v2"
-
-	"svcapi/shared/upstream"
 )
-
-// maxMind is MaxMind's GeoIP web service (dev.maxmind.com, version 2.1). The fields are those of City and Insights,
-// which omit booleans that are false. The flags are those of Insights' anonymizer, which the databases Anonymous Plus
-// and Anonymous IP share. MaxMind has no flag for relays, and is_anonymous includes hosting. The object residential has
-// the fields of the feed of residential proxies, also where every flag is false (GeoIP2-dotnet 6.1.0, geoip2-node
-// 7.1.0).
-var maxMind = service{
-	spec: upstream.Spec{
-		Name: "maxmind", Title: "MaxMind GeoIP web service", Endpoint: "https://geoip.maxmind.com",
-		Secrets: append(key("account_id", "account ID"),
-			key("license_key", "license key; IP risk uses GeoIP Insights, location GeoIP City")...),
-	},
-	fields: fields{
-		country: "country.names.en", countryCode: "country.iso_code", city: "city.names.en", timezone: "location.time_zone",
-		latitude: "location.latitude", longitude: "location.longitude", asn: "traits.autonomous_system_number",
-		network: []string{"traits.autonomous_system_organization", "traits.isp"},
-		isp:     []string{"traits.isp", "traits.autonomous_system_organization"},
-	},
-	object: "anonymizer",
-	flags: Flags{
-		UnnamedOrHosting: {"is_anonymous"}, VPN: {"is_anonymous_vpn"},
-		Proxy: {"is_public_proxy", "is_residential_proxy", "residential"}, Tor: {"is_tor_exit_node"},
-		Hosting: {"is_hosting_provider"},
-	},
-}
 
 var maxMindCodes = map[text]meaning{
 	"IP_ADDRESS_NOT_FOUND":  unknown,
@@ -141,13 +114,6 @@ func (d *Databases) first(files []string) (*maxminddb.Reader, error) {
 	return nil, fmt.Errorf("%s: %w", strings.Join(files, ", "), fs.ErrNotExist)
 }
 
-// database is MaxMind's database files, whose records have the fields of the web service.
-var database = service{
-	spec: upstream.Spec{Name: "maxmind-mmdb",
-		Title: "MaxMind database files (.mmdb), in the function's MMDB_DIRECTORY"},
-	fields: maxMind.fields, object: maxMind.object, flags: maxMind.flags,
-}
-
 // optional decodes a record of files that need not exist.
 func (d *Databases) optional(files []string, addr netip.Addr, into any) (found bool, err error) {
 	found, err = d.record(files, addr, into)
@@ -197,7 +163,7 @@ func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (document, error
 	if !inAnonymous && !inResidential && !known && c.Databases.has(cityFiles, networkFiles) {
 		return nil, ErrUnknown
 	}
-	d[database.object] = flags
+	d[services()["maxmind"].Object] = flags
 	return d, nil
 }
 

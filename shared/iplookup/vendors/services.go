@@ -13,25 +13,6 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// ipGeolocation is ipgeolocation.io, API v3 (the vendor's OpenAPI document of 2026-04-30). The vendor has no field for
-// the ISP. The flags are those of the module security, where hosting is called a cloud provider.
-var ipGeolocation = service{
-	spec: upstream.Spec{
-		Name: "ipgeolocation", Title: "ipgeolocation.io", Endpoint: "https://api.ipgeolocation.io",
-		Secrets: key("api_key", "API key; IP risk needs a plan with the security module"),
-	},
-	fields: fields{
-		country: "location.country_name", countryCode: "location.country_code2", city: "location.city",
-		latitude: "location.latitude", longitude: "location.longitude", timezone: "time_zone.name",
-		asn: "asn.as_number", network: []string{"asn.organization"}, isp: []string{"asn.organization"},
-	},
-	object: "security",
-	flags: Flags{
-		VPN: {"is_vpn"}, Proxy: {"is_proxy", "is_residential_proxy"}, Tor: {"is_tor"}, Relay: {"is_relay"},
-		Unnamed: {"is_anonymous"}, Hosting: {"is_cloud_provider"},
-	},
-}
-
 var ipGeolocationStatuses = map[int]meaning{
 	http.StatusNotFound: unknown, // a valid address that is not in the database
 	http.StatusLocked:   unknown, // bogon or private address
@@ -59,33 +40,6 @@ func (c Caller) ipGeolocation(ctx context.Context, query url.Values) (document, 
 		return nil, c.fail(rejected, message)
 	}
 	return nil, c.fail(unusable, "response without location")
-}
-
-// ipInfo is ipinfo.io's Core and Plus API (the vendor's Go client of 2026-01 and OpenAPI document). The flags are those
-// of the Plus API; in the example of its page is_res_proxy is true beside a false is_proxy.
-var ipInfo = service{
-	spec: upstream.Spec{
-		Name: "ipinfo", Title: "ipinfo.io", Endpoint: "https://api.ipinfo.io",
-		Secrets: key("token", "access token of a Core plan, for IP risk of a Plus plan"),
-	},
-	fields: fields{
-		country: "geo.country", countryCode: "geo.country_code", city: "geo.city", timezone: "geo.timezone",
-		latitude: "geo.latitude", longitude: "geo.longitude", asn: "as.asn", network: []string{"as.name"},
-		isp: []string{"as.name"},
-	},
-	flags: Flags{
-		VPN: {"anonymous.is_vpn"}, Proxy: {"anonymous.is_proxy", "anonymous.is_res_proxy"}, Tor: {"anonymous.is_tor"},
-		Relay: {"anonymous.is_relay"}, Unnamed: {"is_anonymous"}, Hosting: {"is_hosting"},
-	},
-}
-
-// ipInfoLite is ipinfo.io's Lite API (the vendor's OpenAPI document and Go client of 2026-01): country and network.
-var ipInfoLite = service{
-	spec: upstream.Spec{
-		Name: "ipinfo-lite", Title: "ipinfo.io Lite", Endpoint: "https://api.ipinfo.io",
-		Secrets: key("token", "access token of any plan, also the free one"),
-	},
-	fields: fields{country: "country", countryCode: "country_code", isp: []string{"as_name"}},
 }
 
 var ipInfoStatuses = map[int]meaning{http.StatusNotFound: unknown}
@@ -129,25 +83,10 @@ func ipInfoRisk(ctx context.Context, c Caller, addr netip.Addr) (document, error
 
 func ipInfoLitePlace(ctx context.Context, c Caller, addr netip.Addr) (document, error) {
 	d, err := c.ipInfo(ctx, "/lite/"+url.PathEscape(addr.String()))
-	if err == nil && d.place(ipInfoLite.fields) == (Place{}) && d.text("asn").asn() == nil {
+	if err == nil && d.place(services()["ipinfo-lite"].Fields) == (Place{}) && d.text("asn").asn() == nil {
 		err = ErrUnknown
 	}
 	return d, err
-}
-
-// proxyCheck is proxycheck.io, API v3 (the vendor's PHP client 1.0.3 of 2026-06; proxycheck.io/api). The fields are
-// those of the response's member for the address, the flags its detections. The vendor has no flag for relays. An
-// address that is anonymous without another detection has no named kind.
-var proxyCheck = service{
-	spec: upstream.Spec{
-		Name: "proxycheck", Title: "proxycheck.io", Endpoint: "https://proxycheck.io", Secrets: key("api_key", "API key"),
-	},
-	fields: fields{
-		countryCode: "location.country_code", city: "location.city_name", asn: "network.asn",
-		network: []string{"network.provider", "network.organisation"},
-	},
-	object: "detections",
-	flags:  Flags{VPN: {"vpn"}, Proxy: {"proxy"}, Tor: {"tor"}, Unnamed: {"anonymous"}, Hosting: {"hosting"}},
 }
 
 // proxyCheckVersion pins the format of the responses (proxycheck.io/api: a query without ver has the newest version).
@@ -195,20 +134,6 @@ func (c Caller) proxyCheckFailure(d document, r *upstream.Response) error {
 	return cmp.Or(c.byStatus(r, nil), c.fail(unusable, "response without a known status"))
 }
 
-// vpnAPI is vpnapi.io (vpnapi.io/api-documentation for the path and the flags; clients for the rest). The vendor has no
-// flag for hosting.
-var vpnAPI = service{
-	spec: upstream.Spec{
-		Name: "vpnapi", Title: "vpnapi.io", Endpoint: "https://vpnapi.io", Secrets: key("api_key", "API key"),
-	},
-	fields: fields{
-		countryCode: "location.country_code", city: "location.city", asn: "network.autonomous_system_number",
-		network: []string{"network.autonomous_system_organization"},
-	},
-	object: "security",
-	flags:  Flags{VPN: {"vpn"}, Proxy: {"proxy"}, Tor: {"tor"}, Relay: {"relay"}},
-}
-
 // vpnAPIPhrases are those of messages, also with HTTP 200, in the order in which they are looked for.
 var vpnAPIPhrases = []phrase{
 	{pattern.New(`(?i)\b(limit|quota|exceeded|too many|rate)\b`), quota},
@@ -229,23 +154,6 @@ func vpnAPIRisk(ctx context.Context, c Caller, addr netip.Addr) (document, error
 	}
 	return nil, ErrUnknown
 }
-
-// ipAPI is ip-api.com's pro service (ip-api.com/docs/api:json), where the flag "proxy" is a proxy, a VPN or a Tor exit.
-// The vendor sends the fields that the request names. The free service has no TLS and no commercial use.
-var ipAPI = service{
-	spec: upstream.Spec{
-		Name: "ip-api", Title: "ip-api.com (pro)", Endpoint: "https://pro.ip-api.com",
-		Secrets: key("api_key", "key of a pro subscription"),
-	},
-	fields: fields{
-		country: "country", countryCode: "countryCode", city: "city", isp: []string{"isp"},
-		latitude: "lat", longitude: "lon", timezone: "timezone", asn: asNumber, network: []string{asName, "asname", "isp"},
-	},
-	flags: Flags{Proxy: {"proxy"}, Hosting: {"hosting"}},
-}
-
-// The field "as" has a number and a name, such as "AS9329 Sri Lanka Telecom".
-const asNumber, asName = "as number", "as name"
 
 func ipAPIPlace(ctx context.Context, c Caller, addr netip.Addr) (document, error) {
 	return c.ipAPI(ctx, addr, "country,countryCode,city,isp,lat,lon,timezone")
@@ -278,7 +186,7 @@ func (c Caller) ipAPI(ctx context.Context, addr netip.Addr, fields string) (docu
 	case err != nil:
 		return nil, err
 	case status == "success":
-		d[asNumber], d[asName], _ = strings.Cut(string(d.text("as")), " ")
+		d["as number"], d["as name"], _ = strings.Cut(string(d.text("as")), " ") // such as AS9329 Sri Lanka Telecom
 		return d, nil
 	case status == "fail" && (message == "private range" || message == "reserved range"):
 		return nil, ErrUnknown
@@ -286,21 +194,6 @@ func (c Caller) ipAPI(ctx context.Context, addr netip.Addr, fields string) (docu
 		return nil, c.fail(rejected, string(message))
 	}
 	return nil, c.fail(unusable, "response without a known status")
-}
-
-// ipQualityScore is IPQualityScore's proxy detection API (fixtures and client of the Ruby gem geocoder). In recorded
-// responses "proxy" is also true for a VPN and a Tor exit. The vendor has no flag for relays. A field of a higher plan
-// may hold a text about the plan.
-var ipQualityScore = service{
-	spec: upstream.Spec{
-		Name: "ipqualityscore", Title: "IPQualityScore", Endpoint: "https://www.ipqualityscore.com",
-		Secrets: key("api_key", "private key"),
-	},
-	fields: fields{countryCode: "country_code", city: "city", asn: "ASN", network: []string{"organization", "ISP"}},
-	flags: Flags{
-		VPN: {"vpn", "active_vpn=true"}, Proxy: {"proxy"}, Tor: {"tor", "active_tor=true"},
-		Hosting: {"connection_type=Data Center"},
-	},
 }
 
 // ipQualityScorePhrases are those of a failure, in the order in which they are looked for.
@@ -329,22 +222,6 @@ func ipQualityScoreRisk(ctx context.Context, c Caller, addr netip.Addr) (documen
 		}
 	}
 	return d, nil
-}
-
-// ip2Location is IP2Location.io's geolocation API (the vendor's SDKs, such as ip2location-io-go of 2025-09). Absent
-// texts are "-". The flag is_proxy is true for each kind but a data center and a crawler. A consumer privacy network is
-// a relay.
-var ip2Location = service{
-	spec: upstream.Spec{
-		Name: "ip2location", Title: "IP2Location.io", Endpoint: "https://api.ip2location.io",
-		Secrets: key("api_key", "API key of a Security plan"),
-	},
-	fields: fields{countryCode: "country_code", city: "city_name", asn: "asn", network: []string{"as", "isp"}},
-	flags: Flags{
-		Unnamed: {"is_proxy", "proxy.is_enterprise_private_network"}, VPN: {"proxy.is_vpn"}, Tor: {"proxy.is_tor"},
-		Proxy: {"proxy.is_public_proxy", "proxy.is_web_proxy", "proxy.is_residential_proxy"},
-		Relay: {"proxy.is_consumer_privacy_network"}, Hosting: {"proxy.is_data_center"},
-	},
 }
 
 func ip2LocationRisk(ctx context.Context, c Caller, addr netip.Addr) (document, error) {

@@ -1,13 +1,17 @@
-// Package vendors looks up the risk and the location of IP addresses. A new vendor is a service with its look-ups and a
-// row of Risks, of Places or of both.
+// Package vendors looks up the risk and the location of IP addresses. A new vendor is an entry of services.json, its
+// look-ups, and a row of Risks, of Places or of both.
 package vendors
 
 import (
 	"context"
+	_ "embed" // services.json
 	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
 
 	"svcapi/shared/project"
 	"svcapi/shared/testvalue"
@@ -25,80 +29,85 @@ type Vendor[T any] struct {
 	Flags Flags
 }
 
-// service is what the rows of a vendor declare.
+// service is what the rows of a vendor declare. services.json has the services, each with the documents of its vendor.
 type service struct {
-	spec   upstream.Spec
-	fields fields
-	object string // the path of the object that has the flags; empty: the response itself
-	flags  Flags
+	upstream.Spec
+
+	Uncached bool   `json:"uncached"`
+	Fields   fields `json:"fields"`
+	Object   string `json:"object"` // the path of the object that has the flags; empty: the response itself
+	Flags    Flags  `json:"flags"`
 }
+
+//go:embed services.json
+var servicesJSON []byte
+
+// services returns the services by name. The first call reads services.json.
+var services = sync.OnceValue(func() map[string]service {
+	var all []service
+	if err := json.Unmarshal(servicesJSON, &all); err != nil {
+		panic(fmt.Errorf("services.json: %w", err)) // each test reads the file
+	}
+	byName := map[string]service{}
+	for _, s := range all {
+		byName[s.Name] = s
+	}
+	// The records of the database files have the fields and the flags of the web service.
+	files := byName["maxmind"]
+	files.Spec = upstream.Spec{Name: "maxmind-mmdb",
+		Title: "MaxMind database files (.mmdb), in the function's MMDB_DIRECTORY"}
+	byName[files.Name] = files
+	return byName
+})
 
 // lookup makes one look-up and returns the vendor's response.
 type lookup func(ctx context.Context, c Caller, addr netip.Addr) (document, error)
 
-func (s service) risk(ask lookup) Vendor[Risk] {
-	read := func(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
+// risk returns the row of a service that reports the risk of an address.
+func risk(name string, ask lookup) Vendor[Risk] {
+	s := services()[name]
+	return Vendor[Risk]{s.Spec, func(ctx context.Context, c Caller, addr netip.Addr) (Risk, error) {
 		d, err := ask(ctx, c, addr)
 		if err != nil {
 			return Risk{}, err
 		}
 		object := d
-		if s.object != "" {
-			object = d.object(s.object)
+		if s.Object != "" {
+			object = d.object(s.Object)
 		}
-		risk, err := c.flagged(s.flags, object)
-		risk.CountryCode, risk.City = d.text(s.fields.countryCode).country(), d.text(s.fields.city).pointer()
-		risk.ASN, risk.Network = d.text(s.fields.asn).asn(), d.first(s.fields.network)
+		risk, err := c.flagged(s.Flags, object)
+		risk.CountryCode, risk.City = d.first(s.Fields["country_code"]).country(), d.first(s.Fields["city"]).pointer()
+		risk.ASN, risk.Network = d.first(s.Fields["asn"]).asn(), d.first(s.Fields["network_name"]).pointer()
 		return risk, err
-	}
-	return Vendor[Risk]{Spec: s.spec, Flags: s.flags, Ask: read}
+	}, s.Uncached, s.Flags}
 }
 
-func (s service) place(ask lookup) Vendor[Place] {
-	return Vendor[Place]{Spec: s.spec, Ask: func(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
+// place returns the row of a service that reports the location of an address.
+func place(name string, ask lookup) Vendor[Place] {
+	s := services()[name]
+	return Vendor[Place]{s.Spec, func(ctx context.Context, c Caller, addr netip.Addr) (Place, error) {
 		d, err := ask(ctx, c, addr)
-		return d.place(s.fields), err
-	}}
-}
-
-// key returns a required secret field.
-func key(name, description string) []upstream.Field {
-	return []upstream.Field{{Name: name, Description: description, Required: true}}
-}
-
-// uncached returns the row of a vendor whose results are not cached.
-func uncached[T any](v Vendor[T]) Vendor[T] {
-	v.Uncached = true
-	return v
+		return d.place(s.Fields), err
+	}, s.Uncached, nil}
 }
 
 // Risks returns the vendors that report the risk of an address. Responses of ipinfo, proxycheck and ip-api are cached:
 // their published terms do not forbid caching, but no contract was read. A database file is as quick as the cache.
 func Risks() []Vendor[Risk] {
 	return []Vendor[Risk]{
-		uncached(ipGeolocation.risk(ipGeolocationRisk)),
-		ipInfo.risk(ipInfoRisk),
-		proxyCheck.risk(proxyCheckRisk),
-		uncached(vpnAPI.risk(vpnAPIRisk)),
-		ipAPI.risk(ipAPIRisk),
-		uncached(ipQualityScore.risk(ipQualityScoreRisk)),
-		uncached(ip2Location.risk(ip2LocationRisk)),
-		uncached(maxMind.risk(maxMindProduct("insights"))),
-		uncached(database.risk(databaseRisk)),
-		test(testRisk),
+		risk("ipgeolocation", ipGeolocationRisk), risk("ipinfo", ipInfoRisk), risk("proxycheck", proxyCheckRisk),
+		risk("vpnapi", vpnAPIRisk), risk("ip-api", ipAPIRisk), risk("ipqualityscore", ipQualityScoreRisk),
+		risk("ip2location", ip2LocationRisk), risk("maxmind", maxMindProduct("insights")),
+		risk("maxmind-mmdb", databaseRisk), test(testRisk),
 	}
 }
 
 // Places returns the vendors that report the location of an address.
 func Places() []Vendor[Place] {
 	return []Vendor[Place]{
-		ipAPI.place(ipAPIPlace),
-		ipInfo.place(ipInfoPlace),
-		ipInfoLite.place(ipInfoLitePlace),
-		uncached(ipGeolocation.place(ipGeolocationPlace)),
-		uncached(maxMind.place(maxMindProduct("city"))),
-		uncached(database.place(databasePlace)),
-		test(testPlace),
+		place("ip-api", ipAPIPlace), place("ipinfo", ipInfoPlace), place("ipinfo-lite", ipInfoLitePlace),
+		place("ipgeolocation", ipGeolocationPlace), place("maxmind", maxMindProduct("city")),
+		place("maxmind-mmdb", databasePlace), test(testPlace),
 	}
 }
 
