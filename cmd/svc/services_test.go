@@ -41,7 +41,7 @@ func (f *fixture) reference(projectID, vendor, id, key string) string {
 	rec, err := f.stack().Load(f.t.Context(), projectID)
 	f.must(err)
 	by := upstream.Account{Integration: project.Integration{Vendor: vendor}, Owner: upstream.ManagedOwner,
-		Endpoint: f.sandbox.URL + "/" + vendor, Secrets: sandbox.Accounts[vendor]}
+		Endpoint: f.sandbox.URL + "/" + vendor, Secrets: sandbox.Account(vendor)}
 	sealer := vendors.NewSealer(&rec.Project, project.Production)
 	return sealer.Seal(by, vendors.SendKey(sealer.Scope+key, 0), id, "+94771234567", "m")
 }
@@ -206,7 +206,7 @@ func TestSMSTest(t *testing.T) {
 	if calls := vendors.Calls(); len(calls) != 9 {
 		t.Errorf("%d calls reached a vendor, want one for each message: 9", len(calls))
 	}
-	for _, s := range []string{sandbox.QuickSendAPIKey, sandbox.TextLKToken} {
+	for _, s := range []string{sandbox.Account("quicksend")["api_key"], sandbox.Account("textlk")["api_token"]} {
 		if strings.Contains(f.printed.String(), s) {
 			t.Error("a vendor's secret was printed")
 		}
@@ -319,7 +319,7 @@ func TestRates(t *testing.T) {
 		fails("rates pin exchangerateapi --reason why", "The choice is stored"),
 		shows("rates show USD LKR", `304\.718462`),
 	})
-	if strings.Contains(f.printed.String(), sandbox.OpenExchangeRatesAppID) {
+	if strings.Contains(f.printed.String(), sandbox.Account("openexchangerates")["app_id"]) {
 		t.Error("the app ID was printed")
 	}
 }

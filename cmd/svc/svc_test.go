@@ -108,7 +108,7 @@ func (f *fixture) write(text string) string {
 
 // accountAt returns the secret fields that the sandbox accepts as a vendor, as JSON.
 func accountAt(vendor string) string {
-	text, _ := json.Marshal(sandbox.Accounts[vendor]) // texts have no error
+	text, _ := json.Marshal(sandbox.Account(vendor)) // texts have no error
 	return string(text)
 }
 

@@ -106,8 +106,8 @@ func (w *fixture) project(id string) {
 }
 
 var accepted = map[string]map[string]string{
-	"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID},
-	"exchangerateapi":   {"api_key": sandbox.ExchangeRateAPIKey},
+	"openexchangerates": sandbox.Account("openexchangerates"),
+	"exchangerateapi":   sandbox.Account("exchangerateapi"),
 }
 
 func (w *fixture) connect(id string, mode project.Mode, vendor string, priority int, endpoint string) {

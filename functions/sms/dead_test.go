@@ -56,7 +56,7 @@ func TestDeadLeasedSend(t *testing.T) {
 			reader := secretsmanager.New(secretstest.Start(t))
 			for _, vendor := range []string{"dialogv2", "quicksend"} {
 				must.Succeed(t, secret.NewWriter(reader, "test").Put(ctx, project.SMS, upstream.ManagedOwner,
-					secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}))
+					secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Account(vendor)}))
 				must.Succeed(t, projects.PutIntegration(ctx, id, project.Integration{Kind: project.SMS, Vendor: vendor,
 					Environment: project.Production, Mode: project.Managed, Active: true,
 					Settings: map[string]string{"sender_id": "Demo", "endpoint": s.URL + "/" + vendor}}))

@@ -99,7 +99,7 @@ func sandboxChain(s *sandbox.Server, chain ...string) (*group, []upstream.Accoun
 	for _, name := range chain {
 		accounts = append(accounts, upstream.Account{
 			Integration: project.Integration{ID: name, Kind: project.SMS, Vendor: name}, Endpoint: s.URL + "/" + name,
-			Settings: map[string]string{"sender_id": "Demo"}, Secrets: sandbox.Accounts[name],
+			Settings: map[string]string{"sender_id": "Demo"}, Secrets: sandbox.Account(name),
 		})
 	}
 	return g, accounts

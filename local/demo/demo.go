@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -105,10 +107,34 @@ var plans = []plan{
 	{name: "incomplete", about: "Manual integrations without secrets or settings", mode: project.BYOK, bare: true,
 		faults: []Fault{{"integration", " lacks settings ["}, {"integration", " lacks secret fields ["}}},
 	{name: "unreachable", about: "Managed, vendors on a closed port", mode: project.Managed,
-		closed: len(table), credits: rich},
+		closed: math.MaxInt, credits: rich},
 	{name: "failover", about: "Managed, each chain's first vendor on a closed port", mode: project.Managed,
 		closed: 1, credits: rich},
 }
+
+// builtIn is the vendor of a kind whose work the service does itself: it has no endpoint.
+const builtIn = "builtin"
+
+// chains are the vendors of each kind in their order: those that are active in every project with integrations, then
+// those that only the projects managed and byok configure, without being active. A further vendor is one name.
+var chains = []struct {
+	kind             project.Kind
+	active, inactive []string
+}{
+	{project.SMS, []string{"quicksend", "twilio"}, []string{
+		"notifylk", "textlk", "ultimatesms", "smslenz", "hutch", "dialog", "dialogv2", "aws",
+	}},
+	{project.Security, []string{"ipgeolocation", "ipinfo"}, []string{
+		"proxycheck", "vpnapi", "maxmind", "ip-api", "ipqualityscore", "ip2location",
+	}},
+	{project.Location, []string{"ip-api", "ipinfo"}, []string{"ipinfo-lite", "ipgeolocation", "maxmind"}},
+	{project.Currency, []string{"openexchangerates", "exchangerateapi"}, []string{"frankfurter"}},
+	{project.Barcode, []string{builtIn}, nil},
+	{project.PDF, []string{builtIn}, nil},
+}
+
+// settings are those of every vendor of a kind.
+var settings = map[project.Kind]map[string]string{project.SMS: {"sender_id": "SVCDemo", "unit_price": "0.64"}}
 
 // suffixes end the client IDs.
 var suffixes = map[project.Environment]string{project.Development: "localdev", project.Production: "localprd"}
@@ -226,45 +252,50 @@ func (to Target) wallet(ctx context.Context, p plan) error {
 
 // integrations returns a project's integrations in an environment.
 func (to Target) integrations(p plan, env project.Environment) []project.Integration {
+	if p.mode == "" {
+		return nil
+	}
 	var list []project.Integration
-	place := map[project.Kind]int{}
-	for _, v := range table {
-		if p.mode == "" || v.inactive && !p.all {
-			continue
+	for _, c := range chains {
+		vendors := slices.Clone(c.active)
+		if p.all {
+			vendors = append(vendors, c.inactive...)
 		}
-		i := project.Integration{
-			Kind: v.kind, Environment: env, Vendor: v.name, Mode: p.mode, Active: !v.inactive,
-			Priority: 10 * (place[v.kind] + 1), Settings: map[string]string{},
-		}
-		if !p.bare {
-			maps.Copy(i.Settings, v.settings)
-		}
-		if !v.builtIn {
-			i.Settings["endpoint"] = to.Sandbox + "/" + v.name
-			if place[v.kind] < p.closed {
-				i.Settings["endpoint"] = ClosedURL
+		for n, vendor := range vendors {
+			i := project.Integration{
+				Kind: c.kind, Environment: env, Vendor: vendor, Mode: p.mode, Active: n < len(c.active),
+				Priority: 10 * (n + 1), Settings: map[string]string{},
 			}
+			if !p.bare {
+				maps.Copy(i.Settings, settings[c.kind])
+			}
+			if vendor != builtIn {
+				i.Settings["endpoint"] = to.Sandbox + "/" + vendor
+				if n < p.closed {
+					i.Settings["endpoint"] = ClosedURL
+				}
+			}
+			list = append(list, i)
 		}
-		place[v.kind]++
-		list = append(list, i)
 	}
 	return list
 }
 
 // accounts stores an owner's accounts at every vendor, for both environments.
 func (to Target) accounts(ctx context.Context, owner string) error {
-	changes := map[project.Kind][]secret.Change{}
-	for _, v := range table {
-		for _, env := range admin.Environments() {
-			if len(sandbox.Accounts[v.name]) > 0 {
-				changes[v.kind] = append(changes[v.kind],
-					secret.Change{Environment: env, Vendor: v.name, After: sandbox.Accounts[v.name]})
+	for _, c := range chains {
+		var changes []secret.Change
+		for _, vendor := range slices.Concat(c.active, c.inactive) {
+			for _, env := range admin.Environments() {
+				if account := sandbox.Account(vendor); len(account) > 0 {
+					changes = append(changes, secret.Change{Environment: env, Vendor: vendor, After: account})
+				}
 			}
 		}
-	}
-	for kind, all := range changes {
-		if err := to.Secrets.Put(ctx, kind, owner, all...); err != nil {
-			return err
+		if len(changes) > 0 {
+			if err := to.Secrets.Put(ctx, c.kind, owner, changes...); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -41,30 +41,32 @@ func specIn[T any](table []lookup.Vendor[T]) func(string) *upstream.Spec {
 	}
 }
 
-// TestVendorsAreComplete checks every row against what its vendor needs.
+// TestVendorsAreComplete checks every vendor against what its vendor needs.
 func TestVendorsAreComplete(t *testing.T) {
-	for _, v := range table {
-		if v.builtIn {
-			continue
-		}
-		spec := specs[v.kind](v.name)
-		if spec == nil {
-			t.Errorf("%s %s: no function knows the vendor", v.kind, v.name)
-			continue
-		}
-		for _, c := range []struct {
-			what   string
-			fields []upstream.Field
-			has    map[string]string
-		}{{"setting", spec.Settings, v.settings}, {"secret field", spec.Secrets, sandbox.Accounts[v.name]}} {
-			for name := range c.has {
-				if !slices.ContainsFunc(c.fields, func(f upstream.Field) bool { return f.Name == name }) {
-					t.Errorf("%s %s: its vendor has no %s %s", v.kind, v.name, c.what, name)
-				}
+	for _, chain := range chains {
+		for _, vendor := range slices.Concat(chain.active, chain.inactive) {
+			if vendor == builtIn {
+				continue
 			}
-			for _, f := range c.fields {
-				if f.Required && c.has[f.Name] == "" && f.Name != upstream.EndpointSetting { // Create sets the endpoint
-					t.Errorf("%s %s lacks the %s %s", v.kind, v.name, c.what, f.Name)
+			spec := specs[chain.kind](vendor)
+			if spec == nil {
+				t.Errorf("%s %s: no function knows the vendor", chain.kind, vendor)
+				continue
+			}
+			for _, c := range []struct {
+				what   string
+				fields []upstream.Field
+				has    map[string]string
+			}{{"setting", spec.Settings, settings[chain.kind]}, {"secret field", spec.Secrets, sandbox.Account(vendor)}} {
+				for name := range c.has {
+					if !slices.ContainsFunc(c.fields, func(f upstream.Field) bool { return f.Name == name }) {
+						t.Errorf("%s %s: its vendor has no %s %s", chain.kind, vendor, c.what, name)
+					}
+				}
+				for _, f := range c.fields {
+					if f.Required && c.has[f.Name] == "" && f.Name != upstream.EndpointSetting { // Create sets the endpoint
+						t.Errorf("%s %s lacks the %s %s", chain.kind, vendor, c.what, f.Name)
+					}
 				}
 			}
 		}

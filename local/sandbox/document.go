@@ -27,7 +27,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-//go:embed sms.yaml lookups.yaml rates.yaml
+//go:embed sms.yaml lookups.yaml rates.yaml usd.json
 var files embed.FS
 
 // document is one vendor of sms.yaml, lookups.yaml or rates.yaml.
@@ -37,9 +37,11 @@ type document struct {
 	Unknown string   // the response to a path that the vendor does not have
 	Secrets []string // the parameters, JSON fields, headers and path parts that hold credentials
 	// basic, bearer or fields, and the fields of the account; FIELD=NAME where the call's has another name
-	Auth      []string
-	Calls     []*documentedCall // of those with the same route, the first one whose When holds
-	Responses map[string]*documentedResponse
+	Auth       []string
+	Account    map[string]string // the secret fields of the account that the vendor accepts
+	Currencies []bankCurrency    // of the central bank
+	Calls      []*documentedCall // of those with the same route, the first one whose When holds
+	Responses  map[string]*documentedResponse
 
 	name    string
 	mask    *mask
@@ -369,7 +371,7 @@ var conditions = map[string]func(*received) bool{
 		end, ok := in.document.tokens.Load(in.Get("@Authorization"))
 		return ok && time.Now().Before(end.(time.Time))
 	},
-	"account":   func(in *received) bool { return in.Get("/account") == TwilioAccountSID },
+	"account":   func(in *received) bool { return in.Get("/account") == in.document.Account["account_sid"] },
 	"published": func(in *received) bool { return in.File() != nil },
 	"user":      func(in *received) bool { return in.authorized("fields", "username") },
 	"login":     func(in *received) bool { return in.authorized("fields", "username", "password") },
@@ -399,7 +401,7 @@ var conditions = map[string]func(*received) bool{
 
 // authorized reports whether the call has the fields of the vendor's account: in Basic, as a bearer, or as parameters.
 func (in *received) authorized(how string, fields ...string) bool {
-	account := Accounts[in.document.name]
+	account := in.document.Account
 	switch how {
 	case "basic":
 		user, password, _ := in.BasicAuth()

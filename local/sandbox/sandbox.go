@@ -30,15 +30,27 @@ const maxBody = 16 << 20
 // Secrets returns the credentials that the sandbox accepts. No log may hold them.
 func Secrets() []string {
 	var all []string
-	for vendor := range Accounts {
-		all = append(all, secretsOf(vendor)...)
+	for _, d := range documents() {
+		all = append(all, d.credentials()...)
 	}
 	return all
 }
 
-// secretsOf returns the values of a vendor's credentials, but not a few digits, which any text may contain.
-func secretsOf(vendor string) (values []string) {
-	for field, value := range Accounts[vendor] {
+// accounts holds the accounts of the documents by vendor.
+var accounts = sync.OnceValue(func() map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for vendor, d := range documents() {
+		all[vendor] = d.Account
+	}
+	return all
+})
+
+// Account returns the secret fields of the account that a vendor accepts.
+func Account(vendor string) map[string]string { return accounts()[vendor] }
+
+// credentials returns the values of the vendor's account, but not a few digits, which any text may contain.
+func (d *document) credentials() (values []string) {
+	for field, value := range d.Account {
 		if field != "user_id" && field != "account_id" {
 			values = append(values, value)
 		}
@@ -197,7 +209,7 @@ func newMask(d *document) *mask {
 		m.json = regexp.MustCompile(`(?i)("(?:` + names + `)"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}\]]+)`)
 	}
 	var pairs []string
-	for _, value := range secretsOf(d.name) {
+	for _, value := range d.credentials() {
 		pairs = append(pairs, value, masked, url.QueryEscape(value), masked)
 	}
 	m.values = strings.NewReplacer(pairs...)

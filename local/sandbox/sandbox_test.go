@@ -71,7 +71,7 @@ func (s *Server) send(ctx context.Context, in sample) (status int, body string, 
 // login logs in with a vendor's account and returns the token as a bearer.
 func (s *Server) login(t *testing.T, vendor, path string) string {
 	t.Helper()
-	body, _ := json.Marshal(Accounts[vendor]) // texts always marshal
+	body, _ := json.Marshal(Account(vendor)) // texts always marshal
 	_, text, err := s.send(t.Context(), sample{"POST", "/" + vendor + path, "", string(body)})
 	var login struct{ Token, AccessToken string }
 	if err != nil || json.Unmarshal([]byte(text), &login) != nil || login.Token+login.AccessToken == "" {
@@ -88,12 +88,16 @@ const (
 const (
 	quicksendPath = "/quicksend/Client/api.php?FUN="
 	dialogPath    = "/dialog/api/v1/message-via-url/create/url-campaign?"
-	twilioPath    = "/twilio/2010-04-01/Accounts/" + TwilioAccountSID
+	twilioPath    = "/twilio/2010-04-01/Accounts/" + twilioSID
+	twilioSID     = "AC00000000000000000000000000000001"
+	textlkToken   = "1000|textlk-sandbox-token"
+	quicksendUser = "account@quicksend.example"
+	quicksendKey  = "quicksend-sandbox-api-key"
 )
 
 var (
-	quicksendAuth = basicAuth(QuickSendEmail, QuickSendAPIKey)
-	twilioAuth    = basicAuth(TwilioAccountSID, TwilioAuthToken)
+	quicksendAuth = basicAuth(quicksendUser, quicksendKey)
+	twilioAuth    = basicAuth(twilioSID, "twilio-sandbox-auth-token")
 	transaction   = 0
 )
 
@@ -102,7 +106,7 @@ var (
 var sends = map[string]sample{
 	"quicksend": {"POST", quicksendPath + "SEND_SINGLE", quicksendAuth + "BAD",
 		`{"senderID":"Demo","to":"0NINE","msg":"Hi"}`},
-	"textlk": {"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken + "BAD",
+	"textlk": {"POST", "/textlk/api/v3/sms/send", "Bearer " + textlkToken + "BAD",
 		`{"recipient":"94NINE","sender_id":"Demo","type":"plain","message":"Hi"}`},
 	"hutch": {"POST", "/hutch/api/sendsms", hutchLogin,
 		`{"campaignName":"SMS","mask":"Demo","numbers":"94NINE","content":"Hi"}`},
@@ -178,7 +182,7 @@ func TestRequests(t *testing.T) {
 	const quick, text, sms = quicksendPath, "/textlk/api/v3/sms/send", "/dialogv2/api/v2/sms"
 	notify := "/notifylk/api/v1/send?user_id=10001&api_key=notifylk-sandbox-api-key"
 	dial := dialogPath + "esmsqk=" + dialogKey
-	bearer := "Bearer " + TextLKToken
+	bearer := "Bearer " + textlkToken
 	const lenz = `{"user_id":"20002","api_key":"smslenz-sandbox-api-key"`
 	const login, most, rest = "/dialogv2" + dialogLogin, `{"msisdn":[{"mobile":"771234567"}],"message":"m"`,
 		`,"sourceAddress":"D","payment_method":0`
@@ -409,7 +413,7 @@ func TestCalls(t *testing.T) {
 	for _, in := range []sample{
 		{"POST", quicksendPath + "SEND_BULK_DIFFERENT", quicksendAuth,
 			`{"senderID":"D","msg_list":[{"to":"0771234567","msg":"a"},{"to":"0712345678","msg":"b"}]}`},
-		{"POST", "/textlk/api/v3/sms/send", "Bearer " + TextLKToken,
+		{"POST", "/textlk/api/v3/sms/send", "Bearer " + textlkToken,
 			`{"recipient":"94771234567,94712345678","sender_id":"D","type":"plain","message":"m"}`},
 		{"GET", dialogPath + "esmsqk=" + dialogKey + "&list=771234567,0712345678&source_address=D&message=m", "", ""},
 		{"GET", dialogPath + "esmsqk=someone-elses-key&list=0771234567,0712345678&source_address=D&message=m", "", ""},
@@ -443,8 +447,8 @@ func TestCalls(t *testing.T) {
 		calls[0].Headers["Authorization"] != "Basic ***" {
 		t.Errorf("call 0: path %s, headers %v", got, calls[0].Headers)
 	}
-	for _, secret := range []string{"elses-key", QuickSendAPIKey, TextLKToken, dialogKey, `"` + dialogPassword, "10001",
-		base64.StdEncoding.EncodeToString([]byte(QuickSendEmail))} {
+	for _, secret := range []string{"elses-key", quicksendKey, textlkToken, dialogKey, `"` + dialogPassword, "10001",
+		base64.StdEncoding.EncodeToString([]byte(quicksendUser))} {
 		if strings.Contains(body, secret) {
 			t.Errorf("the calls show %s: %s", secret, body)
 		}
@@ -529,8 +533,8 @@ func TestAWS(t *testing.T) {
 			}),
 		})
 	}
-	key := Accounts["aws"]["access_key_id"]
-	own := client(key, Accounts["aws"]["secret_access_key"])
+	key := Account("aws")["access_key_id"]
+	own := client(key, Account("aws")["secret_access_key"])
 	for _, c := range []struct {
 		client         *pinpointsmsvoicev2.Client
 		to, body, code string

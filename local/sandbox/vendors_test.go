@@ -75,7 +75,7 @@ func TestAddresses(t *testing.T) {
 	}
 	ask := func(ctx context.Context, name, ip, bad string) (int, string, error) {
 		in := lookUpRequests[name]
-		fill := strings.NewReplacer("IP", ip, "KEY", Accounts[name]["api_key"]+Accounts[name]["token"], "BAD", bad)
+		fill := strings.NewReplacer("IP", ip, "KEY", Account(name)["api_key"]+Account(name)["token"], "BAD", bad)
 		in.path, in.authorization = fill.Replace(in.path), fill.Replace(in.authorization)
 		return s.send(ctx, in)
 	}
@@ -132,6 +132,8 @@ func TestRates(t *testing.T) {
 	const (
 		oxr        = "/openexchangerates/api/latest.json"
 		v6         = "/exchangerateapi/v6/"
+		oxrAppID   = "openexchangerates-sandbox-app-id"
+		v6Key      = "exchangerateapi-sandbox-key"
 		frankfurt  = "/frankfurter/v2/rates"
 		indicative = "/cbsl/cbsl_custom/exrates/exrates"
 	)
@@ -141,17 +143,17 @@ func TestRates(t *testing.T) {
 		has    []string
 		lacks  string
 	}{
-		{sample{"GET", oxr + "?app_id=" + OpenExchangeRatesAppID, "", ""}, 200,
+		{sample{"GET", oxr + "?app_id=" + oxrAppID, "", ""}, 200,
 			[]string{`"base":"USD"`, `"LKR":304.718462`, `"BTC":`, `"USD":1`}, ""},
 		{sample{"GET", oxr, "", ""}, 401, []string{`"message":"missing_app_id"`}, "LKR"},
 		{sample{"GET", oxr + "?app_id=x", "", ""}, 401, []string{`"message":"invalid_app_id"`}, "LKR"},
-		{sample{"GET", oxr + "?base=EUR&app_id=" + OpenExchangeRatesAppID, "", ""}, 403,
+		{sample{"GET", oxr + "?base=EUR&app_id=" + oxrAppID, "", ""}, 403,
 			[]string{`"message":"not_allowed"`}, "LKR"},
 		{sample{"GET", "/openexchangerates/api/none.json", "", ""}, 404, []string{`"message":"not_found"`}, ""},
-		{sample{"GET", v6 + ExchangeRateAPIKey + "/latest/USD", "", ""}, 200,
+		{sample{"GET", v6 + v6Key + "/latest/USD", "", ""}, 200,
 			[]string{`"result":"success"`, `"base_code":"USD"`, `"LKR":304.718462`, `"KID":`}, ""},
 		{sample{"GET", v6 + "x/latest/USD", "", ""}, 403, []string{`"error-type":"invalid-key"`}, "LKR"},
-		{sample{"GET", v6 + ExchangeRateAPIKey + "/latest/XXX", "", ""}, 404,
+		{sample{"GET", v6 + v6Key + "/latest/XXX", "", ""}, 404,
 			[]string{`"error-type":"unsupported-code"`}, "LKR"},
 		{sample{"GET", frankfurt + "?base=USD", "", ""}, 200,
 			[]string{`{"base":"USD","date":"`, `"quote":"LKR","rate":304.718462}`}, "BTC"},
@@ -186,7 +188,7 @@ func TestRates(t *testing.T) {
 		}
 	}
 	for _, call := range s.Calls() {
-		for _, key := range []string{OpenExchangeRatesAppID, ExchangeRateAPIKey} {
+		for _, key := range []string{oxrAppID, v6Key} {
 			if strings.Contains(call.Path+call.Body, key) {
 				t.Errorf("a key is shown: %+v", call)
 			}

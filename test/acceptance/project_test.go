@@ -144,7 +144,7 @@ func (i integration) command(id, sandboxURL string) (secrets string, args []stri
 	if i.bare {
 		return "{}", args
 	}
-	text, _ := json.Marshal(sandbox.Accounts[i.vendor]) // texts
+	text, _ := json.Marshal(sandbox.Account(i.vendor)) // texts
 	return string(text), args
 }
 

@@ -95,7 +95,7 @@ func TestResolve(t *testing.T) {
 			key := f.charge(c.vendor, account)
 			if c.sent {
 				vendor := account.Integration.Vendor
-				account.Endpoint, account.Secrets = f.sandbox.URL+"/"+vendor, sandbox.Accounts[vendor]
+				account.Endpoint, account.Secrets = f.sandbox.URL+"/"+vendor, sandbox.Account(vendor)
 				message := vendors.Message{To: []string{number}, Text: "m",
 					Key: vendors.SendKey(projectID+"/production/"+string(key), 0)}
 				_, err := f.Vendors.Find(vendor).New(f.Client, account).Send(t.Context(), message)
@@ -185,7 +185,7 @@ func newFixture(t *testing.T) *fixture {
 			Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Absent: testAges.Absent, Actor: actor,
 		}}}
 	for _, vendor := range []string{"dialogv2", "twilio", "quicksend"} {
-		change := secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Accounts[vendor]}
+		change := secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Account(vendor)}
 		must.Succeed(f.t, secret.NewWriter(reader, "test").Put(t.Context(), project.SMS, upstream.ManagedOwner, change))
 	}
 	_, err = f.admin.CreateProject(t.Context(),
@@ -203,7 +203,7 @@ func (f *fixture) integrate(vendor string, change func(*project.Integration, *up
 		Settings: map[string]string{"sender_id": "Demo", "endpoint": f.sandbox.URL + "/" + vendor},
 	}
 	account := upstream.Account{Integration: in, Endpoint: in.Settings["endpoint"], Settings: in.Settings,
-		Secrets: sandbox.Accounts[vendor], Owner: upstream.ManagedOwner}
+		Secrets: sandbox.Account(vendor), Owner: upstream.ManagedOwner}
 	if change != nil {
 		change(&in, &account)
 	}

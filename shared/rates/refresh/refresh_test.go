@@ -73,8 +73,8 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(proxy.Close)
 	f.Refresher = &Refresher{
 		Store: rates.NewStore(db, tables.Rates), Client: upstream.New(upstream.Config{TimeoutSeconds: 3, Local: true}),
-		Secrets: accounts{"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID},
-			"exchangerateapi": {"api_key": sandbox.ExchangeRateAPIKey}},
+		Secrets: accounts{"openexchangerates": sandbox.Account("openexchangerates"),
+			"exchangerateapi": sandbox.Account("exchangerateapi")},
 		Endpoint: proxy.URL, Now: func() time.Time { return time.Now().Add(time.Duration(f.clock.Load())) },
 	}
 	return f

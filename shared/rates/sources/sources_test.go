@@ -24,8 +24,8 @@ var secrets = upstream.SecretValues{"app_id": key, "api_key": key}
 
 // accepted are the secrets that the sandbox knows.
 var accepted = map[string]upstream.SecretValues{
-	"openexchangerates": {"app_id": sandbox.OpenExchangeRatesAppID},
-	"exchangerateapi":   {"api_key": sandbox.ExchangeRateAPIKey},
+	"openexchangerates": sandbox.Account("openexchangerates"),
+	"exchangerateapi":   sandbox.Account("exchangerateapi"),
 	"frankfurter":       nil,
 }
 

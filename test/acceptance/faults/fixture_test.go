@@ -160,7 +160,7 @@ func (s *stage) accounts(owner string) error {
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	}), s.name)
 	for _, v := range accounts {
-		change := secret.Change{Environment: project.Development, Vendor: v.vendor, After: sandbox.Accounts[v.vendor]}
+		change := secret.Change{Environment: project.Development, Vendor: v.vendor, After: sandbox.Account(v.vendor)}
 		if err := vault.Put(context.Background(), v.kind, owner, change); err != nil {
 			return err
 		}
