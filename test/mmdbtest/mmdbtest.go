@@ -2,6 +2,7 @@
 package mmdbtest
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,79 +12,35 @@ import (
 
 	"github.com/maxmind/mmdbwriter"
 	"github.com/maxmind/mmdbwriter/mmdbtype"
+	"go.yaml.in/yaml/v3"
 	"go4.org/netipx"
 
 	"svcapi/test/must"
 )
 
-// Record is a database's record of a network.
-type Record = mmdbtype.Map
-
-// The networks of the databases.
-const (
-	Colombo = "112.134.0.0/16"  // Sri Lanka Telecom
-	Bare    = "112.135.0.0/16"  // in the databases, with an empty record
-	VPN     = "45.83.0.1/32"    // in the anonymous database only
-	Every   = "2001:470:1::/48" // all flags of the vendor
-	IPv6    = "2402:d000::/32"  // the data of Colombo
-	Wrong   = "112.136.0.0/16"  // values that no reader should pass on
-
-	Residential = "45.83.0.12/32" // in the Anonymous Plus and the Residential Proxy databases
-	Feed        = "45.83.0.13/32" // in the Residential Proxy database only
-	Unnamed     = "45.83.0.14/32" // anonymous, of no named kind
-)
-
-func names(english string) Record { return Record{"names": Record{"en": mmdbtype.String(english)}} }
-
-var colombo = Record{
-	"city":    names("Colombo"),
-	"country": Record{"iso_code": mmdbtype.String("LK"), "names": Record{"en": mmdbtype.String("Sri Lanka")}},
-	"location": Record{
-		"latitude": mmdbtype.Float64(6.9271), "longitude": mmdbtype.Float64(79.8612),
-		"time_zone": mmdbtype.String("Asia/Colombo"), "accuracy_radius": mmdbtype.Uint16(20),
-	},
-}
-
-var telecom = Record{
-	"autonomous_system_number":       mmdbtype.Uint32(9329),
-	"autonomous_system_organization": mmdbtype.String("Sri Lanka Telecom"),
-}
+//go:embed databases.yaml
+var databases []byte
 
 // common are the databases that are written where none is named.
 var common = []string{"GeoLite2-City.mmdb", "GeoLite2-ASN.mmdb", "GeoIP2-Anonymous-IP.mmdb"}
 
-// files are the databases by their names.
-var files = map[string]map[string]Record{
-	"GeoLite2-City.mmdb": {
-		Colombo: colombo, IPv6: colombo, Bare: {},
-		Wrong: {
-			"country":  Record{"iso_code": mmdbtype.String("lanka"), "names": Record{"en": mmdbtype.String(" ")}},
-			"location": Record{"latitude": mmdbtype.Float64(91), "longitude": mmdbtype.Float64(0)},
-		},
-	},
-	"GeoLite2-ASN.mmdb": {Colombo: telecom, IPv6: telecom, Bare: {}},
-	"GeoIP2-Anonymous-IP.mmdb": {
-		VPN: {"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true)},
-		Every: {
-			"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true),
-			"is_hosting_provider": mmdbtype.Bool(true),
-			"is_public_proxy":     mmdbtype.Bool(true), "is_residential_proxy": mmdbtype.Bool(true),
-			"is_tor_exit_node": mmdbtype.Bool(true),
-		},
-		Unnamed: {"is_anonymous": mmdbtype.Bool(true)},
-	},
-	"GeoIP-Anonymous-Plus.mmdb": {
-		VPN: {
-			"is_anonymous": mmdbtype.Bool(true), "is_anonymous_vpn": mmdbtype.Bool(true),
-			"anonymizer_confidence": mmdbtype.Uint16(99),
-			"network_last_seen":     mmdbtype.String("2026-01-01"), "provider_name": mmdbtype.String("Example"),
-		},
-		Residential: {"is_anonymous": mmdbtype.Bool(true), "is_residential_proxy": mmdbtype.Bool(true)},
-	},
-	"GeoIP-Residential-Proxy.mmdb": {
-		Residential: {"anonymizer_confidence": mmdbtype.Uint16(80), "provider_name": mmdbtype.String("Example")},
-		Feed:        {"anonymizer_confidence": mmdbtype.Uint16(5)},
-	},
+// typed returns a value of databases.yaml in the type that the vendor's databases give it.
+func typed(value any) mmdbtype.DataType {
+	switch v := value.(type) {
+	case string:
+		return mmdbtype.String(v)
+	case bool:
+		return mmdbtype.Bool(v)
+	case int:
+		return mmdbtype.Uint32(v)
+	case float64:
+		return mmdbtype.Float64(v)
+	}
+	record := mmdbtype.Map{}
+	for name, member := range value.(map[string]any) {
+		record[mmdbtype.String(name)] = typed(member)
+	}
+	return record
 }
 
 // Some writes the named databases into a new folder, the common ones where none is named, and returns the folder.
@@ -99,13 +56,17 @@ func Write(dir string, names ...string) error {
 	if len(names) == 0 {
 		names = common
 	}
+	files := map[string]map[string]map[string]any{}
+	if err := yaml.Unmarshal(databases, &files); err != nil {
+		return err
+	}
 	for _, name := range names {
 		tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: name, RecordSize: 24})
 		if err != nil {
 			return err
 		}
 		for network, record := range files[name] {
-			if err := tree.Insert(netipx.PrefixIPNet(netip.MustParsePrefix(network)), record); err != nil {
+			if err := tree.Insert(netipx.PrefixIPNet(netip.MustParsePrefix(network)), typed(record)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
