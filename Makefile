@@ -85,7 +85,7 @@ test: helpers ## before a commit: format, lint of what changed, template, OpenAP
 	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
 	$(TIMES) prepare $(MAKE) --no-print-directory --jobs=8 compile downloads format lint-changed template openapi poppler barcode-tools
 	@$(SHARED) $(MAKE) --no-print-directory $(SHARES)
-	go run ./test/acceptance/leaks $(TEST_LOGS)
+	LEAKS=$(TEST_LOGS) go test -vet=off -count=1 -v ./test/acceptance
 
 # One after another: the time limits of functions and of their calls count beside other work.
 SHARES := test-hosts test-units test-contract test-schedules

@@ -63,6 +63,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
+	if logs := os.Getenv("LEAKS"); logs != "" {
+		os.Exit(failed(searchRun(logs)))
+	}
 	os.Exit(run(m))
 }
 

@@ -17,7 +17,6 @@ import (
 	"svcapi/local/sandbox"
 	"svcapi/local/workdir"
 	"svcapi/shared/project"
-	"svcapi/test/leaks"
 	"svcapi/test/must"
 )
 
@@ -102,21 +101,21 @@ func TestPrivacy(t *testing.T) {
 // the logs of the whole run.
 func (s *system) leaks(dir string) (found []string, err error) {
 	if kept := os.Getenv(workdir.LogsVariable); kept != "" {
-		if err := os.WriteFile(filepath.Join(kept, leaks.KnownFile),
+		if err := os.WriteFile(filepath.Join(kept, knownFile),
 			[]byte(strings.Join(s.secrets, "\n")+"\n"), 0o600); err != nil {
 			return nil, err
 		}
 	}
-	r, err := leaks.Search(dir, slices.Concat(sandbox.Secrets(), demo.Secrets(), s.secrets))
+	r, err := search(dir, slices.Concat(sandbox.Secrets(), demo.Secrets(), s.secrets))
 	files, _ := filepath.Glob(filepath.Join(dir, "*.log"))
 	for _, file := range files {
 		log, failed := os.ReadFile(file)
-		err, r.Found = errors.Join(err, failed), append(r.Found, s.payloads.quoted(string(log))...)
+		err, r.found = errors.Join(err, failed), append(r.found, s.payloads.quoted(string(log))...)
 	}
-	if err == nil && r.Lines == 0 {
+	if err == nil && r.lines == 0 {
 		err = errors.New("there are no logs in " + dir)
 	}
-	return r.Found, err
+	return r.found, err
 }
 
 // word is a word that no log has by chance, or a phone number. The local part of an address and the host and path of an
