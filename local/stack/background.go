@@ -6,11 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -56,7 +52,7 @@ func (s *Stack) unpackBrowser(ctx context.Context, options *Options) {
 	})
 	go func() {
 		defer close(p.unpacked)
-		p.err = s.phases.run("browser for PDFs", func() (string, error) {
+		p.err = options.phase("browser for PDFs", func() (string, error) {
 			path, err := chromium.Path(ctx, options.Progress)
 			if errors.Is(err, chromium.ErrNone) {
 				return err.Error(), nil
@@ -68,12 +64,11 @@ func (s *Stack) unpackBrowser(ctx context.Context, options *Options) {
 }
 
 // compile compiles functions as a phase, and returns the binaries by logical ID.
-func (s *Stack) compile(ctx context.Context, phase string,
+func (o *Options) compile(ctx context.Context, phase string,
 	functions []template.Function) (binaries map[string]string, err error) {
-	err = s.phases.run(phase, func() (string, error) {
+	err = o.phase(phase, func() (string, error) {
 		binaries, err = build.Functions(ctx, functions)
-		files := slices.Collect(maps.Values(binaries))
-		return fmt.Sprintf("%d of %d compiled, %s", len(files), len(functions), megabytes(files...)), err
+		return fmt.Sprintf("%d compiled", len(binaries)), err
 	})
 	return binaries, err
 }
@@ -89,7 +84,7 @@ func (s *Stack) addPDF(ctx context.Context, options *Options, functions []templa
 	})
 	go func() {
 		defer close(p.added)
-		binaries, err := s.compile(ctx, "functions for PDFs", functions)
+		binaries, err := options.compile(ctx, "functions for PDFs", functions)
 		select {
 		case <-p.unpacked:
 		case <-ctx.Done():
@@ -135,67 +130,16 @@ func (s *Stack) awaitRenderer(ctx context.Context) error {
 	return nil
 }
 
-// remind is the time after which a line names the phases that are not at their end.
-const remind = 10 * time.Second
-
-// phases reports the phases of a start, of which several run at the same time: each at its end with its seconds, and
-// every ten seconds those that still run.
-type phases struct {
-	report func(string)
-
-	mu      sync.Mutex
-	running map[string]bool
-}
-
-// run runs one phase. The phase returns what it has made, for the line of its end.
-func (p *phases) run(name string, phase func() (made string, err error)) error {
+// phase runs one phase of the start, of which several run at the same time. It reports the phase's beginning, and its
+// end with what the phase has made and its seconds.
+func (o *Options) phase(name string, run func() (made string, err error)) error {
 	began := time.Now()
-	p.mu.Lock()
-	p.running[name] = true
-	p.mu.Unlock()
-	made, err := phase()
-	p.mu.Lock()
-	delete(p.running, name)
-	p.mu.Unlock()
+	o.Progress(name + ": begun")
+	made, err := run()
 	if err == nil {
-		p.report(fmt.Sprintf("%s: %s, %.1f s", name, made, time.Since(began).Seconds()))
+		o.Progress(fmt.Sprintf("%s: %s, %.1f s", name, made, time.Since(began).Seconds()))
 	}
 	return err
-}
-
-// watch names the phases that run, every ten seconds until ctx ends.
-func (p *phases) watch(ctx context.Context) {
-	ticks := time.NewTicker(remind)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ticks.C:
-			p.mu.Lock()
-			names := slices.Sorted(maps.Keys(p.running))
-			p.mu.Unlock()
-			if len(names) > 0 {
-				p.report("still at work: " + strings.Join(names, ", "))
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// megabytes returns the size of files and of all files below folders, such as "48 MB".
-func megabytes(paths ...string) string {
-	var bytes int64
-	for _, path := range paths {
-		_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error { // a file without a size counts 0
-			if err == nil && entry.Type().IsRegular() {
-				if info, err := entry.Info(); err == nil {
-					bytes += info.Size()
-				}
-			}
-			return nil
-		})
-	}
-	return fmt.Sprintf("%d MB", bytes/1_000_000)
 }
 
 // schedule invokes every scheduled function, asynchronously as EventBridge Scheduler does, returns when each has run

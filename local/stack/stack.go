@@ -121,7 +121,6 @@ type Stack struct {
 	*lambda.Host // runs the functions, which its methods name by their logical IDs
 
 	binaries map[string]string // by logical ID
-	phases   *phases
 	pdf      *pdf
 	lambda   net.Listener
 	closers  []func() error // the last one is called first
@@ -132,8 +131,7 @@ func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	if options.Progress == nil {
 		options.Progress = func(string) {}
 	}
-	s := &Stack{Addresses: Addresses{LogDir: options.LogDir},
-		phases: &phases{report: options.Progress, running: map[string]bool{}}}
+	s := &Stack{Addresses: Addresses{LogDir: options.LogDir}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -162,7 +160,7 @@ func (s *Stack) Close() error {
 func (s *Stack) onClose(f func() error) { s.closers = append(s.closers, f) }
 
 // prepare checks the port, takes the folder of the logs until Close, and opens the logs.
-func (s *Stack) prepare(ctx context.Context, options *Options) error {
+func (s *Stack) prepare(_ context.Context, options *Options) error {
 	if options.Port != 0 {
 		listener, err := net.Listen("tcp", address(options.Port))
 		if err != nil {
@@ -181,9 +179,6 @@ func (s *Stack) prepare(ctx context.Context, options *Options) error {
 	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("another stack runs in this folder and writes to %s: end it first: %w", s.LogDir, err)
 	}
-	watching, end := context.WithCancel(ctx)
-	go s.phases.watch(watching)
-	s.onClose(func() error { end(); return nil })
 	s.onClose(s.removeLogs)
 	err = s.removeLogs()
 	if err == nil && options.Log == nil {
@@ -245,7 +240,7 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 	s.unpackBrowser(ctx, options)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return s.phases.run("DynamoDB Local", func() (string, error) {
+		return options.phase("DynamoDB Local", func() (string, error) {
 			e, err := engine.Start(ctx, engine.Options{Log: options.Log, Progress: options.Progress})
 			if err != nil {
 				return "", err
@@ -256,7 +251,7 @@ func (s *Stack) backends(ctx context.Context, options *Options) (err error) {
 		})
 	})
 	group.Go(func() (err error) {
-		s.binaries, err = s.compile(ctx, "functions", others)
+		s.binaries, err = options.compile(ctx, "functions", others)
 		return err
 	})
 	if err := group.Wait(); err != nil {
