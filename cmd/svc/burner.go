@@ -17,44 +17,15 @@ import (
 
 func burnerCommand(a *app.App) *cobra.Command {
 	adds := burnerOperation{burner.Disposable, false, "added", "there already"}
-	return app.Group("burner", "Add disposable e-mail domains, and allow domains that are none",
-		adds.command(a, normalDomains, &cobra.Command{
-			Use:   "add PROJECT DOMAIN...",
-			Short: "Add domains and their subdomains to a project's own list",
-			Long: `Add domains and their subdomains to a project's own list of disposable domains. The
-service reads the project's own list before the global list.`,
-			Example: "  svc burner add acme throwaway.example",
-		}),
-		burnerOperation{burner.Disposable, true, "removed", "not on the list"}.command(a, normalDomains, &cobra.Command{
-			Use:     "remove PROJECT DOMAIN...",
-			Short:   "Remove domains from a project's own list; the global list does not change",
-			Example: "  svc burner remove acme throwaway.example",
-		}),
-		burnerOperation{burner.Allowed, false, "allowed", "allowed already"}.command(a, normalDomains, &cobra.Command{
-			Use:   "allow DOMAIN...",
-			Short: "Allow domains and their subdomains: they are not disposable, whatever a list says",
-			Long: `Allow domains and their subdomains for one project or for the stage: they are not
-disposable, whatever the global list says. A project's own judgement about a domain
-comes before the stage's. The functions follow a project's change at once, and a
-change of the stage within ten minutes.`,
-			Example: `  svc burner allow example.com --project acme
-  svc burner allow example.com`,
-		}),
-		burnerOperation{burner.Allowed, true, "denied", "not allowed before"}.command(a, normalDomains, &cobra.Command{
-			Use:     "deny DOMAIN...",
-			Short:   "Take allowed domains back: the lists judge them again",
-			Example: "  svc burner deny example.com --project acme",
-		}), listBurners(a),
-		adds.command(a, func(args []string) ([]string, error) { return readDomains(a, args[0]) }, &cobra.Command{
-			Use:   "import PROJECT FILE",
-			Short: "Add the domains of a file, one a line, to a project's own list",
-			Long: `Add the domains of a file, one a line, to a project's own list. The command ignores
-empty lines and the text after a #; "-" is standard input. One line that is not a
-domain makes the command refuse the file. Listed domains stay on the list.`,
-			Example: "  svc burner import acme domains.txt",
-		}),
-		a.Command(&cobra.Command{Use: "status", Short: "Show the age, the sources and the counts of the global list"}, nil,
-			burnerStatus))
+	removes := burnerOperation{burner.Disposable, true, "removed", "not on the list"}
+	allows := burnerOperation{burner.Allowed, false, "allowed", "allowed already"}
+	denies := burnerOperation{burner.Allowed, true, "denied", "not allowed before"}
+	return app.Group("burner", adds.command(a, "add PROJECT DOMAIN...", normalDomains),
+		removes.command(a, "remove PROJECT DOMAIN...", normalDomains),
+		allows.command(a, "allow DOMAIN...", normalDomains),
+		denies.command(a, "deny DOMAIN...", normalDomains),
+		adds.command(a, "import PROJECT FILE", func(args []string) ([]string, error) { return readDomains(a, args[0]) }),
+		listBurners(a), a.Command("status", nil, burnerStatus))
 }
 
 // burnerOperation is what a command does with its domains.
@@ -113,16 +84,14 @@ func readDomains(a *app.App, file string) (domains []string, err error) {
 	return domains, nil
 }
 
-// command completes a command that changes the judgement about domains, which parse returns from the arguments. The
+// command returns a command that changes the judgement about domains, which parse returns from the arguments. The
 // project is the first argument, or for allowed domains a flag.
-func (o burnerOperation) command(a *app.App, parse func(args []string) ([]string, error),
-	cmd *cobra.Command) *cobra.Command {
+func (o burnerOperation) command(a *app.App, use string,
+	parse func(args []string) ([]string, error)) *cobra.Command {
 	var projectID string
 	var domains []string
-	if o.judgement == burner.Allowed {
-		cmd.Flags().StringVar(&projectID, "project", "", "for this project alone (default: for the stage)")
-	}
-	return a.Command(cmd, func(args []string) (err error) {
+	var cmd *cobra.Command
+	cmd = a.Command(use, func(args []string) (err error) {
 		if o.judgement != burner.Allowed {
 			projectID, args = args[0], args[1:]
 		}
@@ -142,6 +111,10 @@ func (o burnerOperation) command(a *app.App, parse func(args []string) ([]string
 		}
 		return o.write(ctx, s, projectID, domains)
 	})
+	if o.judgement == burner.Allowed {
+		cmd.Flags().StringVar(&projectID, "project", "", "for this project alone (default: for the stage)")
+	}
+	return cmd
 }
 
 // write changes the judgements about domains, and prints the change.
@@ -181,10 +154,7 @@ func rowsOf(domains []string, is string) (rows [][]string) {
 
 func listBurners(a *app.App) *cobra.Command {
 	var projectID string
-	return a.Command(&cobra.Command{
-		Use:   "list [PROJECT]",
-		Short: "Show a project's own domains, or the domains that are allowed for the stage",
-	}, app.Bind(&projectID), func(ctx context.Context, s *app.Stack) error {
+	return a.Command("list [PROJECT]", app.Bind(&projectID), func(ctx context.Context, s *app.Stack) error {
 		t := app.Table{Header: burnerHeader, Empty: `No domain is allowed for the stage. "svc burner allow" allows one.`}
 		if projectID != "" {
 			if _, err := s.Load(ctx, projectID); err != nil {

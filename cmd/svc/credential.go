@@ -14,13 +14,12 @@ import (
 )
 
 func credentialCommand(a *app.App) *cobra.Command {
-	return app.Group("credential", "List, issue, rotate and revoke the credentials of projects",
-		a.ProjectCommand(&cobra.Command{Use: "list PROJECT", Short: "List a project's credentials without their secrets"},
-			nil, func(_ context.Context, s *app.Stack, rec *project.Record) error {
-				views, table := viewCredentials(rec)
-				return s.Print(views, table)
-			}),
-		issueCredential(a), rotateCredential(a), revokeCredential(a))
+	list := func(_ context.Context, s *app.Stack, rec *project.Record) error {
+		views, table := viewCredentials(rec)
+		return s.Print(views, table)
+	}
+	return app.Group("credential", a.ProjectCommand("list PROJECT", nil, list), issueCredential(a), rotateCredential(a),
+		revokeCredential(a))
 }
 
 // credentialView is a credential without its secrets, in the format for programs.
@@ -82,11 +81,7 @@ func printState(s *app.Stack, clientID, state string, err error) error {
 
 func issueCredential(a *app.App) *cobra.Command {
 	var envs []project.Environment
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:     "issue PROJECT",
-		Short:   "Create a client ID and its secret",
-		Example: "  svc credential issue acme --env production",
-	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	cmd := a.ProjectCommand("issue PROJECT", nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		var added []project.Credential // in one transaction: svc shows all secrets or none
 		var issued []issuedSecret
 		for _, env := range envs {
@@ -146,18 +141,7 @@ func parseClientID(into *string) func(args []string) error {
 func rotateCredential(a *app.App) *cobra.Command {
 	var clientID string
 	var finish, replace bool
-	cmd := a.Command(&cobra.Command{
-		Use:   "rotate CLIENT_ID",
-		Short: "Add a second secret to a client ID, or end the older secret",
-		Long: `Add a second secret to a client ID. Both secrets work until the rotation is finished:
-
-  svc credential rotate CLIENT_ID            shows the new secret
-  (hand the secret to the client, wait until the client uses it)
-  svc credential rotate CLIENT_ID --finish   ends the older secret
-
-A client ID has at most two live secrets. If the newer secret is lost before the
-client has it, --replace creates another in its place; the older secret stays.`,
-	}, func(args []string) error {
+	cmd := a.Command("rotate CLIENT_ID", func(args []string) error {
 		if finish && replace {
 			return app.Usagef("give --finish or --replace, not both")
 		}
@@ -181,9 +165,7 @@ client has it, --replace creates another in its place; the older secret stays.`,
 func revokeCredential(a *app.App) *cobra.Command {
 	var clientID string
 	var yes bool
-	cmd := a.Command(&cobra.Command{
-		Use: "revoke CLIENT_ID", Short: "End a client ID and its secrets permanently",
-	}, parseClientID(&clientID), func(ctx context.Context, s *app.Stack) error {
+	cmd := a.Command("revoke CLIENT_ID", parseClientID(&clientID), func(ctx context.Context, s *app.Stack) error {
 		question := fmt.Sprintf("Revoke %s on stage %s? Its requests will be refused permanently.", clientID, s.Stage)
 		if err := s.Confirm(ctx, yes, question); err != nil {
 			return err

@@ -33,10 +33,7 @@ func showBalance(ctx context.Context, s *app.Stack, rec *project.Record) error {
 
 func setAlert(a *app.App) *cobra.Command {
 	var credits int64
-	return a.ProjectCommand(&cobra.Command{
-		Use:   "alert PROJECT CREDITS",
-		Short: "Set the balance below which the stack's low-wallet alarm fires; 0 removes the alert",
-	}, func(args []string) (err error) {
+	return a.ProjectCommand("alert PROJECT CREDITS", func(args []string) (err error) {
 		credits, err = app.Integer("CREDITS", args[0], 0, wallet.MaxBalance)
 		return err
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
@@ -139,21 +136,7 @@ func amount(text string) (int64, error) {
 func grantCredits(a *app.App) *cobra.Command {
 	m, file, batch, yes := &movement{name: "grant"}, "", "", false
 	var given []bulkGrant
-	cmd := a.Command(&cobra.Command{
-		Use:   "grant [PROJECT CREDITS]",
-		Short: "Add credits to a project's wallet, or with --file to many",
-		Long: `Add credits to a project's wallet. A grant has an ID and takes effect once: if
-the result is lost, repeat the command with the --id that was printed. CREDITS is a
-number of credits, or of USD such as 5usd.
-
-Each line of a file is PROJECT,CREDITS or PROJECT,CREDITS,REASON. The command ignores
-a first line that begins with the column "project" or "project_id", and lines that
-begin with #. "-" reads standard input. The command grants nothing unless every line
-is valid and every project is there and not closed. A grant of a file counts once for
-its batch and project, so the command may be repeated.`,
-		Example: `  svc credit grant acme 10000000 --reason "invoice 2031"
-  svc credit grant --file march.csv --batch 2026-03-31-invoices --reason invoice --dry-run`,
-	}, func(args []string) (err error) {
+	cmd := a.Command("grant [PROJECT CREDITS]", func(args []string) (err error) {
 		switch {
 		case file != "" && (len(args) > 0 || m.id != ""), file == "" && batch != "":
 			return app.Usagef("give PROJECT and CREDITS, or --file with --batch")
@@ -206,14 +189,7 @@ func makeGrant(ctx context.Context, s *app.Stack, m books.Movement) error {
 
 func adjustBalance(a *app.App) *cobra.Command {
 	m, by := &movement{name: "adjustment"}, ""
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "adjust PROJECT --by CREDITS",
-		Short: "Correct a balance in either direction",
-		Long: `Correct a balance in either direction. An adjustment has an ID and takes effect
-once: if the result is lost, repeat the command with the --id that was printed.`,
-		Example: `  svc credit adjust acme --by 5000 --reason "ticket 812"
-  svc credit adjust acme --by -5000 --reason "booked twice"`,
-	}, func([]string) (err error) {
+	cmd := a.ProjectCommand("adjust PROJECT --by CREDITS", func([]string) (err error) {
 		if m.Credits, err = app.Integer("--by", by, -wallet.MaxBalance, wallet.MaxBalance); err != nil {
 			return err
 		}
@@ -241,14 +217,7 @@ once: if the result is lost, repeat the command with the --id that was printed.`
 func refundCharge(a *app.App) *cobra.Command {
 	var charge wallet.Key
 	var reason string
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "refund PROJECT CHARGE",
-		Short: "Refund all credits of a charge, once",
-		Long: `Refund all credits of a charge. Repeating the command has no effect. CHARGE is
-the ID of the charge in "svc credit ledger". To refund an uncertain SMS, use
-"svc sms uncertain resolve".`,
-		Example: `  svc credit refund acme 1767225600000000-abcdef0 --reason "ticket 812"`,
-	}, func(args []string) (err error) {
+	cmd := a.ProjectCommand("refund PROJECT CHARGE", func(args []string) (err error) {
 		if charge, err = wallet.ParseKey(args[0]); err != nil {
 			return app.Usagef(`CHARGE is an ID of "svc credit ledger", not %q`, args[0])
 		}

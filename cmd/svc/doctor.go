@@ -28,18 +28,7 @@ import (
 func doctorCommand(a *app.App) *cobra.Command {
 	var only string
 	var probe, all bool
-	cmd := a.Command(&cobra.Command{
-		Use:   "doctor",
-		Short: "Check a stage end to end and report problems",
-		Long: `Check a stage end to end, report problems and advise what to do: sign-in, clock,
-tables, secrets, the API itself, and each project's credentials, integrations
-and credits. The command changes nothing; with --probe it makes a request with a
-credential that it issues and revokes.
-
-Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
-		Example: `  svc doctor --stage prod
-  svc doctor --local --project acme --probe`,
-	}, nil, func(ctx context.Context, s *app.Stack) error {
+	cmd := a.Command("doctor", nil, func(ctx context.Context, s *app.Stack) error {
 		if probe && only == "" {
 			return app.Usagef("--probe needs --project")
 		}

@@ -25,15 +25,15 @@ func (d *diagnosis) projects(ctx context.Context) {
 		stack = &app.CloudStack{} // the check of the stage reports it
 	}
 	d.limits = stack
-	ids, err := d.ProjectIDs(ctx, d.Only)
+	projects, err := d.ListProjects(ctx, d.Only)
 	if d.Failed("projects", d.Only, err) {
 		return
 	}
-	d.AddIf(len(ids) == 0, app.Warning, "projects", "", "there are no projects", d.Line("project create Acme"))
-	for _, id := range ids {
+	d.AddIf(len(projects) == 0, app.Warning, "projects", "", "there are no projects", d.Line("project create Acme"))
+	for _, p := range projects {
 		before := len(d.Found)
-		d.Failed("project", id, d.project(ctx, id))
-		d.AddIf(len(d.Found) == before, app.OK, "project", id, "", "")
+		d.Failed("project", p.ID, d.project(ctx, p.ID))
+		d.AddIf(len(d.Found) == before, app.OK, "project", p.ID, "", "")
 	}
 }
 

@@ -39,24 +39,24 @@ type integrationUse struct {
 
 // listAll lists the integrations of all projects by kind, vendor and environment.
 func listAll(ctx context.Context, s *app.Stack, envs []project.Environment) error {
-	ids, err := s.ProjectIDs(ctx, "")
+	projects, err := s.ListProjects(ctx, "")
 	if err != nil {
 		return err
 	}
 	var all []integrationUse
-	for _, id := range ids {
-		rec, err := s.Load(ctx, id)
+	for _, p := range projects {
+		rec, err := s.Load(ctx, p.ID)
 		if err != nil {
 			return err
 		}
 		chooseIntegrations(rec, envs, "", "")
 		for _, i := range rec.Integrations {
-			use := integrationUse{i.Kind, i.Vendor, i.Environment, i.Mode, catalog.State(i), i.Priority, []string{id}}
+			use := integrationUse{i.Kind, i.Vendor, i.Environment, i.Mode, catalog.State(i), i.Priority, []string{p.ID}}
 			n := slices.IndexFunc(all, func(u integrationUse) bool { return u.key() == use.key() })
 			if n < 0 {
 				all = append(all, use)
 			} else {
-				all[n].Projects = append(all[n].Projects, id)
+				all[n].Projects = append(all[n].Projects, p.ID)
 			}
 		}
 	}
@@ -75,11 +75,7 @@ func (u integrationUse) key() string {
 func listIntegrations(a *app.App) *cobra.Command {
 	var envs []project.Environment
 	var id string // empty for all projects
-	cmd := a.Command(&cobra.Command{
-		Use: "list [PROJECT]", Short: "List a project's integrations with their missing fields, or who uses which vendor",
-		Example: `  svc integration list acme
-  svc integration list --env production`,
-	}, app.Bind(&id), func(ctx context.Context, s *app.Stack) error {
+	cmd := a.Command("list [PROJECT]", app.Bind(&id), func(ctx context.Context, s *app.Stack) error {
 		if id == "" {
 			return listAll(ctx, s, envs)
 		}
@@ -98,12 +94,11 @@ func listIntegrations(a *app.App) *cobra.Command {
 	return cmd
 }
 
-func enableIntegration(a *app.App, name, short string, active bool) *cobra.Command {
+func enableIntegration(a *app.App, name string, active bool) *cobra.Command {
 	var kind, vendor string
 	var envs []project.Environment
-	cmd := &cobra.Command{Use: name + " PROJECT KIND VENDOR", Short: short}
-	app.EnvironmentFlag(cmd, &envs, "development", true)
-	return a.ProjectCommand(cmd, func(args []string) (err error) {
+	var cmd *cobra.Command
+	cmd = a.ProjectCommand(name+" PROJECT KIND VENDOR", func(args []string) (err error) {
 		if err = catalog.ValidateKind(args[0]); active { // disable also takes a vendor that only another version knows
 			_, err = catalog.Find(args[0], args[1])
 		}
@@ -129,6 +124,8 @@ func enableIntegration(a *app.App, name, short string, active bool) *cobra.Comma
 				return all, nil
 			})
 	})
+	app.EnvironmentFlag(cmd, &envs, "development", true)
+	return cmd
 }
 
 // onlyEnvironment returns the environment that has the integration, development where none has it. Of two the operator
@@ -213,13 +210,7 @@ func withOthers(s *app.Stack, rec *project.Record, replace bool,
 func checkIntegrations(a *app.App) *cobra.Command {
 	var kind, vendor string // empty for all
 	var envs []project.Environment
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "check PROJECT [KIND [VENDOR]]",
-		Short: "Check a project's integrations: settings, secret, endpoint, and the account where the vendor permits a test",
-		Long: `Check a project's integrations. The command sends no SMS and charges no credits. A
-vendor may count a look-up of the command. Of a Managed integration without secret
-fields the command asks IAM whether the role of the function has the right to send.`,
-	}, func(args []string) (err error) {
+	cmd := a.ProjectCommand("check PROJECT [KIND [VENDOR]]", func(args []string) (err error) {
 		switch len(args) {
 		case 1:
 			err = catalog.ValidateKind(args[0])
@@ -276,25 +267,7 @@ type setOptions struct {
 
 func setIntegration(a *app.App) *cobra.Command {
 	o := &setOptions{}
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "set PROJECT KIND [VENDOR]",
-		Short: "Create or change the integration of a project with a vendor",
-		Long: `Create or change the integration of a project with a vendor. Omitted settings stay
-unchanged; an empty value removes a setting. A new integration is active. --replace
-activates it and deactivates the others of its kind and environment in the same write,
-so that a move to another vendor or mode has no gap.
-
-A byok integration (--mode byok, or manual) uses the project's own vendor account. At
-a terminal the command asks for the secret fields while one is missing, or with --ask
-(Enter keeps the stored value). Programs pass the fields as a JSON object in a file, or on standard
-input with --secrets -. A managed integration uses the service's own account, see
-"svc vendor account".`,
-		Example: `  svc integration set acme sms quicksend --mode byok --setting sender_id=Acme
-  svc integration set acme sms quicksend --mode managed --setting sender_id=Acme
-  svc integration set acme sms twilio --mode managed --env production --priority 2
-  svc integration set acme barcode --mode managed --env both
-  svc integration set acme sms textlk --mode manual --setting sender_id=Acme --secrets - --replace < textlk.json`,
-	}, o.parse, o.run)
+	cmd := a.ProjectCommand("set PROJECT KIND [VENDOR]", o.parse, o.run)
 	o.App = a
 	app.EnvironmentFlag(cmd, &o.environments, "development", true)
 	flags := cmd.Flags()

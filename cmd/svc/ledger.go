@@ -55,39 +55,30 @@ func entryNote(e books.Entry) string {
 func listLedger(a *app.App) *cobra.Command {
 	var days app.Days
 	var uncertain bool
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "ledger PROJECT",
-		Short: "Show the ledger entries of a project",
-		Long: `Show the ledger entries of a project: what changed its balance, and released SMS.
-Entries with which the settling function releases unused credits are not shown.`,
-		Example: `  svc credit ledger acme
-  svc credit ledger acme --day yesterday
-  svc credit ledger acme --month 2026-03 --output csv
-  svc credit ledger acme --from 2025-01-01 --to today --output json
-  svc credit ledger acme --uncertain`,
-	}, days.Parse, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		read := func() ([]books.Entry, error) { return s.Credits.Entries(ctx, rec.ID, days.First, days.Last) }
-		if uncertain {
-			read = func() ([]books.Entry, error) { return s.Credits.Uncertain(ctx, rec.ID) }
-		}
-		entries, err := read()
-		if err != nil {
-			return err
-		}
-		entries = slices.DeleteFunc(entries, func(e books.Entry) bool { return e.State == wallet.Released && e.Price == "" })
-		for i := range entries {
-			entries[i].Credits = effect(entries[i])
-		}
-		const header = "ID, TIME, STATE, CREDITS, USD, OPERATION, ENVIRONMENT, VENDOR, VENDOR ID, REQUEST, NOTE, REFERENCE"
-		return app.PrintList(s.App, header, "No entries.", entries, func(e books.Entry) []string {
-			credits, dollars := s.Number(e.Credits), app.Dollars(e.Credits)
-			if e.Credits > 0 && !s.CSV() {
-				credits, dollars = "+"+credits, "+"+dollars
+	cmd := a.ProjectCommand("ledger PROJECT", days.Parse,
+		func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+			read := func() ([]books.Entry, error) { return s.Credits.Entries(ctx, rec.ID, days.First, days.Last) }
+			if uncertain {
+				read = func() ([]books.Entry, error) { return s.Credits.Uncertain(ctx, rec.ID) }
 			}
-			return []string{string(e.Key), s.Time(e.At), string(e.State), credits, dollars, e.Price, e.Environment, e.Vendor,
-				e.VendorID, e.RequestID, entryNote(e), e.Reference}
+			entries, err := read()
+			if err != nil {
+				return err
+			}
+			entries = slices.DeleteFunc(entries, func(e books.Entry) bool { return e.State == wallet.Released && e.Price == "" })
+			for i := range entries {
+				entries[i].Credits = effect(entries[i])
+			}
+			const header = "ID, TIME, STATE, CREDITS, USD, OPERATION, ENVIRONMENT, VENDOR, VENDOR ID, REQUEST, NOTE, REFERENCE"
+			return app.PrintList(s.App, header, "No entries.", entries, func(e books.Entry) []string {
+				credits, dollars := s.Number(e.Credits), app.Dollars(e.Credits)
+				if e.Credits > 0 && !s.CSV() {
+					credits, dollars = "+"+credits, "+"+dollars
+				}
+				return []string{string(e.Key), s.Time(e.At), string(e.State), credits, dollars, e.Price, e.Environment, e.Vendor,
+					e.VendorID, e.RequestID, entryNote(e), e.Reference}
+			})
 		})
-	})
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
@@ -102,24 +93,8 @@ Entries with which the settling function releases unused credits are not shown.`
 	return cmd
 }
 
-func verifyLedger(a *app.App) *cobra.Command {
-	return a.Command(&cobra.Command{
-		Use:   "verify",
-		Short: "Recompute every wallet from the ledger and report what differs",
-		Long: `Recompute every wallet from the ledger and report what differs:
-
-  balance + pending without a capture + captures - refunds - adjustments = grants
-
-Grants, refunds, adjustments and resolutions count in the tables that no function may
-write; one that is in the ledger is reported as forged, and counts nothing.
-
-The command reads all wallets and entries, changes nothing, and may run while the
-service runs. Exit code 1 means that the command has found a difference; docs/restore.md
-says what a person may repair.`,
-	}, nil, runVerify)
-}
-
-func runVerify(ctx context.Context, s *app.Stack) error {
+// verifyLedger compares every wallet with the ledger.
+func verifyLedger(ctx context.Context, s *app.Stack) error {
 	step := s.Progress("reading", 0)
 	verified, err := s.Credits.Verify(ctx, step)
 	if err != nil {
@@ -138,22 +113,7 @@ func runVerify(ctx context.Context, s *app.Stack) error {
 }
 
 func priceCommand(a *app.App) *cobra.Command {
-	return app.Group("price", "Show what operations cost, and set the own prices of a project",
-		listPrices(a),
-		ownPrice(a, &cobra.Command{
-			Use:   "set PROJECT NAME CREDITS",
-			Short: "Give a project its own price of an operation, in place of the listed one",
-			Long: `Give a project its own price of an operation, in place of the listed one. NAME is an
-operation of "svc price list"; the price of sms is for each unit. Functions follow within
-seconds. The ledger and the statement show who changed which price, from what to what.`,
-			Example: `  svc price set acme sms 8000
-  svc price set acme pdf 0`,
-		}),
-		ownPrice(a, &cobra.Command{
-			Use:     "unset PROJECT NAME",
-			Short:   "Return a project to the listed price of an operation",
-			Example: `  svc price unset acme sms`,
-		}))
+	return app.Group("price", listPrices(a), ownPrice(a, "set PROJECT NAME CREDITS"), ownPrice(a, "unset PROJECT NAME"))
 }
 
 // priceView is a price in the format for programs.
@@ -167,12 +127,7 @@ type priceView struct {
 
 func listPrices(a *app.App) *cobra.Command {
 	var id string
-	return a.Command(&cobra.Command{
-		Use:   "list [PROJECT]",
-		Short: "List the prices of Managed operations, or those of a project; all else is free",
-		Example: `  svc price list
-  svc price list acme`,
-	}, app.Bind(&id), func(ctx context.Context, s *app.Stack) error {
+	return a.Command("list [PROJECT]", app.Bind(&id), func(ctx context.Context, s *app.Stack) error {
 		rec := &project.Record{}
 		list, err := listedPrices(ctx, s)
 		if err == nil && id != "" {
@@ -212,11 +167,11 @@ func printPrices(s *app.Stack, list wallet.Prices, p *project.Project) error {
 	})
 }
 
-// ownPrice completes a command that gives a project its own price of an operation, or without CREDITS the listed one.
-func ownPrice(a *app.App, cmd *cobra.Command) *cobra.Command {
+// ownPrice returns a command that gives a project its own price of an operation, or without CREDITS the listed one.
+func ownPrice(a *app.App, use string) *cobra.Command {
 	var name string
 	var credits *int64
-	return a.ProjectCommand(cmd, func(args []string) (err error) {
+	return a.ProjectCommand(use, func(args []string) (err error) {
 		var known []string
 		for _, p := range wallet.PriceList() {
 			known = append(known, p.Name)

@@ -22,20 +22,7 @@ import (
 
 func logsCommand(a *app.App) *cobra.Command {
 	f := &logFilter{Time: time.Minute}
-	cmd := a.Command(&cobra.Command{
-		Use:   "logs [REQUEST_ID]",
-		Short: "Show the log lines of a request, or of the requests of a project, an operation or an error",
-		Long: `Show the log lines of a request, or the newest lines that all flags select, from the
-logs of the local stack or from the log groups of the stage's functions in CloudWatch.
-REQUEST_ID is "request_id" of the response, which is also its header X-SVC-Request-ID.
-
-A terminal shows tables. Into a file or a pipe the command writes each log line as a line
-of JSON. The search ends after a minute, and says so.`,
-		Example: `  svc logs --project acme --failed --last 1h
-  svc logs --operation sms_send --status 502
-  svc logs --project acme --reason vendor_unreachable --last 24h --lines 1000
-  svc logs 9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11 --last 72h`,
-	}, f.parse, f.run)
+	cmd := a.Command("logs [REQUEST_ID]", f.parse, f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.Project, "project", "", "requests of this project")
 	flags.StringVar(&f.operation, "operation", "", "requests of this operation, such as sms_send")
@@ -179,18 +166,7 @@ func projectTop(a *app.App) *cobra.Command {
 	var by func(projectTraffic) int64
 	var last time.Duration
 	var lines int
-	cmd := a.Command(&cobra.Command{
-		Use:   "top",
-		Short: "List the projects with the most requests, credits or refusals of the last hour",
-		Long: `List the projects with the most requests, also those of Manual (BYOK) integrations, the
-most charged credits or the most refused requests (HTTP status 400 to 499), from the log
-lines of the functions. Requests without valid credentials belong to no project, and
-functions log no requests at a LogLevel above INFO. A look at a stage is a query of
-CloudWatch Logs Insights, which AWS charges by the bytes of the logs that it reads.`,
-		Args: cobra.NoArgs,
-		Example: `  svc project top
-  svc project top --by refused --last 15m`,
-	}, func([]string) error {
+	cmd := a.Command("top", func([]string) error {
 		if last < time.Minute || lines <= 0 {
 			return app.Usagef("--last is a minute or more, such as 24h, and --lines is 1 or more")
 		}
@@ -222,18 +198,13 @@ CloudWatch Logs Insights, which AWS charges by the bytes of the logs that it rea
 
 // trafficOf returns the traffic of each project with requests in the time before now.
 func trafficOf(ctx context.Context, s *app.Stack, last time.Duration) ([]projectTraffic, error) {
-	var all []projectTraffic
-	at := map[string]int{}
+	all := map[string]projectTraffic{}
 	add := func(id, mode, status string, requests, credits int64) { // of one mode and one status
 		if id == "" {
 			return
 		}
-		i, known := at[id]
-		if !known {
-			i, at[id] = len(all), len(all)
-			all = append(all, projectTraffic{Project: id})
-		}
-		t := &all[i]
+		t := all[id]
+		t.Project = id
 		t.Requests += requests
 		t.Credits += credits
 		if mode == string(project.BYOK) {
@@ -245,6 +216,7 @@ func trafficOf(ctx context.Context, s *app.Stack, last time.Duration) ([]project
 		case code >= 400:
 			t.Refused += requests
 		}
+		all[id] = t
 	}
 	if s.Local {
 		found, err := (&logFilter{Last: last, Lines: math.MaxInt}).local(ctx, s)
@@ -252,7 +224,7 @@ func trafficOf(ctx context.Context, s *app.Stack, last time.Duration) ([]project
 			credits, _ := strconv.ParseInt(l.Field("Credits"), 10, 64)
 			add(l.Field("project"), l.Field("mode"), l.Field("status"), 1, credits)
 		}
-		return all, err
+		return slices.Collect(maps.Values(all)), err
 	}
 	logs := cloudwatchlogs.NewFromConfig(s.AWS)
 	groups, err := requestGroups(ctx, logs, "/aws/lambda/"+s.StackName()+"-")
@@ -276,7 +248,7 @@ func trafficOf(ctx context.Context, s *app.Stack, last time.Duration) ([]project
 		credits, _ := strconv.ParseFloat(value["credits"], 64)
 		add(value["project"], value["mode"], value["status"], int64(requests), int64(credits))
 	}
-	return all, nil
+	return slices.Collect(maps.Values(all)), nil
 }
 
 // mostGroups is the largest number of rows that a query returns (CloudWatch Logs User Guide, limit).

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"os"
 	"os/signal"
 	"runtime"
@@ -16,6 +17,11 @@ import (
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
 )
+
+// help holds the texts that each command's help shows besides its flags.
+//
+//go:embed commands.yaml
+var help []byte
 
 // release is the version of a released binary, which the linker sets.
 var release string
@@ -29,18 +35,8 @@ func main() {
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, c app.Console, args []string) int {
-	a := &app.App{Console: c, Values: catalog.Values()}
-	root := &cobra.Command{
-		Use:   "svc",
-		Short: "Operate SVC API: projects, credentials, integrations, credits, SMS, rates",
-		Long: `Operate SVC API: projects, credentials, integrations, credits, SMS, rates.
-
-Commands work on a deployed stage, found as the AWS CLI finds it (profile,
-region, environment), or with --local on the stack that "make run" started.
-
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
-4 refused or not confirmed, 130 interrupted.`,
-	}
+	a := &app.App{Console: c, Help: help, Values: catalog.Values()}
+	root := &cobra.Command{Use: "svc"}
 	root.AddCommand(commands(a)...)
 	return a.Run(ctx, root, args)
 }
@@ -48,36 +44,21 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found,
 // commands returns the commands of svc.
 func commands(a *app.App) []*cobra.Command {
 	return []*cobra.Command{
-		app.Group("project", "Create, show, change, pause, close, export and import projects",
-			createCommand(a), listProjects(a), projectTop(a),
-			a.ProjectCommand(&cobra.Command{
-				Use: "show PROJECT", Short: "Show a project with its balance, credentials, integrations and failures of the last " +
-					"hour",
-				Example: "  svc project show acme",
-			}, nil, showProject),
-			pauseProject(a, "pause", "Refuse every request of a project with 503 project_paused", true),
-			pauseProject(a, "resume", "End the pause of a project", false),
-			limitsCommand(a), trialCommand(a), exportProject(a), importProject(a), closeProject(a), reopenProject(a)),
-		app.Group("integration", "Connect projects to vendors",
-			setIntegration(a), listIntegrations(a), checkIntegrations(a),
-			enableIntegration(a, "enable", "Use an integration", true),
-			enableIntegration(a, "disable", "Stop using an integration; its settings and secrets stay", false)),
-		app.Group("credit", "Grant credits, show balances and the ledger (1 USD is 1,000,000 credits)",
-			grantCredits(a), refundCharge(a), adjustBalance(a), setAlert(a),
-			a.ProjectCommand(&cobra.Command{Use: "balance PROJECT", Short: "Show the balance of a project"}, nil, showBalance),
-			listLedger(a)),
-		app.Group("vendor", "List vendors; set and rotate the keys of accounts at them; set a vendor "+
-			"aside while it is out",
-			listVendors(a), accountCommand(a), outageCommand(a)),
-		app.Group("sms", "Find messages and their state, resolve SMS with an uncertain outcome, test integrations",
-			app.Group("uncertain", "SMS with an unknown outcome at the vendor: charged until the vendor or an operator "+
-				"resolves them", listUncertain(a), askUncertain(a), resolveUncertain(a)),
+		app.Group("project", createCommand(a), listProjects(a), projectTop(a),
+			a.ProjectCommand("show PROJECT", nil, showProject),
+			pauseProject(a, "pause", true), pauseProject(a, "resume", false), limitsCommand(a), trialCommand(a),
+			exportProject(a), importProject(a), closeProject(a), reopenProject(a)),
+		app.Group("integration", setIntegration(a), listIntegrations(a), checkIntegrations(a),
+			enableIntegration(a, "enable", true), enableIntegration(a, "disable", false)),
+		app.Group("credit", grantCredits(a), refundCharge(a), adjustBalance(a), setAlert(a),
+			a.ProjectCommand("balance PROJECT", nil, showBalance), listLedger(a)),
+		app.Group("vendor", listVendors(a), accountCommand(a), outageCommand(a)),
+		app.Group("sms", app.Group("uncertain", listUncertain(a), askUncertain(a), resolveUncertain(a)),
 			findSMS(a), smsStatus(a), testSMS(a)),
-		app.Group("rates", "Show exchange rates with their sources, fetch rates, choose a source",
-			showRates(a), syncRates(a), ratesHistory(a), pinRates(a)),
-		app.Group("ledger", "Audit the wallets against the ledger", verifyLedger(a)),
+		app.Group("rates", showRates(a), syncRates(a), ratesHistory(a), pinRates(a)),
+		app.Group("ledger", a.Command("verify", nil, verifyLedger)),
 		credentialCommand(a), burnerCommand(a), priceCommand(a), secretsCommand(a), doctorCommand(a), logsCommand(a),
-		usageCommand(a), preflightCommand(a), protectCommand(a), version(a),
+		usageCommand(a), preflightCommand(a), a.Command("protect", nil, protectTables), version(a),
 	}
 }
 
@@ -85,8 +66,7 @@ func commands(a *app.App) []*cobra.Command {
 // commit. For a stage, the command also names the browser of its renderer.
 func version(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Show the version of svc, and of a stage's browser for PDFs", Args: cobra.NoArgs,
-		Example: "  svc version\n  svc version --stage prod",
+		Use: "version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			version, commit, system := release, "", runtime.GOOS+"/"+runtime.GOARCH
 			if info, ok := debug.ReadBuildInfo(); ok {

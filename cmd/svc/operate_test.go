@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/shared/dynamo"
@@ -324,6 +326,29 @@ func TestVersion(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Version == "" || got.Go != runtime.Version() ||
 		got.System == "" {
 		t.Errorf("%+v, %v: %s", got, err, out)
+	}
+}
+
+// TestHelp: each command has a text in its group's help, and each text of commands.yaml belongs to a command.
+func TestHelp(t *testing.T) {
+	var texts map[string]struct{ Short string }
+	if err := yaml.Unmarshal(help, &texts); err != nil {
+		t.Fatal(err)
+	}
+	var check func(group string, all []*cobra.Command)
+	check = func(group string, all []*cobra.Command) {
+		for _, c := range all {
+			name := strings.TrimSpace(group + " " + c.Name())
+			if texts[name].Short == "" && !c.Hidden {
+				t.Errorf("%q has no text", name)
+			}
+			delete(texts, name)
+			check(name, c.Commands())
+		}
+	}
+	check("", append(commands(&app.App{}), &cobra.Command{Use: "svc"}))
+	if len(texts) > 0 {
+		t.Errorf("texts without a command: %v", texts)
 	}
 }
 

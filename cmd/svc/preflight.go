@@ -30,17 +30,7 @@ func preflightCommand(a *app.App) *cobra.Command {
 		return exec.CommandContext(ctx, name, arg).Output()
 	}}
 	cmd := &cobra.Command{
-		Use:   "preflight",
-		Short: "Check this machine, the parameters and the AWS account before a deployment",
-		Long: `Check what would stop a deployment or mislead its operator: tools for the build,
-parameters and their combinations, region and sign-in, a stack or tables that a
-former deployment left, and the quotas of the account. The command changes
-nothing, and needs no stack.
-
-Parameters are those of the stage in samconfig.toml, and each --parameter.
-Exit code 1 means that something is broken. Warnings alone have exit code 0.`,
-		Example: `  svc preflight --stage prod --region eu-west-1
-  svc preflight --stage prod --released --parameter DomainName=api.example.com`,
+		Use:  "preflight",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}

@@ -106,18 +106,7 @@ func listProjects(a *app.App) *cobra.Command {
 	type order = func(a, b listedProject) int
 	byID := func(a, b listedProject) int { return cmp.Compare(a.ID, b.ID) }
 	by := byID
-	cmd := &cobra.Command{
-		Use: "list", Short: "List all projects with their balances and what they spent today",
-		Example: `  svc project list --sort balance`,
-	}
-	app.ChoiceFlag(cmd, cmd.Flags(), "sort", "project (default), state, balance (the lowest first) or spent (the highest "+
-		"first)", &by, map[string]order{
-		"project": byID,
-		"state":   func(a, b listedProject) int { return cmp.Compare(a.state(), b.state()) },
-		"balance": func(a, b listedProject) int { return cmp.Compare(a.Balance, b.Balance) },
-		"spent":   func(a, b listedProject) int { return cmp.Compare(b.Spent, a.Spent) },
-	})
-	return a.Command(cmd, nil, func(ctx context.Context, s *app.Stack) error {
+	cmd := a.Command("list", nil, func(ctx context.Context, s *app.Stack) error {
 		projects, err := s.Projects.ListProjects(ctx)
 		if err != nil {
 			return err
@@ -160,6 +149,14 @@ func listProjects(a *app.App) *cobra.Command {
 		})
 		return cmp.Or(err, app.Problems(problems))
 	})
+	app.ChoiceFlag(cmd, cmd.Flags(), "sort", "project (default), state, balance (the lowest first) or spent (the highest "+
+		"first)", &by, map[string]order{
+		"project": byID,
+		"state":   func(a, b listedProject) int { return cmp.Compare(a.state(), b.state()) },
+		"balance": func(a, b listedProject) int { return cmp.Compare(a.Balance, b.Balance) },
+		"spent":   func(a, b listedProject) int { return cmp.Compare(b.Spent, a.Spent) },
+	})
+	return cmd
 }
 
 func showProject(ctx context.Context, s *app.Stack, rec *project.Record) error {
@@ -184,12 +181,11 @@ func showProject(ctx context.Context, s *app.Stack, rec *project.Record) error {
 	return s.Print(view, app.Table{Rows: rows}, credentialTable, catalog.Table(integrations), failureTable)
 }
 
-func pauseProject(a *app.App, name, short string, paused bool) *cobra.Command {
-	return a.ProjectCommand(&cobra.Command{Use: name + " PROJECT", Short: short}, nil,
-		func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-			p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { p.Paused = paused })
-			return printChange(s, p, err, "State", func(v projectView) string { return v.state() + soon })
-		})
+func pauseProject(a *app.App, name string, paused bool) *cobra.Command {
+	return a.ProjectCommand(name+" PROJECT", nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+		p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { p.Paused = paused })
+		return printChange(s, p, err, "State", func(v projectView) string { return v.state() + soon })
+	})
 }
 
 // soon says when functions know of a change.
@@ -207,12 +203,7 @@ func printChange(s *app.Stack, p project.Project, err error, name string, text f
 func trialCommand(a *app.App) *cobra.Command {
 	var on bool
 	var allow []string
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "trial PROJECT on|off",
-		Short: "Put a project on trial (SMS to allowed destinations only), or end the trial",
-		Example: `  svc project trial acme on --allow 0771234567
-  svc project trial acme off`,
-	}, func(args []string) error {
+	cmd := a.ProjectCommand("trial PROJECT on|off", func(args []string) error {
 		if on = args[0] == "on"; !on && args[0] != "off" {
 			return app.Usagef(`the trial is "on" or "off", not %q`, args[0])
 		}
@@ -233,24 +224,7 @@ func createCommand(a *app.App) *cobra.Command {
 	var p project.Project
 	var given limitFlags
 	var like string
-	cmd := &cobra.Command{
-		Use:   "create NAME",
-		Short: "Create a project and its empty wallet",
-		Long: `Create a project and its empty wallet. The command prints which limits the project
-lacks, and the command that sets them; docs/limits-and-429.md says what each limit stops.`,
-		Example: `  svc project create "Acme Ltd" --requests 600 --window 1m
-  svc project create "Initech" --per-recipient 5/10m,20/24h --daily-credits 5000000
-  svc project create "Acme Trial" --id acme-trial --trial --allow 0771234567 --allow 0717654321
-  svc project create "Globex" --like acme`,
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&p.ID, "id", "", "project ID, 3 to 32 of a-z, 0-9 and - (default: a random one)")
-	flags.StringVar(&like, "like", "",
-		"the project whose limits, trial, prices and integrations the new project gets; other flags come first")
-	flags.BoolVar(&p.Trial, "trial", false, "send SMS to the allowed destinations only")
-	flags.StringArrayVar(&p.TrialDestinations, "allow", nil, "a destination that the trial allows (repeat for more)")
-	given.add(flags, 600)
-	return a.Command(cmd, func(args []string) error {
+	cmd := a.Command("create NAME", func(args []string) error {
 		p.Name = args[0]
 		if len(p.TrialDestinations) > 0 && !p.Trial {
 			return app.Usagef("--allow goes with --trial")
@@ -269,13 +243,21 @@ lacks, and the command that sets them; docs/limits-and-429.md says what each lim
 			if err != nil {
 				return err
 			}
-			if p.Limit, p.Limits, p.Prices = rec.Limit, rec.Limits, rec.Prices; !flags.Changed("trial") {
+			if p.Limit, p.Limits, p.Prices = rec.Limit, rec.Limits, rec.Prices; !given.flags.Changed("trial") {
 				p.Trial, p.TrialDestinations = rec.Trial, rec.TrialDestinations
 			}
 		}
 		given.apply(&p.Limit, &p.Limits, like == "")
 		return createProject(ctx, s, p, rec.Integrations, judged)
 	})
+	flags := cmd.Flags()
+	flags.StringVar(&p.ID, "id", "", "project ID, 3 to 32 of a-z, 0-9 and - (default: a random one)")
+	flags.StringVar(&like, "like", "",
+		"the project whose limits, trial, prices and integrations the new project gets; other flags come first")
+	flags.BoolVar(&p.Trial, "trial", false, "send SMS to the allowed destinations only")
+	flags.StringArrayVar(&p.TrialDestinations, "allow", nil, "a destination that the trial allows (repeat for more)")
+	given.add(flags, 600)
+	return cmd
 }
 
 // createProject creates a project with its integrations, all or nothing, then its empty wallet and its judgements about

@@ -25,22 +25,7 @@ import (
 func closeProject(a *app.App) *cobra.Command {
 	var refunded string
 	var forfeit, yes bool
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use: "close PROJECT", SuggestFor: []string{"delete"},
-		Short: "End a project whose customer leaves: its access, secrets, settings and credits",
-		Long: `End a project whose customer leaves. The command revokes the credentials, deactivates
-the integrations, deletes their settings and secrets, the trial destinations and the
-project's own e-mail domains, and takes the remaining credits by an adjustment. The
-ID, the name, the limits, the wallet and its ledger stay: they are accounts, and no
-other project gets the ID. docs/operate.md lists the personal data.
-
-With a balance the command needs --refunded or --forfeit. It refuses while a lease
-of credits is open: pause the project three minutes before. It may be repeated, and
-then finishes what an interruption left.`,
-		Example: `  svc project close acme --refunded "transfer 2031" --dry-run
-  svc project close acme --refunded "transfer 2031" --yes
-  svc project close acme --forfeit --yes`,
-	}, func([]string) error {
+	cmd := a.ProjectCommand("close PROJECT", func([]string) error {
 		if refunded != "" && forfeit {
 			return app.Usagef("give --refunded or --forfeit, not both")
 		}
@@ -90,6 +75,7 @@ then finishes what an interruption left.`,
 		}
 		return nil
 	})
+	cmd.SuggestFor = []string{"delete"}
 	flags := cmd.Flags()
 	flags.StringVar(&refunded, "refunded", "", "`how` the balance was refunded, for the reason of its adjustment")
 	flags.BoolVar(&forfeit, "forfeit", false, "take the balance without a refund")
@@ -144,14 +130,7 @@ func finishClosing(ctx context.Context, s *app.Stack, m books.Movement) error {
 }
 
 func reopenProject(a *app.App) *cobra.Command {
-	return a.ProjectCommand(&cobra.Command{
-		Use:   "reopen PROJECT",
-		Short: "Open a closed project again, within 30 days; prints what must be set again",
-		Long: `Open a closed project again, within 30 days. Its credentials stay revoked, its
-integrations inactive, and their settings and secrets are gone: the command prints
-the commands that make the project usable.`,
-		Example: "  svc project reopen acme",
-	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	return a.ProjectCommand("reopen PROJECT", nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		if rec.Closed.IsZero() {
 			return fmt.Errorf("%w: project %s is not closed", app.ErrRefused, rec.ID)
 		}
@@ -189,12 +168,7 @@ type transfer struct {
 }
 
 func exportProject(a *app.App) *cobra.Command {
-	return a.ProjectCommand(&cobra.Command{
-		Use:   "export PROJECT",
-		Short: "Print a project's settings, integrations and own e-mail domains as JSON, without secrets and credits",
-		Example: `  svc project export acme --stage staging > acme.json
-  svc project import acme.json --stage prod`,
-	}, nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+	return a.ProjectCommand("export PROJECT", nil, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		judged, err := s.Burners.List(ctx, rec.ID)
 		if err != nil {
 			return err
@@ -208,13 +182,7 @@ func importProject(a *app.App) *cobra.Command {
 	var id string
 	var t transfer
 	var p project.Project
-	cmd := a.Command(&cobra.Command{
-		Use:   "import FILE",
-		Short: "Create a project from an export; secrets, credentials and credits are new",
-		Long: `Create a project from the output of "svc project export". The command imports an
-integration without a stored secret as inactive: "svc integration set" stores the
-secret and activates the integration. Issue new credentials. "-" reads standard input.`,
-	}, func(args []string) (err error) {
+	cmd := a.Command("import FILE", func(args []string) (err error) {
 		if t, err = readTransfer(a, args[0]); err != nil {
 			return err
 		}

@@ -25,38 +25,27 @@ const noLimit = "none"
 
 func limitsCommand(a *app.App) *cobra.Command {
 	var given limitFlags
-	cmd := &cobra.Command{
-		Use:   "limits PROJECT",
-		Short: "Show, set and remove a project's limits: requests, messages to one number, a day's credits and SMS units",
-		Long: `Show, set and remove the limits of a project. A limit that no flag names stays as it is, and
-"none" removes a limit. The requests count in each environment, all else over both of them.
-The windows of --per-recipient divide a day and begin at 00:00 UTC; a day ends at 00:00 UTC.
---daily-credits is for Managed integrations, --daily-units for SMS on Manual (BYOK) ones.
-docs/limits-and-429.md says what each limit stops and what to do when it fires.`,
-		Example: `  svc project limits acme
-  svc project limits acme --requests 1200 --window 1m
-  svc project limits acme --per-recipient 5/10m,20/24h --daily-credits 5000000
-  svc project limits acme --per-recipient none --daily-units 2000`,
-	}
+	validate := func([]string) error { return given.validate() }
+	cmd := a.ProjectCommand("limits PROJECT", validate,
+		func(ctx context.Context, s *app.Stack, rec *project.Record) error {
+			if !given.apply(&project.RateLimit{}, &project.Limits{}, false) {
+				return showLimits(ctx, s, rec)
+			}
+			p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { given.apply(&p.Limit, &p.Limits, false) })
+			if err != nil {
+				return err
+			}
+			s.Note("functions follow within seconds")
+			if stack, err := s.StageLimits(ctx); err != nil {
+				s.Note("The stage's own limits are not known: %v", err)
+			} else if above := stack.AboveStage(p.Limit); above != "" {
+				s.Note("Warning: %s. docs/limits-and-429.md says which limit comes first.", above)
+			}
+			view := projectViewOf(p)
+			return s.Print(view, app.Table{Rows: append(app.Rows("Project", p.ID), view.limitRows()...)})
+		})
 	given.add(cmd.Flags(), 0)
-	return a.ProjectCommand(cmd, func([]string) error { return given.validate() }, func(ctx context.Context,
-		s *app.Stack, rec *project.Record) error {
-		if !given.apply(&project.RateLimit{}, &project.Limits{}, false) {
-			return showLimits(ctx, s, rec)
-		}
-		p, err := s.Projects.Update(ctx, rec.ID, func(p *project.Project) { given.apply(&p.Limit, &p.Limits, false) })
-		if err != nil {
-			return err
-		}
-		s.Note("functions follow within seconds")
-		if stack, err := s.StageLimits(ctx); err != nil {
-			s.Note("The stage's own limits are not known: %v", err)
-		} else if above := stack.AboveStage(p.Limit); above != "" {
-			s.Note("Warning: %s. docs/limits-and-429.md says which limit comes first.", above)
-		}
-		view := projectViewOf(p)
-		return s.Print(view, app.Table{Rows: append(app.Rows("Project", p.ID), view.limitRows()...)})
-	})
+	return cmd
 }
 
 // limitFlags are the flags that set the limits of a project.

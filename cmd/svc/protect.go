@@ -9,27 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/spf13/cobra"
 
 	"svcapi/cmd/svc/app"
 )
-
-func protectCommand(a *app.App) *cobra.Command {
-	return a.Command(&cobra.Command{
-		Use:   "protect",
-		Short: "Protect the tables of projects and money from deletion, after a deployment or a restore",
-		Long: `Switch deletion protection and point-in-time recovery on for the tables of
-projects and money. The template cannot protect them: a creation
-that fails could not delete a protected table, and its repetition would find it.
-
-DynamoDB may refuse recovery for some minutes after a restore
-(ContinuousBackupsUnavailableException): the command says so, waits and repeats,
-for up to half an hour.
-
-The command may be repeated; it changes nothing where all is on.`,
-		Example: `  svc protect --stage prod`,
-	}, nil, protectTables)
-}
 
 func protectTables(ctx context.Context, s *app.Stack) error {
 	if s.Local {

@@ -114,13 +114,7 @@ func showRates(a *app.App) *cobra.Command {
 	var c rateCodes
 	var projectID string
 	var env []project.Environment // one
-	cmd := a.Command(&cobra.Command{
-		Use:   "show [BASE TARGET]",
-		Short: "Show the rates in use, or one rate with its derivation",
-		Example: `  svc rates show
-  svc rates show USD LKR-SELL
-  svc rates show EUR LKR --project acme --env production`,
-	}, c.parse, func(ctx context.Context, s *app.Stack) error {
+	cmd := a.Command("show [BASE TARGET]", c.parse, func(ctx context.Context, s *app.Stack) error {
 		if c.base == "" && projectID == "" {
 			return showAllRates(ctx, s)
 		}
@@ -208,13 +202,7 @@ func printFetch(s *app.Stack, report *refresh.Report) error {
 
 func syncRates(a *app.App) *cobra.Command {
 	var acceptMoves bool
-	cmd := a.Command(&cobra.Command{
-		Use:   "sync",
-		Short: "Fetch rates now, as the schedule does every hour",
-		Long: `Fetch rates now, as the schedule does every hour: from the first source with a
-valid table, and from the central bank. The rates in use stay where new rates are
-refused. The requests go out from this machine, with the service's accounts.`,
-	}, nil, func(ctx context.Context, s *app.Stack) error {
+	cmd := a.Command("sync", nil, func(ctx context.Context, s *app.Stack) error {
 		report, err := fetchRates(ctx, s, acceptMoves)
 		if err == nil {
 			return printFetch(s, report)
@@ -239,14 +227,7 @@ type eventView struct {
 func ratesHistory(a *app.App) *cobra.Command {
 	var c rateCodes
 	var limit int
-	cmd := a.Command(&cobra.Command{
-		Use:   "history [BASE TARGET]",
-		Short: "Show the outcomes of fetches, the newest first, and the changes of one rate",
-		Long: `Show the outcomes of fetches in the last 90 days, the newest first: fetches that
-changed the rates in use, refused and failed fetches with their reasons, and the
-choices of operators. With two codes the command also shows their rate after each
-event.`,
-	}, func(args []string) error {
+	cmd := a.Command("history [BASE TARGET]", func(args []string) error {
 		if limit < 1 {
 			return app.Usagef("--limit is at least 1")
 		}
@@ -286,14 +267,7 @@ event.`,
 func pinRates(a *app.App) *cobra.Command {
 	var source, reason string
 	var off bool
-	cmd := a.Command(&cobra.Command{
-		Use:   "pin [SOURCE]",
-		Short: "Use one source alone, or with --off all sources in their order",
-		Long: `Use one source alone, and fetch from it at once. The rates in use stay until the
-source returns valid rates. --off uses all sources in their order again.`,
-		Example: `  svc rates pin frankfurter --reason "openexchangerates reports a wrong LKR"
-  svc rates pin --off --reason "corrected by the source"`,
-	}, func(args []string) error {
+	cmd := a.Command("pin [SOURCE]", func(args []string) error {
 		if off != (len(args) == 0) {
 			return app.Usagef("give either a source or --off")
 		}

@@ -16,28 +16,13 @@ import (
 )
 
 func secretsCommand(a *app.App) *cobra.Command {
-	return app.Group("secrets", "Encrypt the secrets of the stage with another KMS key", rekeyCommand(a), &cobra.Command{
+	return app.Group("secrets", a.Command("rekey", nil, rekeySecrets), &cobra.Command{
 		Use: "rotate", Hidden: true, Args: cobra.ArbitraryArgs, // for those who look for it here
 		RunE: func(*cobra.Command, []string) error {
 			return app.Usagef(`"svc vendor account" sets and rotates the key of a vendor, "svc credential rotate" a client's ` +
 				"secret")
 		},
 	})
-}
-
-func rekeyCommand(a *app.App) *cobra.Command {
-	return a.Command(&cobra.Command{
-		Use:   "rekey",
-		Short: "Encrypt every secret of the stage with the KMS key of the stack",
-		Long: `Encrypt every secret of the stage with the KMS key of the stack, its parameter
-KmsKeyArn: the command writes each secret's value again, as a version under that
-key alone. Without KmsKeyArn that is the key of AWS.
-
-Functions keep their rights on the old key while PreviousKmsKeyArn names it. The
-command may be interrupted and repeated; it changes no secret that has the key.`,
-		Example: `  svc secrets rekey --stage prod --dry-run
-  svc secrets rekey --stage prod`,
-	}, nil, rekeySecrets)
 }
 
 func rekeySecrets(ctx context.Context, s *app.Stack) error {

@@ -27,29 +27,24 @@ type uncertainSMS struct {
 func listUncertain(a *app.App) *cobra.Command {
 	var projectID string // empty for all projects
 	var resolved bool
-	cmd := a.Command(&cobra.Command{
-		Use: "list [PROJECT]", Short: "List the uncertain SMS of one project or of all projects",
-		Long: `List the uncertain SMS of one project or of all projects. The service itself asks the
-vendor after 2, 10 and 60 minutes and then hourly for a day, and resolves what the
-vendor knows for certain: --all shows these, too, with the vendor's words.`,
-	}, app.Bind(&projectID), func(ctx context.Context, s *app.Stack) error {
-		ids, err := s.ProjectIDs(ctx, projectID)
+	cmd := a.Command("list [PROJECT]", app.Bind(&projectID), func(ctx context.Context, s *app.Stack) error {
+		projects, err := s.ListProjects(ctx, projectID)
 		if err != nil {
 			return err
 		}
 		var all []uncertainSMS
-		for _, id := range ids {
-			entries, err := s.Credits.Uncertain(ctx, id)
+		for _, p := range projects {
+			entries, err := s.Credits.Uncertain(ctx, p.ID)
 			if err == nil && resolved {
 				var more []books.Entry
-				more, err = s.Credits.Resolved(ctx, id)
+				more, err = s.Credits.Resolved(ctx, p.ID)
 				entries = append(entries, more...)
 			}
 			if err != nil {
 				return err
 			}
 			for _, e := range entries {
-				all = append(all, uncertainSMS{id, e})
+				all = append(all, uncertainSMS{p.ID, e})
 			}
 		}
 		const header = "PROJECT, ID, TIME, CREDITS, USD, ENVIRONMENT, VENDOR, REQUEST, RESOLUTION, REFERENCE"
@@ -70,14 +65,7 @@ func resolveUncertain(a *app.App) *cobra.Command {
 	var key wallet.Key
 	var confirm, refund bool
 	resolution := books.Resolution{Verdict: books.VerdictConfirmed}
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "resolve PROJECT ID",
-		Short: "Confirm an uncertain SMS, or refund its credits",
-		Long: `Confirm that an uncertain SMS was sent (--confirm: the charge stays), or refund its
-credits (--refund: a ledger entry of its own). Ask the vendor first. If the result
-is lost, repeat the command: it counts once. A resolution is final.`,
-		Example: `  svc sms uncertain resolve acme 1767225600000000-abcdef0 --refund --reason "vendor has no record of it"`,
-	}, func(args []string) (err error) {
+	cmd := a.ProjectCommand("resolve PROJECT ID", func(args []string) (err error) {
 		if refund {
 			resolution.Verdict = books.VerdictRefunded
 		}
@@ -150,18 +138,7 @@ func testSMS(a *app.App) *cobra.Command {
 	var message vendors.Message
 	var count int
 	var yes bool
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "test PROJECT VENDOR",
-		Short: "Send one SMS through an integration",
-		Long: `Send one SMS through an integration, active or not, as the service would: same
-settings, same secret, same wire format. The message is real, and the vendor bills
-it. The command charges no credits and writes no ledger entry.
-
-For Managed integrations of AWS the command signs with the AWS identity of the
-operator, which it names; the service signs with the role of the function, whose
-right "svc integration check" checks.`,
-		Example: `  svc sms test acme quicksend --env production --to 0771234567`,
-	}, func(args []string) error {
+	cmd := a.ProjectCommand("test PROJECT VENDOR", func(args []string) error {
 		name = args[0]
 		if _, err := catalog.Find(string(project.SMS), name); err != nil {
 			return err

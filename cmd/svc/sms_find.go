@@ -26,17 +26,27 @@ import (
 
 // foundSMS is a message in the log, in the format for programs.
 type foundSMS struct {
+	loggedRequest
+	loggedSend
+	to string
+}
+
+// loggedRequest holds the fields of a log line that belong to the request.
+type loggedRequest struct {
 	Time        time.Time `json:"time"`
 	RequestID   string    `json:"request_id"`
 	Environment string    `json:"environment"`
 	Mode        string    `json:"mode"`
 	Operation   string    `json:"operation"`
-	Credits     int64     `json:"credits"` // of the request
-	State       string    `json:"state"`
-	Vendor      string    `json:"vendor"`
-	VendorID    string    `json:"vendor_id"`
-	Reference   string    `json:"reference"`
-	to          string
+	Credits     int64     `json:"credits"`
+}
+
+// loggedSend holds the fields of a log line that belong to one message.
+type loggedSend struct {
+	State     string `json:"state"`
+	Vendor    string `json:"vendor"`
+	VendorID  string `json:"vendor_id"`
+	Reference string `json:"reference"`
 }
 
 // notInLog is the state of a message beyond those whose outcomes a log line has.
@@ -44,27 +54,22 @@ const notInLog = "not_in_log"
 
 // messagesOf returns the messages of a log line.
 func messagesOf(l logLine) (found []foundSMS) {
-	base := foundSMS{Time: l.At, RequestID: l.Field("request_id"), Environment: l.Field("environment"),
-		Mode: l.Field("mode"), Operation: l.Field("operation")}
 	var line struct {
-		Credits int64
-		Sends   []struct {
-			To, State, Vendor, Reference string
-			VendorID                     string `json:"vendor_id"`
+		loggedRequest
+		Sends []struct {
+			loggedSend
+			To string
 		}
 		FurtherTo []string `json:"further_to"`
 	}
 	_ = json.Unmarshal(l.Text, &line) // a line of another form has no sends
-	base.Credits = line.Credits
+	line.Time = l.At
 	for _, m := range line.Sends {
-		f := base
-		f.to, f.State, f.Vendor, f.VendorID, f.Reference = m.To, m.State, m.Vendor, m.VendorID, m.Reference
-		found = append(found, f)
+		found = append(found, foundSMS{line.loggedRequest, m.loggedSend, m.To})
 	}
 	for _, to := range line.FurtherTo {
-		f := base
-		f.to, f.State, f.Vendor = to, notInLog, l.Field("vendor")
-		found = append(found, f)
+		send := loggedSend{State: notInLog, Vendor: l.Field("vendor")}
+		found = append(found, foundSMS{line.loggedRequest, send, to})
 	}
 	return found
 }
@@ -129,17 +134,7 @@ func findSMS(a *app.App) *cobra.Command {
 	w := &findWindow{}
 	var to string
 	var envs []project.Environment
-	cmd := a.ProjectCommand(&cobra.Command{
-		Use:   "find PROJECT",
-		Short: "Find the messages of a project to a number, with their vendors and references",
-		Long: `Find the messages of a project to a number in the logs, also those of Manual (BYOK)
-integrations. The logs hold a keyed hash of each number, which the command computes: the
-number itself is in no query. Messages with privacy mode, and those of a stage with
-LogPayloads off, have no hash, and requests that died have no line: "svc sms uncertain
-list" has these. Beyond the first 20 messages of a request the log has no outcome.`,
-		Example: `  svc sms find acme --to 0771234567 --last 72h
-  svc sms find acme --to 0771234567 --around 14:05`,
-	}, func([]string) error {
+	cmd := a.ProjectCommand("find PROJECT", func([]string) error {
 		number, ok := project.NormalNumber(to)
 		if !ok {
 			return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", to)
@@ -203,15 +198,7 @@ type pastSend struct {
 func smsStatus(a *app.App) *cobra.Command {
 	var given, only string
 	var last time.Duration
-	cmd := a.Command(&cobra.Command{
-		Use:   "status REQUEST_ID|REFERENCE",
-		Short: "Ask the vendor now what became of a message",
-		Long: `Ask the vendor now what became of a message, by the request_id of the response or by a
-reference. Of a request the command reads the references from the log. dialogv2, twilio,
-textlk and ultimatesms report a state; the others have none.`,
-		Example: `  svc sms status 9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11
-  svc sms status REFERENCE --project acme`,
-	}, func(args []string) error {
+	cmd := a.Command("status REQUEST_ID|REFERENCE", func(args []string) error {
 		given = args[0]
 		if last <= 0 {
 			return app.Usagef("--last is a time above 0, such as 72h")
@@ -247,15 +234,15 @@ textlk and ultimatesms report a state; the others have none.`,
 
 // sendsOf returns the sends of a request ID or of a reference.
 func sendsOf(ctx context.Context, s *app.Stack, given, only string, last time.Duration) ([]pastSend, error) {
-	ids, err := s.ProjectIDs(ctx, only)
+	projects, err := s.ListProjects(ctx, only)
 	if err != nil {
 		return nil, err
 	}
 	if id, err := uuid.Parse(given); err == nil {
 		return sendsOfRequest(ctx, s, id.String(), only, last)
 	}
-	for _, id := range ids {
-		rec, err := s.Load(ctx, id)
+	for _, p := range projects {
+		rec, err := s.Load(ctx, p.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -337,14 +324,7 @@ func uncachedSecrets(s *app.Stack) *upstream.SecretCache {
 
 func askUncertain(a *app.App) *cobra.Command {
 	var key wallet.Key
-	return a.ProjectCommand(&cobra.Command{
-		Use:   "ask PROJECT ID",
-		Short: "Ask the vendor now about an uncertain SMS, and resolve what the vendor knows for certain",
-		Long: `Ask the vendor now about an uncertain SMS, as the service does after 2, 10 and 60
-minutes and then hourly for a day. A send that the vendor knows is confirmed. A send that
-the vendor does not know is refunded, where that proves that nothing was sent.`,
-		Example: `  svc sms uncertain ask acme 1767225600000000-abcdef0`,
-	}, func(args []string) (err error) {
+	return a.ProjectCommand("ask PROJECT ID", func(args []string) (err error) {
 		if key, err = wallet.ParseKey(args[0]); err != nil {
 			return app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[0])
 		}

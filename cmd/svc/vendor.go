@@ -26,10 +26,7 @@ type vendorView struct {
 // listVendors opens no stage, because the vendors are the tables of this version.
 func listVendors(a *app.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list [KIND [VENDOR]]",
-		Short: "List the vendors by kind, or the settings and secret fields of one",
-		Example: `  svc vendor list sms
-  svc vendor list sms twilio`,
+		Use:  "list [KIND [VENDOR]]",
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			switch len(args) {
@@ -109,22 +106,7 @@ type accountOptions struct {
 
 func accountCommand(a *app.App) *cobra.Command {
 	o := &accountOptions{}
-	cmd := a.Command(&cobra.Command{
-		Use:   "account KIND VENDOR",
-		Short: "Set or rotate the key of the service's own account at a vendor, or of a project's",
-		Long: `Set or rotate the key of the service's own account at a vendor, which every Managed
-integration of the kind and environment uses, or with --project of the project's own.
-
-At a terminal the command asks for the secret fields. Programs pass the fields as a
-JSON object in a file, or on standard input with --secrets -.
-
-A key that replaces another is first tested, where the vendor has a call for that.
-Functions use the new key when the vendor refuses the old one, and after five minutes
-at the latest: end the old key at the vendor then.`,
-		Example: `  svc vendor account sms quicksend --env production
-  svc vendor account sms quicksend --env both --secrets - < quicksend.json
-  svc vendor account sms twilio --env production --project acme`,
-	}, func(args []string) (err error) {
+	cmd := a.Command("account KIND VENDOR", func(args []string) (err error) {
 		if o.offer, err = catalog.FindByArguments(args); err != nil {
 			return err
 		}
@@ -241,17 +223,7 @@ type outageOptions struct {
 
 func outageCommand(a *app.App) *cobra.Command {
 	o := &outageOptions{}
-	cmd := a.Command(&cobra.Command{
-		Use:   "outage KIND VENDOR",
-		Short: "Show who uses a vendor, and set its integrations aside while the vendor is out",
-		Long: `Show the projects that use a vendor, and the vendors that each would use without it.
---apply sets the integrations aside. --end makes exactly those active again. A project
-without another vendor is left as it is, with exit code 1, unless --also-last is given.
-Repeat an interrupted command: it continues. Functions follow within ten seconds.`,
-		Example: `  svc vendor outage sms quicksend --env production
-  svc vendor outage sms quicksend --env production --apply
-  svc vendor outage sms quicksend --env production --end`,
-	}, func(args []string) error {
+	cmd := a.Command("outage KIND VENDOR", func(args []string) error {
 		_, err := catalog.Find(args[0], args[1])
 		switch {
 		case err != nil:
@@ -273,15 +245,15 @@ Repeat an interrupted command: it continues. Functions follow within ten seconds
 }
 
 func (o *outageOptions) run(ctx context.Context, s *app.Stack) error {
-	ids, err := s.ProjectIDs(ctx, "")
+	projects, err := s.ListProjects(ctx, "")
 	if err != nil {
 		return err
 	}
 	var concerned []outageProject
 	problems := 0
-	step := s.Progress("projects", len(ids))
-	for _, id := range ids {
-		c, err := o.one(ctx, s, id)
+	step := s.Progress("projects", len(projects))
+	for _, p := range projects {
+		c, err := o.one(ctx, s, p.ID)
 		if err != nil {
 			return err
 		}

@@ -95,28 +95,29 @@ func pack(ctx context.Context, root, version, folder string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	build := func(id, source string) error { // a zip of what make builds
+	build := func(source, id string) (string, error) { // returns the folder of what make builds
 		artifacts := filepath.Join(work, id)
-		if err := errors.Join(os.Mkdir(artifacts, 0o755),
-			run(ctx, filepath.Join(root, source), []string{"ARTIFACTS_DIR=" + artifacts, "VERSION=" + version}, "make",
-				"--silent", "build-"+id),
-			zipFolder(artifacts, filepath.Join(folder, strings.ToLower(id)+".zip"))); err != nil {
-			return fmt.Errorf("%s: %w", id, err)
-		}
-		return nil
+		environment := []string{"ARTIFACTS_DIR=" + artifacts, "VERSION=" + version}
+		err := errors.Join(os.Mkdir(artifacts, 0o755),
+			run(ctx, filepath.Join(root, source), environment, "make", "--silent", "build-"+id))
+		return artifacts, err
 	}
 	var binaries []string
 	template, err := pointAtZips(string(text), func(id, kind, source string) error {
+		artifacts, err := build(source, id)
 		if kind == "Function" {
-			binaries = append(binaries, filepath.Join(work, id, "bootstrap"))
+			binaries = append(binaries, filepath.Join(artifacts, "bootstrap"))
 		}
-		return build(id, source)
+		return errors.Join(err, zipFolder(artifacts, filepath.Join(folder, strings.ToLower(id)+".zip")))
 	})
 	if err != nil {
 		return err
 	}
-	if err := clients(ctx, root, work, version, folder); err != nil {
-		return err
+	for _, language := range []string{"go", "php", "python", "typescript"} {
+		artifacts, err := build(".", "client-"+language)
+		if err = errors.Join(err, addClient(artifacts, folder)); err != nil {
+			return err
+		}
 	}
 	if err := os.WriteFile(filepath.Join(folder, "template.yaml"), []byte(template), 0o644); err != nil {
 		return err
@@ -136,7 +137,7 @@ func pack(ctx context.Context, root, version, folder string) error {
 		environment := []string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + goarch}
 		if err := run(ctx, root, environment, "go", "build", "-trimpath", "-buildvcs=false",
 			"-ldflags=-s -X main.release="+version, "-o", binary, "./cmd/svc"); err != nil {
-			return fmt.Errorf("svc for %s: %w", system, err)
+			return err
 		}
 		binaries = append(binaries, binary)
 	}
@@ -150,28 +151,21 @@ func pack(ctx context.Context, root, version, folder string) error {
 	return checksums(folder)
 }
 
-// clients adds the client of each language to a folder: a file as its package manager takes it, or a zip.
-func clients(ctx context.Context, root, work, version, folder string) error {
-	for _, language := range []string{"go", "php", "python", "typescript"} {
-		artifacts := filepath.Join(work, language)
-		if err := errors.Join(os.Mkdir(artifacts, 0o755), run(ctx, root, []string{"ARTIFACTS_DIR=" + artifacts,
-			"VERSION=" + version}, "make", "--silent", "build-client-"+language)); err != nil {
-			return fmt.Errorf("client for %s: %w", language, err)
+// addClient adds the client of a language to a folder: a file as its package manager takes it, or a zip.
+func addClient(artifacts, folder string) error {
+	entries, err := os.ReadDir(artifacts)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		from, to := filepath.Join(artifacts, entry.Name()), filepath.Join(folder, entry.Name())
+		if entry.IsDir() {
+			err = zipFolder(from, to+".zip")
+		} else {
+			err = os.Rename(from, to)
 		}
-		entries, err := os.ReadDir(artifacts)
 		if err != nil {
 			return err
-		}
-		for _, entry := range entries {
-			from, to := filepath.Join(artifacts, entry.Name()), filepath.Join(folder, entry.Name())
-			if entry.IsDir() {
-				err = zipFolder(from, to+".zip")
-			} else {
-				err = os.Rename(from, to)
-			}
-			if err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -202,7 +196,7 @@ func run(ctx context.Context, root string, environment []string, name string, ar
 	cmd.Dir, cmd.Env = root, append(os.Environ(), environment...)
 	output, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, output)
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, output)
 	}
 	return nil
 }

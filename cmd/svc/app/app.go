@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
@@ -29,6 +30,8 @@ type App struct {
 	Local, DryRun                      bool
 	Stage                              string // as the flags and the environment name it, also where Open has failed
 	region, profile, output, stackName string
+	// Help is a YAML document: the short text, the long text and the examples of each command, by the command's words.
+	Help []byte
 	// Values returns the values of an argument for "svc completion", by its name in a use line and the arguments before
 	// it.
 	Values map[string]func(before []string) []string
@@ -42,7 +45,11 @@ type App struct {
 func (a *App) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	a.args = args
 	a.addFlags(root)
-	a.complete(root)
+	var help map[string]commandHelp
+	if err := yaml.Unmarshal(a.Help, &help); err != nil {
+		return a.Report(err)
+	}
+	a.finish(root, help)
 	root.SetArgs(args)
 	root.SetOut(a.Out)
 	root.SetErr(a.Errs)
@@ -122,9 +129,9 @@ func plainFlagError(cmd *cobra.Command, err error) error {
 }
 
 // Group returns a command that only holds others.
-func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
+func Group(name string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
-		Use: name, Short: short, SuggestionsMinimumDistance: 2,
+		Use: name, SuggestionsMinimumDistance: 2,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -141,13 +148,12 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// Command completes a command with its use line and texts. The use line names the arguments. The action calls parse,
-// which stores and validates the arguments and flags before any call of AWS, opens the stage, and then calls run. A
-// command without arguments to validate has a nil parse.
-func (a *App) Command(cmd *cobra.Command, parse func(args []string) error,
+// Command returns a command by its use line, which names the arguments. The command calls parse, which stores and
+// validates the arguments and flags before any call of AWS, opens the stage, and then calls run. A command without
+// arguments to validate has a nil parse.
+func (a *App) Command(use string, parse func(args []string) error,
 	run func(context.Context, *Stack) error) *cobra.Command {
-	cmd.Args = countArguments(cmd.Use)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return &cobra.Command{Use: use, Args: countArguments(use), RunE: func(cmd *cobra.Command, args []string) error {
 		if parse != nil {
 			if err := parse(args); err != nil {
 				return err
@@ -158,16 +164,15 @@ func (a *App) Command(cmd *cobra.Command, parse func(args []string) error,
 			return err
 		}
 		return run(cmd.Context(), s)
-	}
-	return cmd
+	}}
 }
 
-// ProjectCommand completes a command whose first argument is an existing project. ProjectCommand reads the project
-// after parse, which gets the other arguments.
-func (a *App) ProjectCommand(cmd *cobra.Command, parse func(args []string) error,
+// ProjectCommand returns a command whose first argument is an existing project. ProjectCommand reads the project after
+// parse, which gets the other arguments.
+func (a *App) ProjectCommand(use string, parse func(args []string) error,
 	run func(context.Context, *Stack, *project.Record) error) *cobra.Command {
 	var id string
-	return a.Command(cmd, func(args []string) error {
+	return a.Command(use, func(args []string) error {
 		if id = args[0]; !project.HasIDForm(id) {
 			return errNoProject(id)
 		}
@@ -256,11 +261,19 @@ func EnvironmentFlag(cmd *cobra.Command, envs *[]project.Environment, initial st
 	ChoiceFlag(cmd, cmd.Flags(), "env", usage, envs, values)
 }
 
-// complete registers the completion of a command and of its commands: of the arguments by their names in the use line,
-// and of the flags that name a project.
-func (a *App) complete(cmd *cobra.Command) {
+// commandHelp holds the texts of a command for its help. An example is a command line of a shell.
+type commandHelp struct{ Short, Long, Example string }
+
+// finish sets the help of a command and of its commands, and registers their completion: of the arguments by their
+// names in the use line, and of the flags that name a project.
+func (a *App) finish(cmd *cobra.Command, help map[string]commandHelp) {
 	for _, c := range cmd.Commands() {
-		a.complete(c)
+		a.finish(c, help)
+	}
+	texts := help[strings.TrimPrefix(cmd.CommandPath(), "svc ")]
+	cmd.Short, cmd.Long = texts.Short, texts.Long
+	if texts.Example != "" {
+		cmd.Example = "  " + strings.ReplaceAll(texts.Example, "\n", "\n  ")
 	}
 	for _, flag := range []string{"project", "like"} {
 		if cmd.Flags().Lookup(flag) != nil {
@@ -288,11 +301,15 @@ func (a *App) complete(cmd *cobra.Command) {
 // projects returns the IDs of the stage's projects.
 func (a *App) projects(cmd *cobra.Command, _ []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	s, err := a.Open(cmd.Context())
-	if err == nil {
-		ids, err = s.ProjectIDs(cmd.Context(), "")
-	}
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
+	}
+	projects, err := s.ListProjects(cmd.Context(), "")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for _, p := range projects {
+		ids = append(ids, p.ID)
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }

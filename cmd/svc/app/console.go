@@ -139,7 +139,7 @@ func (a *App) PrintJSON(value any) error {
 
 // Print prints a result: the value as JSON for programs, or the tables with an empty line between them.
 func (a *App) Print(value any, tables ...Table) error {
-	a.ClearProgress()
+	a.clearProgress()
 	if a.JSON() {
 		return a.PrintJSON(value)
 	}
@@ -240,8 +240,8 @@ func Cell(text string) string {
 	return text
 }
 
-// ClearProgress removes the line of a progress from the terminal, before another output.
-func (a *App) ClearProgress() {
+// clearProgress removes the line of a progress from the terminal, before another output.
+func (a *App) clearProgress() {
 	if a.drawn {
 		fmt.Fprint(a.Errs, "\r\x1b[K")
 	}
@@ -250,7 +250,7 @@ func (a *App) ClearProgress() {
 
 // Note prints a line for people on standard error, apart from the result.
 func (a *App) Note(format string, args ...any) {
-	a.ClearProgress()
+	a.clearProgress()
 	fmt.Fprintf(a.Errs, format+"\n", args...)
 }
 

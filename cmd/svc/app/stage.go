@@ -239,18 +239,16 @@ func (s *Stack) Load(ctx context.Context, projectID string) (*project.Record, er
 
 func errNoProject(id string) error { return fmt.Errorf("project %s: %w", id, admin.ErrNotFound) }
 
-// ProjectIDs returns the only project that a command concerns, which must exist, or all projects for an empty ID.
-func (s *Stack) ProjectIDs(ctx context.Context, only string) ([]string, error) {
-	if only != "" {
-		_, err := s.Load(ctx, only)
-		return []string{only}, err
+// ListProjects returns the only project that a command concerns, which must exist, or all projects for an empty ID.
+func (s *Stack) ListProjects(ctx context.Context, only string) ([]project.Project, error) {
+	if only == "" {
+		return s.Projects.ListProjects(ctx)
 	}
-	projects, err := s.Projects.ListProjects(ctx)
-	ids := make([]string, len(projects))
-	for i, p := range projects {
-		ids[i] = p.ID
+	rec, err := s.Load(ctx, only)
+	if err != nil {
+		return nil, err
 	}
-	return ids, err
+	return []project.Project{rec.Project}, nil
 }
 
 // Deployed holds the base URL and the prices of a deployed stack.

@@ -231,21 +231,15 @@ func State(i project.Integration) string {
 
 // Table returns integrations for people.
 func Table(views []View) app.Table {
-	t := app.Table{
-		Header: []string{"ENVIRONMENT", "KIND", "VENDOR", "MODE", "STATE", "PRIORITY", "SETTINGS", "INCOMPLETE"},
-		Empty:  `No integrations. "svc integration set" creates one.`,
-	}
-	for _, v := range views {
+	const header = "ENVIRONMENT, KIND, VENDOR, MODE, STATE, PRIORITY, SETTINGS, INCOMPLETE"
+	return app.TableOf(header, `No integrations. "svc integration set" creates one.`, views, func(v View) []string {
 		var settings []string
 		for _, name := range slices.Sorted(maps.Keys(v.Settings)) {
 			settings = append(settings, name+"="+v.Settings[name])
 		}
-		t.Rows = append(t.Rows, []string{
-			string(v.Environment), string(v.Kind), v.Vendor, string(v.Mode), State(v.Integration),
-			strconv.Itoa(v.Priority), strings.Join(settings, " "), v.Incomplete,
-		})
-	}
-	return t
+		return []string{string(v.Environment), string(v.Kind), v.Vendor, string(v.Mode), State(v.Integration),
+			strconv.Itoa(v.Priority), strings.Join(settings, " "), v.Incomplete}
+	})
 }
 
 // Account names the secret fields of one owner's account at a vendor.
