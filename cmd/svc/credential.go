@@ -13,21 +13,18 @@ import (
 	"svcapi/shared/project/admin"
 )
 
-func credentialCommand(a *app.App) *cobra.Command {
-	list := func(_ context.Context, s *app.Stack, rec *project.Record) error {
-		views, table := viewCredentials(rec)
-		return s.Print(views, table)
-	}
-	return app.Group("credential", a.ProjectCommand("list PROJECT", nil, list), issueCredential(a), rotateCredential(a),
-		revokeCredential(a))
-}
-
 // credentialView is a credential without its secrets, in the format for programs.
 type credentialView struct {
 	ClientID    string              `json:"client_id"`
 	Environment project.Environment `json:"environment"`
 	Active      bool                `json:"active"`
 	LiveSecrets int                 `json:"live_secrets"`
+}
+
+// listCredentials prints a project's credentials.
+func listCredentials(_ context.Context, s *app.Stack, rec *project.Record) error {
+	views, table := viewCredentials(rec)
+	return s.Print(views, table)
 }
 
 // viewCredentials returns a project's credentials for programs and for people.

@@ -116,11 +116,8 @@ func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record,
 	return movedCredits{m.Project, m.ID, m.Credits, m.Actor, 0}.show(ctx, s, strings.ToUpper(m.name[:1])+m.name[1:])
 }
 
-// askFrom is the largest grant that the command makes without asking: 100 USD.
-const askFrom = 100 * perDollar
-
-// perDollar is the number of credits of 1 USD.
-const perDollar = 1_000_000
+// askFrom is the largest grant that the command makes without asking: credits of 100 USD.
+const askFrom = 100_000_000
 
 // dollars matches an amount in USD, such as 5usd or 2.50usd.
 var dollars = regexp.MustCompile(`^(\d{1,9})(?:\.(\d{1,6}))?usd$`)
@@ -340,9 +337,6 @@ func parseGrant(fields []string, reason string, seen map[string]bool) (g bulkGra
 	return g, ""
 }
 
-var errNotAll = errors.New("some grants failed: correct the file and run the command again; grants that were made " +
-	"are not repeated")
-
 // grantAll makes the grants where all projects exist.
 func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {
 	known, err := s.Projects.ListProjects(ctx)
@@ -392,7 +386,8 @@ func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {
 	}
 	s.Note("%s in %s, %d failed.", app.Credits(total), app.Count(len(grants)-failed, "grant", "grants"), failed)
 	if failed > 0 {
-		return errNotAll
+		return errors.New("some grants failed: correct the file and run the command again; grants that were made are " +
+			"not repeated")
 	}
 	return nil
 }

@@ -101,9 +101,6 @@ func (d *diagnosis) identity(ctx context.Context) {
 	d.AddIf(!d.Failed("identity", "", err), app.OK, "identity", actor, "", "")
 }
 
-// gatewayTimeout bounds a request to the API, with a cold start.
-const gatewayTimeout = 30 * time.Second
-
 // gatewayResponse holds the fields of an API response that doctor uses.
 type gatewayResponse struct {
 	status    int
@@ -112,7 +109,7 @@ type gatewayResponse struct {
 }
 
 func (d *diagnosis) request(ctx context.Context, url, clientID, clientSecret string) (gatewayResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, gatewayTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // a cold start included
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
 	if err != nil {
@@ -359,9 +356,6 @@ func (d *diagnosis) secret(ctx context.Context, kind project.Kind, owner, restor
 	d.AddIf(deleted, app.Broken, "secret", name, "it is scheduled for deletion: no function can read it", restore)
 }
 
-// ratesStale is the age from which exchange rates are too old: their hourly fetch has failed several times.
-const ratesStale = 6 * time.Hour
-
 func (d *diagnosis) exchangeRates(ctx context.Context) {
 	if d.noTables || d.Only != "" {
 		return
@@ -372,7 +366,7 @@ func (d *diagnosis) exchangeRates(ctx context.Context) {
 		d.Failed("rates", "", err)
 	case current == nil:
 		d.Add(app.Warning, "rates", "", "there are no exchange rates: currency operations return 422", d.Line("rates sync"))
-	case time.Since(current.Fetched) > ratesStale:
+	case time.Since(current.Fetched) > 6*time.Hour: // the hourly fetch has failed several times
 		age := time.Since(current.Fetched).Round(time.Minute)
 		d.Add(app.Broken, "rates", current.Source, fmt.Sprintf("the exchange rates in use were fetched %s ago", age),
 			d.Line("rates show"))

@@ -112,10 +112,6 @@ func verifyLedger(ctx context.Context, s *app.Stack) error {
 	return app.Problems(len(views))
 }
 
-func priceCommand(a *app.App) *cobra.Command {
-	return app.Group("price", listPrices(a), ownPrice(a, "set PROJECT NAME CREDITS"), ownPrice(a, "unset PROJECT NAME"))
-}
-
 // priceView is a price in the format for programs.
 type priceView struct {
 	Operation string `json:"operation"`

@@ -247,13 +247,10 @@ func queryLogs(ctx context.Context, logs *cloudwatchlogs.Client, groups []string
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(queryPause):
+		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }
-
-// queryPause is the time between two looks at a query.
-const queryPause = 500 * time.Millisecond
 
 // renderBrowser is the browser that renders a stage's PDFs, as the renderer's newest log line of a start names it.
 type renderBrowser struct {
@@ -261,9 +258,6 @@ type renderBrowser struct {
 	Released string `json:"released"` // the date beside the layer's browser, YYYY-MM-DD; empty for none
 	Days     int    `json:"days"`     // since that date
 }
-
-// oldBrowser is the age in days from which a browser is reported.
-const oldBrowser = 60
 
 // startedBrowser returns the browser of the renderer's newest start in the last 30 days, nil for none. It
 // asks nobody but the stage's log.
@@ -326,8 +320,8 @@ func (b *renderBrowser) Age() string {
 	return fmt.Sprintf("%s, released %d days ago", b.Version, b.Days)
 }
 
-// Old reports that the browser is due. Renew advises what to do about that.
-func (b *renderBrowser) Old() bool { return b.Days >= oldBrowser }
+// Old reports that the browser is due, 60 days after its release; renewBrowser says what to do about that.
+func (b *renderBrowser) Old() bool { return b.Days >= 60 }
 
 // renewBrowser returns the commands that renew a browser, and the one that disables PDFs meanwhile.
 func renewBrowser(s *app.Stack) string {

@@ -57,8 +57,11 @@ func commands(a *app.App) []*cobra.Command {
 			findSMS(a), smsStatus(a), testSMS(a)),
 		app.Group("rates", showRates(a), syncRates(a), ratesHistory(a), pinRates(a)),
 		app.Group("ledger", a.Command("verify", nil, verifyLedger)),
-		credentialCommand(a), burnerCommand(a), priceCommand(a), secretsCommand(a), doctorCommand(a), logsCommand(a),
-		usageCommand(a), preflightCommand(a), a.Command("protect", nil, protectTables), version(a),
+		app.Group("credential", a.ProjectCommand("list PROJECT", nil, listCredentials), issueCredential(a),
+			rotateCredential(a), revokeCredential(a)),
+		app.Group("price", listPrices(a), ownPrice(a, "set PROJECT NAME CREDITS"), ownPrice(a, "unset PROJECT NAME")),
+		burnerCommand(a), secretsCommand(a), doctorCommand(a), logsCommand(a), usageCommand(a), preflightCommand(a),
+		a.Command("protect", nil, protectTables), version(a),
 	}
 }
 

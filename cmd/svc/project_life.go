@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,91 @@ import (
 	"svcapi/shared/project/admin"
 	"svcapi/shared/wallet"
 )
+
+func createCommand(a *app.App) *cobra.Command {
+	var p project.Project
+	var given limitFlags
+	var like string
+	cmd := a.Command("create NAME", func(args []string) error {
+		p.Name = args[0]
+		if len(p.TrialDestinations) > 0 && !p.Trial {
+			return app.Usagef("--allow goes with --trial")
+		}
+		if p.Trial && len(p.TrialDestinations) == 0 {
+			return app.Usagef("--trial needs --allow: a trial without destinations can send nothing")
+		}
+		return nil
+	}, func(ctx context.Context, s *app.Stack) error {
+		rec, judged := &project.Record{}, burner.Domains{}
+		if like != "" {
+			var err error
+			if rec, err = s.Load(ctx, like); err == nil {
+				judged, err = s.Burners.List(ctx, like)
+			}
+			if err != nil {
+				return err
+			}
+			if p.Limit, p.Limits, p.Prices = rec.Limit, rec.Limits, rec.Prices; !given.flags.Changed("trial") {
+				p.Trial, p.TrialDestinations = rec.Trial, rec.TrialDestinations
+			}
+		}
+		given.apply(&p.Limit, &p.Limits, like == "")
+		return createProject(ctx, s, p, rec.Integrations, judged)
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&p.ID, "id", "", "project ID, 3 to 32 of a-z, 0-9 and - (default: a random one)")
+	flags.StringVar(&like, "like", "",
+		"the project whose limits, trial, prices and integrations the new project gets; other flags come first")
+	flags.BoolVar(&p.Trial, "trial", false, "send SMS to the allowed destinations only")
+	flags.StringArrayVar(&p.TrialDestinations, "allow", nil, "a destination that the trial allows (repeat for more)")
+	given.add(flags, 600)
+	return cmd
+}
+
+// createProject creates a project with its integrations, all or nothing, then its empty wallet and its judgements about
+// domains, and prints the project. Secrets, credentials and credits are not copied: an integration without a stored
+// secret is inactive until "svc integration set" stores the secret.
+func createProject(ctx context.Context, s *app.Stack, p project.Project, all []project.Integration,
+	judged burner.Domains) error {
+	p.ID = cmp.Or(p.ID, admin.NewID())
+	for n := range all {
+		i := &all[n]
+		view, err := catalog.ViewOf(ctx, s, p.ID, *i)
+		if err != nil {
+			return err
+		}
+		if i.Active && view.Incomplete != "" {
+			i.Active = false
+			s.Note("%s is imported inactive: %s", project.IntegrationID(i.Environment, i.Kind, i.Vendor), view.Incomplete)
+		}
+	}
+	created, err := s.Projects.CreateProject(ctx, p, all...)
+	if err != nil {
+		return err
+	}
+	if err := s.Credits.CreateWallet(ctx, created.ID); err != nil {
+		return fmt.Errorf("the project %s exists, its wallet does not (a grant creates the wallet): %w", created.ID, err)
+	}
+	for _, j := range []burner.Judgement{burner.Disposable, burner.Allowed} {
+		if err := s.Burners.Put(ctx, created.ID, j, judged.Of(j)...); err != nil {
+			return fmt.Errorf("the project %s exists, and lacks own domains: %w", created.ID, err)
+		}
+	}
+	noteUnlimited(s, created)
+	rec, err := s.Load(ctx, created.ID)
+	if err != nil {
+		return err
+	}
+	views, err := catalog.ViewAll(ctx, s, rec)
+	if err != nil {
+		return err
+	}
+	view := struct {
+		projectView
+		Integrations []catalog.View `json:"integrations"`
+	}{projectViewOf(created), views}
+	return s.Print(view, app.Table{Rows: append(view.rows(), []string{"Integrations", strconv.Itoa(len(views))})})
+}
 
 func closeProject(a *app.App) *cobra.Command {
 	var refunded string

@@ -126,12 +126,6 @@ var sendFailures = map[upstream.Class]error{
 	upstream.Unusable: app.Failf(app.ExitFailed, mayHaveBeenSent, "uncertain: the vendor's response is not valid"),
 }
 
-// payers describes the account at the vendor that pays for a test message.
-var payers = map[project.Mode]string{
-	project.Managed: "the service's own account at ",
-	project.BYOK:    "the project's own account at ",
-}
-
 func testSMS(a *app.App) *cobra.Command {
 	var name, to string
 	var env []project.Environment // one
@@ -169,7 +163,8 @@ func testSMS(a *app.App) *cobra.Command {
 		}
 		s.Note("To       %s", to)
 		s.Note("Message  %q, SMS units: %d", message.Text, count)
-		s.Note("Paid by  %s%s; the project's credits are not charged", payers[i.Mode], vendor.Title)
+		payer := map[project.Mode]string{project.Managed: "service", project.BYOK: "project"}[i.Mode]
+		s.Note("Paid by  the %s's own account at %s; the project's credits are not charged", payer, vendor.Title)
 		signer := ""
 		if vendor.ManagedAction != "" && i.Mode == project.Managed {
 			if signer, err = s.Actor(ctx); err != nil {

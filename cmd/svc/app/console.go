@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/shopspring/decimal"
 	"golang.org/x/term"
 
 	"svcapi/shared/wallet"
@@ -210,12 +211,11 @@ func (a *App) Time(t time.Time) string {
 
 // Dollars formats credits as US dollars with at least two decimals: 10000 is 0.01.
 func Dollars(credits int64) string {
-	sign := ""
-	if credits < 0 {
-		sign, credits = "-", -credits
+	amount := decimal.New(credits, -6)
+	if amount.Equal(amount.Truncate(2)) {
+		return amount.StringFixed(2)
 	}
-	fraction := fmt.Sprintf("%06d", credits%1_000_000)
-	return fmt.Sprintf("%s%d.%s%s", sign, credits/1_000_000, fraction[:2], strings.TrimRight(fraction[2:], "0"))
+	return amount.String()
 }
 
 // Count formats a number with its noun, of which plural is the form for all numbers but 1.
@@ -281,9 +281,6 @@ func (a *App) Read(file string, limit int64) ([]byte, error) {
 	return content, err
 }
 
-// progressEvery is the shortest time between two drawings of a count.
-const progressEvery = 100 * time.Millisecond
-
 // Progress counts steps on standard error where the input is a terminal. The caller calls step for each step; a total
 // of 0 means that the number of steps is not known.
 func (a *App) Progress(what string, total int) (step func()) {
@@ -291,7 +288,7 @@ func (a *App) Progress(what string, total int) (step func()) {
 	return func() {
 		done++
 		last := done == total
-		if a.Hidden == nil || !last && time.Since(drawn) < progressEvery {
+		if a.Hidden == nil || !last && time.Since(drawn) < 100*time.Millisecond {
 			return
 		}
 		drawn, a.drawn = time.Now(), !last
