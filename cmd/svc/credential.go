@@ -119,9 +119,8 @@ func firstRequest(ctx context.Context, s *app.Stack, rec *project.Record, i issu
 			call = r.call
 		}
 	}
-	return fmt.Sprintf("curl -sS -H 'X-API-KEY: %s' -H 'X-API-SECRET: %s' -H 'X-ENV: %s' ", i.ClientID,
-		i.ClientSecret, i.Environment) +
-		fmt.Sprintf(call, deployed.BaseURL)
+	return fmt.Sprintf("curl -sS -H 'X-API-KEY: %s' -H 'X-API-SECRET: %s' -H 'X-ENV: %s' "+call, i.ClientID,
+		i.ClientSecret, i.Environment, deployed.BaseURL)
 }
 
 func parseClientID(into *string) func(args []string) error {

@@ -92,8 +92,7 @@ type diagnosis struct {
 // checks are in the order of their run, because later checks depend on earlier ones.
 var checks = []func(*diagnosis, context.Context){
 	(*diagnosis).identity, (*diagnosis).tables, (*diagnosis).vaultAccess, (*diagnosis).gateway,
-	(*diagnosis).managedSecrets,
-	(*diagnosis).exchangeRates, (*diagnosis).renderer, (*diagnosis).projects,
+	(*diagnosis).managedSecrets, (*diagnosis).exchangeRates, (*diagnosis).renderer, (*diagnosis).projects,
 }
 
 func (d *diagnosis) identity(ctx context.Context) {

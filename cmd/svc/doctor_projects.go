@@ -63,8 +63,7 @@ func (d *diagnosis) project(ctx context.Context, id string) error {
 	d.AddIf(rec.Paused, app.Warning, "paused", id, "every request gets 503 project_paused",
 		d.Line("project resume %s", id))
 	d.AddIf(rec.Trial && len(rec.TrialDestinations) == 0, app.Warning, "trial", id,
-		"it is on trial, and no destination is allowed",
-		d.Line("project trial %s on --allow 0771234567", id))
+		"it is on trial, and no destination is allowed", d.Line("project trial %s on --allow 0771234567", id))
 	for _, env := range admin.Environments() {
 		d.environment(ctx, rec, env)
 	}

@@ -94,9 +94,8 @@ func resolveUncertain(a *app.App) *cobra.Command {
 		r := entry.Resolution
 		return s.PrintRows(map[string]any{
 			"project_id": rec.ID, "id": entry.Key, "credits": entry.Credits, "resolution": r, "balance": balance,
-		}, "Project", rec.ID, "SMS", string(entry.Key), "Credits", app.Credits(entry.Credits), "Resolution",
-			string(r.Verdict),
-			"Reason", r.Reason, "By", r.Actor, "Balance", app.Credits(balance))
+		}, "Project", rec.ID, "SMS", string(entry.Key), "Credits", app.Credits(entry.Credits),
+			"Resolution", string(r.Verdict), "Reason", r.Reason, "By", r.Actor, "Balance", app.Credits(balance))
 	})
 	cmd.Flags().BoolVar(&confirm, "confirm", false, "the SMS was sent: the charge stays")
 	cmd.Flags().BoolVar(&refund, "refund", false, "the SMS was not sent: refund the credits")
@@ -107,23 +106,23 @@ func resolveUncertain(a *app.App) *cobra.Command {
 const mayHaveBeenSent = "The message may have been sent: ask the vendor before you send again."
 
 // sendFailures describes the outcomes of a test message that the vendor has not accepted.
-var sendFailures = map[upstream.Class]error{
-	upstream.NotSent: app.Failf(app.ExitFailed, "Check the integration's endpoint and the network.",
-		"not sent: the vendor could not be reached"),
-	upstream.Rejected: app.Failf(app.ExitRefused,
-		"Nothing was sent. The vendor's message is above: check the number, the sender and the text.",
-		"rejected: the vendor refused the message"),
-	upstream.AccountRefused: app.Failf(app.ExitRefused,
-		"Nothing was sent. The vendor's message is above: check the balance, the sender and the permitted hours.",
-		"rejected: the vendor refused to send for the account"),
-	upstream.TooFast: app.Failf(app.ExitRefused, "Nothing was sent: send it again later.",
-		"rejected: the vendor gets too many requests"),
-	upstream.CredentialsRefused: app.Failf(app.ExitRefused,
-		`Nothing was sent. Correct the account: "svc integration set --ask", for Managed integrations "svc vendor account".`,
-		"rejected: the vendor refused the account or its key"),
-	upstream.NoResponse: app.Failf(app.ExitFailed, mayHaveBeenSent,
-		"uncertain: the request was sent, and no response came"),
-	upstream.Unusable: app.Failf(app.ExitFailed, mayHaveBeenSent, "uncertain: the vendor's response is not valid"),
+var sendFailures = map[upstream.Class]struct {
+	text string
+	exit int
+	hint string
+}{
+	upstream.NotSent: {"not sent: the vendor could not be reached", app.ExitFailed,
+		"Check the integration's endpoint and the network."},
+	upstream.Rejected: {"rejected: the vendor refused the message", app.ExitRefused,
+		"Nothing was sent. The vendor's message is above: check the number, the sender and the text."},
+	upstream.AccountRefused: {"rejected: the vendor refused to send for the account", app.ExitRefused,
+		"Nothing was sent. The vendor's message is above: check the balance, the sender and the permitted hours."},
+	upstream.TooFast: {"rejected: the vendor gets too many requests", app.ExitRefused,
+		"Nothing was sent: send it again later."},
+	upstream.CredentialsRefused: {"rejected: the vendor refused the account or its key", app.ExitRefused,
+		`Nothing was sent. Correct the account: "svc integration set --ask", for Managed integrations "svc vendor account".`},
+	upstream.NoResponse: {"uncertain: the request was sent, and no response came", app.ExitFailed, mayHaveBeenSent},
+	upstream.Unusable:   {"uncertain: the vendor's response is not valid", app.ExitFailed, mayHaveBeenSent},
 }
 
 func testSMS(a *app.App) *cobra.Command {
@@ -179,7 +178,8 @@ func testSMS(a *app.App) *cobra.Command {
 		message.Key = rand.Text()
 		receipt, err := vendor.New(s.Vendors, account).Send(ctx, message)
 		if err != nil {
-			return fmt.Errorf("%w (%w)", sendFailures[upstream.ClassOf(err)], err)
+			failure := sendFailures[upstream.ClassOf(err)]
+			return fmt.Errorf("%w (%w)", app.Failf(failure.exit, failure.hint, "%s", failure.text), err)
 		}
 		return s.PrintRows(map[string]any{
 			"project_id": rec.ID, "environment": i.Environment, "vendor": vendor.Name, "mode": i.Mode, "to": to,

@@ -186,8 +186,7 @@ func (r *rehearsal) follow(ctx context.Context, page, heading string, names ...s
 		return
 	}
 	text = strings.NewReplacer(append(names, "svc-prod", smokeStack, "svc/prod/", "svc/"+smokeStage+"/",
-		"--stage prod", "--stage "+smokeStage,
-		"Value=prod", "Value="+smokeStage)...).Replace(text)
+		"--stage prod", "--stage "+smokeStage, "Value=prod", "Value="+smokeStage)...).Replace(text)
 	// The AWS CLI 1 reads another variable than the SDKs.
 	env := []string{"AWS_REGION=" + r.region, "AWS_DEFAULT_REGION=" + r.region}
 	_, r.err = r.do(ctx, command{"bash",
@@ -276,8 +275,7 @@ func (t *terminal) importTables(ctx context.Context, s stage) {
 	slices.Sort(got)
 	if !slices.Equal(got, there) {
 		t.fail(fmt.Errorf("the change set imports %v, and the tables are %v: nothing was executed; read the change set %s, "+
-			"then delete the stack %s",
-			got, there, changeSet, s.stack))
+			"then delete the stack %s", got, there, changeSet, s.stack))
 	}
 	t.aws(ctx, "cloudformation execute-change-set --change-set-name %s --stack-name %s", changeSet, s.stack)
 	t.aws(ctx, "cloudformation wait stack-create-complete --stack-name %s", s.stack)

@@ -210,10 +210,9 @@ func (r *rehearsal) changedParameter(ctx context.Context) {
 
 // restore follows docs/restore.md. The grant is repeated, and counts once.
 func (r *rehearsal) restore(ctx context.Context) {
-	r.follow(ctx, "docs/restore.md", "Restore from backup", "svc-restored-", "svc-"+smokeRestored+"-", "--stage restored",
-		"--stage "+smokeRestored,
-		"--stage-name prod", "--stage-name "+
-			smokeStage, "--restore-date-time 2026-03-31T12:00:00Z", "--use-latest-restorable-time",
-		"PROJECT.json", "/dev/null", "PROJECT", smokeProject, "CREDITS", smokeCredits, "--id ID", "--id "+r.grant)
+	r.follow(ctx, "docs/restore.md", "Restore from backup", "svc-restored-", "svc-"+smokeRestored+"-",
+		"--stage restored", "--stage "+smokeRestored, "--stage-name prod", "--stage-name "+smokeStage,
+		"--restore-date-time 2026-03-31T12:00:00Z", "--use-latest-restorable-time", "PROJECT.json", "/dev/null",
+		"PROJECT", smokeProject, "CREDITS", smokeCredits, "--id ID", "--id "+r.grant)
 	r.healthy(ctx)
 }

@@ -161,8 +161,7 @@ func Hint(err error) string {
 func CertainlyRefused(err error) bool {
 	_, dry := errors.AsType[*dryRunError](err)
 	return dry || errors.Is(err, books.ErrOtherMovement) || errors.Is(err, books.ErrOutOfRange) ||
-		errors.Is(err, books.ErrNoWallet) ||
-		hintOfAWS(err) != ""
+		errors.Is(err, books.ErrNoWallet) || hintOfAWS(err) != ""
 }
 
 // Report prints an error and returns the exit code.
