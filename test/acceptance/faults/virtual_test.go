@@ -281,13 +281,46 @@ func (sched *schedule) settleLeases(store *books.Store, skew time.Duration) (fai
 	return errors.Join(err, failed)
 }
 
-// exact checks that the wallet holds the sum of its entries. The lock is held.
+// exact checks that the wallet holds the sum of its entries, and that the balance which is shown is that of the wallet
+// and of all entries of its leases. The lock is held.
 func (sched *schedule) exact() {
 	_, err := sched.direct().Statement(context.Background(), &books.Reading{}, sched.project, sched.began, sched.now(),
 		func() {})
-	if err != nil {
+	if err = errors.Join(err, sched.explained()); err != nil {
 		sched.wrong = append(sched.wrong, fmt.Sprintf("at %s: %v", sched.now().Format(time.TimeOnly), err))
 	}
+}
+
+// explained compares the balance which is shown with the wallet and all entries of its leases.
+func (sched *schedule) explained() error {
+	ctx := context.Background()
+	item, err := sched.direct().Item(ctx, sched.project)
+	if err != nil || item == nil {
+		return err
+	}
+	shown, err := sched.direct().Available(ctx, item)
+	want, invalid := dynamo.NumberOf(item["balance"])
+	err = errors.Join(err, invalid)
+	for _, l := range wallet.LeasesOf(item, func(_ string, failed error) { err = errors.Join(err, failed) }) {
+		if l.Slots == 1 {
+			continue
+		}
+		want += l.Credits
+		in := dynamo.Partition(sched.stage.table("ledger"), wallet.Partition(l.Project, l.Key))
+		_, unread := dynamo.Query(ctx, sched.stage.fixture.direct, in, func(entry dynamo.Item) error {
+			credits, err := dynamo.NumberOf(entry["cr"])
+			if strings.HasPrefix(dynamo.TextOf(entry["sk"]), string(l.Key)) &&
+				slices.Contains([]string{"sending", "captured"}, dynamo.TextOf(entry["st"])) {
+				want -= credits
+			}
+			return err
+		})
+		err = errors.Join(err, unread)
+	}
+	if shown != want {
+		err = errors.Join(err, fmt.Errorf("the balance is %d, and %d by the wallet and all entries", shown, want))
+	}
+	return err
 }
 
 // settleAll ends a schedule in virtual time without faults: an operator without a response repeats the command, and the
