@@ -113,8 +113,8 @@ downloads:
 
 # What make test does not run; a share that fails does not end the others. The variables choose smaller numbers than the
 # targets on their own have. Nothing in the shares of BESIDE has a limit of time: two of them run at a time.
-BESIDE := emulator lint sam-build checkov test-fonts test-usage
-ALONE  := test-clients test-accessible test-long test-leases test-faults test-requests test-api test-hostile test-race bench-test
+BESIDE := emulator lint sam-build checkov test-fonts test-leases test-usage
+ALONE  := test-clients test-accessible test-long test-faults test-requests test-api test-hostile test-race bench-test
 
 .PHONY: test-full test-times $(filter test-%,$(BESIDE) $(ALONE))
 test-full: export SCHEDULES    := $(or $(SCHEDULES),60)
@@ -123,7 +123,7 @@ test-full: export REQUESTS     := $(or $(REQUESTS),2000)
 test-full: export ENTRIES      := $(or $(ENTRIES),40000)
 test-full: export API_EXAMPLES := $(or $(API_EXAMPLES),10)
 test-full: export API_SEED     := $(or $(API_SEED),1)
-test-full: export RENDER_SECONDS := $(or $(RENDER_SECONDS),8)
+test-full: export RENDER_SECONDS := $(or $(RENDER_SECONDS),5)
 test-full: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## what make test leaves out: race detector, clients, emulator, schedules, hostile input
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target $(addprefix full-,$(BESIDE)); beside=$$?; \
 		$(MAKE) --no-print-directory --keep-going $(addprefix full-,$(ALONE)) && exit $$beside
