@@ -121,10 +121,6 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	if f.lasting {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	if matches(r.Header.Values("If-None-Match"), f.etag) {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
 	h.Set("Content-Type", f.kind)
 	body := f.plain
 	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
@@ -132,28 +128,18 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 		body = f.gzipped()
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // a write into memory cannot fail
-}
-
-// matches reports whether If-None-Match names an entity (RFC 9110, section 13.1.2).
-func matches(values []string, etag string) bool {
-	return slices.ContainsFunc(items(values), func(item string) bool {
-		item = strings.TrimSpace(item)
-		return item == "*" || strings.TrimPrefix(item, "W/") == etag
-	})
+	r.Header.Del("Range") // a part of one encoding does not continue the other
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
 // acceptsGzip reports whether Accept-Encoding permits gzip (RFC 9110, section 12.5.3).
 func acceptsGzip(values []string) bool {
-	return slices.ContainsFunc(items(values), func(item string) bool {
+	return slices.ContainsFunc(strings.Split(strings.Join(values, ","), ","), func(item string) bool {
 		coding, weight, weighted := strings.Cut(strings.ReplaceAll(strings.ToLower(strings.TrimSpace(item)), " ", ""), ";q=")
 		q, err := strconv.ParseFloat(weight, 64)
 		return (coding == "gzip" || coding == "*") && (!weighted || err == nil && q > 0)
 	})
 }
-
-// items returns the items of a header's list.
-func items(values []string) []string { return strings.Split(strings.Join(values, ","), ",") }
 
 func compress(content []byte) []byte {
 	var out bytes.Buffer
