@@ -96,7 +96,7 @@ func TestDocument(t *testing.T) {
 		t.Errorf("GET: %v", get.Samples)
 	}
 	if len(post.Samples) != 5 || !strings.Contains(post.Samples[0].Source, "-o code.png") ||
-		!strings.Contains(post.Samples[2].Source, "\"a\": [\n            True,\n            None,\n            \"7\",\n") {
+		!strings.Contains(post.Samples[2].Source, "\"a\": [\n        True,\n        None,\n        \"7\"\n") {
 		t.Errorf("POST: %v", post.Samples)
 	}
 }

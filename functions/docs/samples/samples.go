@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"text/template"
@@ -40,8 +41,8 @@ var files embed.FS
 // templates parses the templates at its first call, and not before the function asks for its first event.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("samples").Funcs(template.FuncMap{
-		"indent": indent, "json": Pretty, "lower": strings.ToLower, "php": phpSyntax.literal, "phpQuoted": phpQuoted,
-		"python": pythonSyntax.literal, "quoted": quoted, "raw": raw, "shell": shell,
+		"indent": indent, "json": Pretty, "lower": strings.ToLower, "phpQuoted": phpQuoted, "python": python,
+		"quoted": quoted, "raw": raw, "shell": shell,
 	}).ParseFS(files, "templates/*.tmpl"))
 })
 
@@ -147,65 +148,18 @@ func quoted(s string) string {
 	return string(out)
 }
 
-// syntax holds the literals of a language.
-type syntax struct {
-	null, yes, no       string
-	brackets, separator string // of an object; a list is in square brackets
-	quote               func(string) string
-}
-
-var (
-	pythonSyntax = syntax{"None", "True", "False", "{}", ": ", quoted}
-	phpSyntax    = syntax{"null", "true", "false", "[]", " => ", phpQuoted}
-)
-
-// phpQuoted returns a literal in single quotes, where PHP replaces nothing, or in double quotes for several lines.
+// phpQuoted returns a literal in single quotes, where PHP replaces nothing.
 func phpQuoted(s string) string {
-	if strings.ContainsAny(s, "\n\r\t") {
-		return strings.NewReplacer("$", `\$`).Replace(quoted(s))
-	}
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s) + "'"
 }
 
-// literal returns a value in the syntax over several lines.
-func (s syntax) literal(node *yaml.Node) string {
-	brackets := s.brackets
-	switch {
-	case node.Kind == yaml.ScalarNode:
-		return s.scalar(node)
-	case node.Kind == yaml.SequenceNode:
-		brackets = "[]"
-	case len(node.Content) == 0 && brackets == "[]":
-		return "new stdClass()" // an empty array would be a JSON list
-	}
-	if len(node.Content) == 0 {
-		return brackets
-	}
-	var out strings.Builder
-	out.WriteString(brackets[:1] + "\n")
-	for i := 0; i < len(node.Content); i++ {
-		out.WriteString("    ")
-		if node.Kind == yaml.MappingNode {
-			out.WriteString(s.quote(node.Content[i].Value) + s.separator)
-			i++
-		}
-		out.WriteString(indent("    ", s.literal(node.Content[i])) + ",\n")
-	}
-	return out.String() + brackets[1:]
-}
+// word matches a word of JSON over several lines: each scalar ends its line, and a string ends with a quote.
+var word = regexp.MustCompile(`(?m)(?:true|false|null),?$`)
 
-func (s syntax) scalar(node *yaml.Node) string {
-	switch t := token(node); t.Kind() {
-	case 'n':
-		return s.null
-	case 't':
-		return s.yes
-	case 'f':
-		return s.no
-	case '0':
-		return t.String()
-	}
-	return s.quote(node.Value)
+// python returns a value as a Python literal, which is JSON with other words.
+func python(node *yaml.Node) string {
+	words := strings.NewReplacer("true", "True", "false", "False", "null", "None")
+	return word.ReplaceAllStringFunc(Pretty(node), words.Replace)
 }
 
 // indent moves all lines except the first to the right.
