@@ -53,16 +53,14 @@ type Store struct {
 // NewStore returns a store on the Projects table.
 func NewStore(db *dynamodb.Client, table string) *Store { return &Store{db, table} }
 
-type key = dynamo.Item
-
-func keyOf(projectID, domain string) key {
-	return key{"pk": dynamo.Text(partition + projectID), "sk": dynamo.Text(domain)}
+func keyOf(projectID, domain string) dynamo.Item {
+	return dynamo.Item{"pk": dynamo.Text(partition + projectID), "sk": dynamo.Text(domain)}
 }
 
 // Find returns the judgement of a project about a domain: that of the domain itself, or else of the nearest parent with
 // at least two labels. Find makes one read for up to a hundred labels.
 func (s *Store) Find(ctx context.Context, projectID, domain string) (Judgement, error) {
-	var keys []key
+	var keys []dynamo.Item
 	for d := domain; strings.Contains(d, "."); _, d, _ = strings.Cut(d, ".") {
 		keys = append(keys, keyOf(projectID, d))
 	}
@@ -98,7 +96,7 @@ func (s *Store) Find(ctx context.Context, projectID, domain string) (Judgement, 
 
 const projection = "sk, allowed, packed, outcome"
 
-func decode(item key) (domain string, j Judgement) {
+func decode(item dynamo.Item) (domain string, j Judgement) {
 	if item["allowed"] != nil {
 		return dynamo.TextOf(item["sk"]), Allowed
 	}
@@ -180,7 +178,7 @@ func (s *Store) PutDifference(ctx context.Context, d Difference) error {
 	if err != nil {
 		return err
 	}
-	update, values := "SET outcome = :outcome", key{":outcome": dynamo.Text(string(outcome))}
+	update, values := "SET outcome = :outcome", dynamo.Item{":outcome": dynamo.Text(string(outcome))}
 	if d.Packed != nil {
 		update, values[":packed"] = update+", packed = :packed", dynamo.Bytes(d.Packed)
 	}
@@ -200,31 +198,23 @@ func (d *Domains) Of(j Judgement) []string {
 
 // List returns the judged domains of a project or of the stage.
 func (s *Store) List(ctx context.Context, projectID string) (Domains, error) {
-	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
-		TableName: &s.table, ConsistentRead: new(true), ProjectionExpression: new(projection),
-		KeyConditionExpression:    new("pk = :pk"),
-		ExpressionAttributeValues: key{":pk": dynamo.Text(partition + projectID)},
-	})
 	domains := Domains{Disposable: []string{}, Allowed: []string{}}
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return Domains{}, fmt.Errorf("list judged domains: %w", err)
+	in := dynamo.Partition(s.table, partition+projectID)
+	in.ProjectionExpression = new(projection)
+	_, err := dynamo.Query(ctx, s.db, in, func(item dynamo.Item) error {
+		switch domain, j := decode(item); {
+		case domain == difference:
+			domains.Difference.Packed = dynamo.BytesOf(item["packed"])
+			return json.Unmarshal([]byte(dynamo.TextOf(item["outcome"])), &domains.Difference.Outcome)
+		case j == Allowed:
+			domains.Allowed = append(domains.Allowed, domain)
+		default:
+			domains.Disposable = append(domains.Disposable, domain)
 		}
-		for _, item := range page.Items {
-			switch domain, j := decode(item); {
-			case domain == difference:
-				domains.Difference.Packed = dynamo.BytesOf(item["packed"])
-				err = json.Unmarshal([]byte(dynamo.TextOf(item["outcome"])), &domains.Difference.Outcome)
-			case j == Allowed:
-				domains.Allowed = append(domains.Allowed, domain)
-			default:
-				domains.Disposable = append(domains.Disposable, domain)
-			}
-			if err != nil {
-				return Domains{}, fmt.Errorf("read the difference: %w", err)
-			}
-		}
+		return nil
+	})
+	if err != nil {
+		return Domains{}, fmt.Errorf("list judged domains: %w", err)
 	}
 	return domains, nil
 }
