@@ -26,33 +26,31 @@ const (
 	paths = "/api/v1/utilities/pdf"
 )
 
-// route renders for one route, which limits the bytes of a PDF.
-type route struct {
-	renderer *renderer
-	bytes    int64
-	advice   string // what follows the message about a PDF with more bytes
-}
-
 // document is a decoded request.
 type document struct {
 	event  event.Event
 	base64 bool // the response is JSON
 }
 
-// operations returns openapi.yaml#generatePdf and openapi.yaml#streamPdf, which differ in their limit alone.
+// operations returns openapi.yaml#generatePdf and openapi.yaml#streamPdf, which differ in the bytes of their PDFs only.
 func (r *renderer) operations(resultBytes int) []request.Route {
-	stream := route{renderer: r, bytes: int64(resultBytes)}
-	generate := route{r, maxBuffered, fmt.Sprintf(" POST %s/stream returns PDFs of up to %d bytes.", paths, stream.bytes)}
+	advice := fmt.Sprintf(" POST %s/stream returns PDFs of up to %d bytes.", paths, resultBytes)
 	return []request.Route{
-		&request.Operation[document]{
-			Name: "pdf_generate", Method: "POST", Path: paths + "/generate", Kind: project.PDF, Price: wallet.PDF,
-			Decode:  decode,
-			Prepare: generate.prepare,
-		},
-		&request.Operation[document]{
-			Name: "pdf_stream", Method: "POST", Path: paths + "/stream", Streams: true, Kind: project.PDF, Price: wallet.PDF,
-			Decode:  decode,
-			Prepare: stream.prepare,
+		r.operation("generate", maxBuffered, advice), r.operation("stream", int64(resultBytes), ""),
+	}
+}
+
+// operation returns the operation that makes PDFs of a number of bytes at most. The advice follows the message about a
+// PDF with more bytes. The pipeline runs the job after rate limit and reservation have succeeded.
+func (r *renderer) operation(name string, maxBytes int64, advice string) request.Route {
+	return &request.Operation[document]{
+		Name: "pdf_" + name, Method: "POST", Path: paths + "/" + name, Streams: name == "stream",
+		Kind: project.PDF, Price: wallet.PDF, Decode: decode,
+		Prepare: func(_ context.Context, call *request.Call, d document) (*request.Job, error) {
+			d.event.RequestID, d.event.MaxBytes = call.RequestID, maxBytes
+			return &request.Job{Credits: call.Credits(1), Run: func(ctx context.Context) (*request.Result, error) {
+				return r.run(ctx, call, d, advice)
+			}}, nil
 		},
 	}
 }
@@ -108,7 +106,7 @@ func decode(in *request.Input) (document, error) {
 		in.Problem("prefer_css_page_size", "must not be true where page_height is content")
 	}
 	d.event.PageRanges = in.Text("page_ranges", request.Text{Min: 1, Max: event.MaxRanges})
-	if _, _, ok := event.ParseRanges(d.event.PageRanges); !ok && d.event.PageRanges != "" {
+	if _, _, ok := event.Pages(d.event.PageRanges); !ok && d.event.PageRanges != "" {
 		in.Problem("page_ranges", "must be page numbers and ranges of them, such as 1-3,5")
 	}
 	d.event.Scale = in.Number("scale", request.Number{Min: event.MinScale, Max: event.MaxScale, Default: 1})
@@ -202,18 +200,10 @@ func decodeBase64(text string) ([]byte, error) {
 	return encoding.DecodeString(text)
 }
 
-// prepare returns the job of a request. The pipeline runs the job after rate limit and reservation have succeeded.
-func (r route) prepare(_ context.Context, call *request.Call, d document) (*request.Job, error) {
-	d.event.RequestID, d.event.MaxBytes = call.RequestID, r.bytes
+// run renders a document, and returns the response.
+func (r *renderer) run(ctx context.Context, call *request.Call, d document, advice string) (*request.Result, error) {
 	vendor := call.Integrations[0].Vendor
-	return &request.Job{
-		Credits: call.Credits(1),
-		Run:     func(ctx context.Context) (*request.Result, error) { return r.run(ctx, call.Project, vendor, d) },
-	}, nil
-}
-
-func (r route) run(ctx context.Context, p *project.Project, vendor string, d document) (*request.Result, error) {
-	rendered, err := r.renderer.render(ctx, p, d.event)
+	rendered, err := r.render(ctx, call.Project, d.event)
 	if err != nil {
 		return nil, request.ErrInternal.WithCause(err) // of the service: its renderer is no vendor
 	}
@@ -223,7 +213,7 @@ func (r route) run(ctx context.Context, p *project.Project, vendor string, d doc
 			reason = request.ReasonLimitExceeded
 		}
 		if rejected.TooLarge {
-			message += r.advice
+			message += advice
 		}
 		return nil, &request.Error{
 			Status: 400, Code: request.CodeHTTPError, Reason: reason, Message: message, Vendor: vendor, Quoted: rejected.Address,

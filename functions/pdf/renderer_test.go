@@ -104,7 +104,7 @@ func TestRenderer(t *testing.T) {
 					n := int(calls.Add(1))
 					body, _ := io.ReadAll(r.Body)
 					e, err := event.Parse(body)
-					if until, ok := e.Until(); err != nil || !ok || time.Until(until) > 10*time.Second ||
+					if err != nil || e.Deadline == 0 || time.Until(time.UnixMilli(e.Deadline)) > 10*time.Second ||
 						r.URL.Path != "/2021-11-15/functions/render%3Alive/response-streaming-invocations" &&
 							r.URL.Path != "/2021-11-15/functions/render:live/response-streaming-invocations" {
 						t.Errorf("%s: %+v, %v", r.URL.Path, e, err)

@@ -97,12 +97,3 @@ func (c config) fetcher() (*fetch.Client, error) {
 	}
 	return fetch.New(o), nil
 }
-
-// browserOptions returns the options of the browser for the function's memory.
-func (c config) browserOptions() browser.Options {
-	return browser.Options{
-		Path: c.Browser, Dir: os.TempDir(),
-		Time: time.Duration(c.RenderSeconds) * time.Second, Memory: int64(float64(c.MemoryMB<<20) * memoryShare),
-		Pages: c.MaxPages, RecycleAfter: recycleAfter, RecycleMemory: recycleMemory,
-	}
-}

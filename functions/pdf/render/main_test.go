@@ -77,17 +77,6 @@ func TestRenewsPage(t *testing.T) {
 	}
 }
 
-// The log line at the start names for each protection whether it is in force.
-func TestProtectionStates(t *testing.T) {
-	var log bytes.Buffer
-	slog.New(slog.NewTextHandler(&log, nil)).Info("browser protections", protectionStates([]browser.Protection{
-		{Name: "undumpable", Denied: os.ErrPermission}, {Name: "subreaper"},
-	})...)
-	if got := log.String(); !strings.Contains(got, `undumpable="permission denied" subreaper="in force"`) {
-		t.Error(got)
-	}
-}
-
 // handled returns the result of an event.
 func handled(t *testing.T, r *renderer, e event.Event) event.Result {
 	t.Helper()

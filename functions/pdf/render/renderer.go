@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -40,38 +41,27 @@ type afterResponse func(ctx context.Context, w afterresponse.Work)
 const readyTime = 8 * time.Second
 
 // newRenderer starts the browser and waits for the start, because init has the whole processor.
-func newRenderer(c config, log *slog.Logger, protections []browser.Protection, after afterResponse) (*renderer, error) {
+func newRenderer(c config, log *slog.Logger, protections []slog.Attr, after afterResponse) (*renderer, error) {
 	images, err := c.fetcher()
 	if err != nil {
 		return nil, err
 	}
-	o := c.browserOptions()
-	o.Log, o.Protections = log, protections
-	o.Log.Info("browser protections", protectionStates(protections)...)
-	if err := browser.RemoveStale(o.Dir); err != nil {
-		o.Log.Warn("stale folders were not removed", "error", err.Error())
+	log.LogAttrs(context.Background(), slog.LevelInfo, "browser protections", protections...)
+	if err := browser.RemoveStale(os.TempDir()); err != nil {
+		log.Warn("stale folders were not removed", "error", err.Error())
 	}
-	r := &renderer{browser: browser.New(o), images: images, after: after}
+	r := &renderer{images: images, after: after, browser: browser.New(browser.Options{
+		Path: c.Browser, Dir: os.TempDir(), Log: log, Protections: protections,
+		Time: time.Duration(c.RenderSeconds) * time.Second, Memory: int64(float64(c.MemoryMB<<20) * memoryShare),
+		Pages: c.MaxPages, RecycleAfter: recycleAfter, RecycleMemory: recycleMemory,
+	})}
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
 	defer cancel()
 	// A failed start is not an error of newRenderer: each request tries again.
 	if err := r.browser.Ready(ctx); err != nil {
-		o.Log.Error("browser did not start", "error", err.Error())
+		log.Error("browser did not start", "error", err.Error())
 	}
 	return r, nil
-}
-
-// protectionStates returns for each protection that it is in force, or why it is not.
-func protectionStates(protections []browser.Protection) []any {
-	var attributes []any
-	for _, p := range protections {
-		state := "in force"
-		if p.Denied != nil {
-			state = p.Denied.Error()
-		}
-		attributes = append(attributes, p.Name, state)
-	}
-	return attributes
 }
 
 // handle returns the response to an event. An error is a failure of the renderer, or of the operation that sent the
@@ -81,9 +71,9 @@ func (r *renderer) handle(ctx context.Context, text json.RawMessage) (*events.AP
 	if err != nil {
 		return nil, err
 	}
-	if until, ok := e.Until(); ok {
+	if e.Deadline != 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, until)
+		ctx, cancel = context.WithDeadline(ctx, time.UnixMilli(e.Deadline))
 		defer cancel()
 	}
 	var finish func(pdf []byte) ([]byte, error)

@@ -182,7 +182,7 @@ func (t tags) nameLinks(links []link) bool {
 				if i := slices.IndexFunc(links, func(l link) bool { return l.Address == address }); i >= 0 {
 					text, links = cmp.Or(links[i].Name, text), links[i+1:]
 				}
-				contents = t.add(fmt.Sprintf("<%X>", textString(text[:min(longestName, len(text))])))
+				contents = t.add(fmt.Sprintf("<%X>", types.EncodeUTF16String(text[:min(longestName, len(text))])))
 			}
 			t.set(n, "/Type /Annot\n", fmt.Sprintf("/Type /Annot\n/Contents %d 0 R\n", contents))
 			delete(unnamed, n)

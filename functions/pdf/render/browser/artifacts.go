@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/matrix"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
+
 	"svcapi/functions/pdf/render/event"
 )
 
@@ -60,17 +63,6 @@ func (u *update) markArtifacts(m event.Margins) bool {
 // isTagged reports whether an object is a group of drawings with tags.
 func isTagged(object []byte) bool { return bytes.Contains(object, []byte("\n/StructParents ")) }
 
-// matrix is a transformation of coordinates (ISO 32000-1, 8.3.4).
-type matrix [6]float64
-
-// after returns the transformation of n, followed by m.
-func (m matrix) after(n matrix) matrix {
-	return matrix{
-		n[0]*m[0] + n[1]*m[2], n[0]*m[1] + n[1]*m[3], n[2]*m[0] + n[3]*m[2], n[2]*m[1] + n[3]*m[3],
-		n[4]*m[0] + n[5]*m[2] + m[4], n[4]*m[1] + n[5]*m[3] + m[5],
-	}
-}
-
 // content is the content of a page as Chromium writes one, with an operator at the end of each line.
 type content struct {
 	objects
@@ -78,8 +70,8 @@ type content struct {
 	top, bottom float64 // where the margins begin, in points
 	lost        bool    // text outside of the margins has no tag
 
-	now       matrix
-	saved     []matrix
+	now       matrix.Matrix // of coordinates (ISO 32000-1, 8.3.4)
+	saved     []matrix.Matrix
 	depth     int     // of marked content
 	start     int     // of the present drawing without a tag; -1: none
 	low, high float64 // of that drawing
@@ -94,7 +86,7 @@ const painting = " f F f* B B* b b* S s sh Do ET "
 // in a margin as header or footer (PDF/UA-1, 7.8); nil where there is none.
 func (c *content) mark() []byte {
 	var out []byte
-	c.now, c.start = matrix{1, 0, 0, 1, 0, 0}, -1
+	c.now, c.start = matrix.IdentMatrix, -1
 	written := 0
 	for at := 0; at < len(c.text); {
 		line, _, _ := bytes.Cut(c.text[at:], []byte("\n"))
@@ -132,7 +124,8 @@ func (c *content) step(at int, operator string, line []byte) {
 		}
 		c.saved = c.saved[:last]
 	case "cm":
-		c.now = c.now.after(matrix(operands(line, 6)))
+		m := operands(line, 6)
+		c.now = matrix.Matrix{{m[0], m[1], 0}, {m[2], m[3], 0}, {m[4], m[5], 1}}.Multiply(c.now)
 	case "n":
 		c.start = -1
 	}
@@ -179,7 +172,7 @@ func (c *content) path(at int, points []float64) {
 // reach adds points to the heights of the present drawing.
 func (c *content) reach(points []float64) {
 	for ; len(points) > 1; points = points[2:] {
-		y := c.now[1]*points[0] + c.now[3]*points[1] + c.now[5]
+		y := c.now.Transform(types.Point{X: points[0], Y: points[1]}).Y
 		c.low, c.high = min(c.low, y), max(c.high, y)
 	}
 }

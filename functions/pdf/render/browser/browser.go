@@ -33,7 +33,7 @@ type Options struct {
 	Pages         int           // of one PDF
 	RecycleAfter  int           // renders
 	RecycleMemory int64         // bytes that the browser may hold between two renders
-	Protections   []Protection  // returned by Isolate; optional
+	Protections   []slog.Attr   // returned by Isolate; optional
 	Log           *slog.Logger  // receives starts and ends of browsers
 	scripts       bool          // tests only: the containment must hold with scripts, too
 }
@@ -57,7 +57,7 @@ type Renderer struct {
 	options Options
 
 	// ready holds the page for the next document, or the error of the start. The goroutine that takes the page has the
-	// browser for itself, and must put the next page into ready. Close closes ready instead.
+	// browser for itself, and must put the next page into ready.
 	ready chan prepared
 }
 
@@ -86,24 +86,18 @@ func (r *Renderer) Ready(ctx context.Context) error {
 	return p.err
 }
 
-// Close ends the browser. Render fails from then on.
+// Close ends the browser. The next Render starts another one.
 func (r *Renderer) Close() {
-	p, open := <-r.ready
-	if !open {
-		return
-	}
-	close(r.ready)
+	p := <-r.ready
 	if p.session != nil {
 		p.session.end()
 	}
+	r.ready <- prepared{err: errEnded}
 }
 
 func (r *Renderer) take(ctx context.Context) (prepared, error) {
 	select {
-	case p, open := <-r.ready:
-		if !open {
-			return prepared{}, errClosed
-		}
+	case p := <-r.ready:
 		return p, nil
 	case <-ctx.Done():
 		return prepared{}, context.Cause(ctx)
@@ -299,15 +293,13 @@ func released(path string) string {
 }
 
 // startFailure returns the error of a failed start. The error wraps nothing, so that no document is blamed for a failed
-// start, and names the system calls that the platform denies.
+// start, and names the state of the protections and the system calls that the platform denies.
 func (r *Renderer) startFailure(err error) error {
 	text := []string{"browser: does not start: " + err.Error()}
 	for _, p := range r.options.Protections {
-		if p.Denied != nil {
-			text = append(text, p.Name+": "+p.Denied.Error())
-		}
+		text = append(text, p.Key+": "+p.Value.String())
 	}
-	if calls := denied(r.options.Dir); len(calls) > 0 {
+	if calls := denied(); len(calls) > 0 {
 		text = append(text, "denied here: "+strings.Join(calls, ", "))
 	}
 	return errors.New(strings.Join(text, "; "))

@@ -29,17 +29,13 @@ func (p *page) use(address string) string {
 			p.block(address)
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.used[name] = struct{}{}
+	p.note(p.used, name)
 	return name
 }
 
 // sheets returns the style sheets among the files that the page received.
 func (p *page) sheets() (texts []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(p.used)) {
+	for _, name := range p.noted(p.used) {
 		if event.MediaType(name) == event.CSS {
 			texts = append(texts, string(p.document.Files[name]))
 		}
@@ -57,15 +53,13 @@ func (p *page) unused() int {
 			texts = append(texts, string(body))
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	used := p.noted(p.used)
 	for name := range d.Files {
-		_, used := p.used[name]
 		own := path.Base(name)
 		named := func(text string) bool {
 			return strings.Contains(text, own) || strings.Contains(text, url.PathEscape(own))
 		}
-		if !used && !slices.ContainsFunc(texts, named) {
+		if !slices.Contains(used, name) && !slices.ContainsFunc(texts, named) {
 			n++
 		}
 	}

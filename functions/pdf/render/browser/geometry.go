@@ -119,7 +119,7 @@ const (
 //
 // The height of the document in a window is that of a page, if one page holds it. Otherwise the height is the least one
 // with as many pages as on much higher sheets, which only forced breaks end.
-func (p *page) printContent(d Document, wanted []event.Range) ([]byte, error) {
+func (p *page) printContent(d Document, wanted []int) ([]byte, error) {
 	d.PageSize, d.PageWidth, d.PageHeight, d.Landscape, d.ContentHeight = "", d.sheet().width, 0, false, false
 	width, _, scale := d.content()
 	d.Margins.Right += (width - math.Floor(width/scale)*scale) / pixels // a window has whole pixels
@@ -135,7 +135,7 @@ func (p *page) printContent(d Document, wanted []event.Range) ([]byte, error) {
 		if err := p.insertRules(d); err != nil {
 			return 0, err
 		}
-		pdf, err := p.printSheets(d, []event.Range{{First: 1, Last: p.maxPages + 1}})
+		pdf, err := p.printSheets(d, firstPages("", p.maxPages+1))
 		if err != nil {
 			return 0, err
 		}

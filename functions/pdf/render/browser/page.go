@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -45,10 +46,27 @@ type page struct {
 	maxPages int // of the document
 
 	mu      sync.Mutex
-	fetched []string            // addresses of the images that the page received from this process
-	blocked map[string]struct{} // addresses that the page did not load
-	used    map[string]struct{} // names of the files that the page received
-	scripts bool                // a header or footer lost a script
+	fetched set  // addresses of the images that the page received from this process
+	blocked set  // addresses that the page did not load
+	used    set  // names of the files that the page received
+	scripts bool // a header or footer lost a script
+}
+
+// set is a set of texts that the page notes while it loads. The mutex of the page guards the set.
+type set map[string]struct{}
+
+// note adds a text to a set of the page.
+func (p *page) note(in set, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	in[text] = struct{}{}
+}
+
+// noted returns the texts of a set of the page in alphabetical order.
+func (p *page) noted(of set) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(of))
 }
 
 // newPage opens a page and warms it up. Scripts run there only if scripts is true.
@@ -68,8 +86,7 @@ func (s *session) newPage(ctx context.Context, scripts bool) (*page, error) {
 	}
 	p := &page{
 		s: s, context: created.BrowserContextID, target: target.TargetID, id: attached.SessionID, loaded: newSignal(),
-		crashed: newSignal(),
-		blocked: map[string]struct{}{}, used: map[string]struct{}{},
+		crashed: newSignal(), fetched: set{}, blocked: set{}, used: set{},
 	}
 	s.mu.Lock()
 	s.pages[string(p.id)] = p
@@ -174,7 +191,8 @@ func (p *page) render(d Document, maxPages int) (pdf []byte, warnings string, er
 	if o.pages > maxPages {
 		return nil, "", event.Exceeded(reasonPages, "the document has more than %d pages", maxPages)
 	}
-	if _, lastStart, ok := event.ParseRanges(d.PageRanges); ok && o.pages <= pagesBefore(wanted, lastStart) {
+	_, lastStart, _ := event.Pages(d.PageRanges)
+	if before, _ := slices.BinarySearch(wanted, lastStart); lastStart > 0 && o.pages <= before {
 		return nil, "", errNoPage
 	}
 	if d.CSSSize {
@@ -215,20 +233,9 @@ func (p *page) load(html string) error {
 	}
 }
 
-// received notes the address of an image that the page receives from this process.
-func (p *page) received(address string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !slices.Contains(p.fetched, address) {
-		p.fetched = append(p.fetched, address)
-	}
-}
-
 // checkImages returns an *event.RejectionError for the first received image that the browser cannot draw.
 func (p *page) checkImages() error {
-	p.mu.Lock()
-	addresses := slices.Clone(p.fetched)
-	p.mu.Unlock()
+	addresses := p.noted(p.fetched)
 	if len(addresses) == 0 {
 		return nil
 	}
@@ -246,7 +253,7 @@ func (p *page) insertRules(d Document) error {
 }
 
 // print returns the wanted pages as a PDF of at most d.MaxBytes.
-func (p *page) print(d Document, wanted []event.Range) ([]byte, error) {
+func (p *page) print(d Document, wanted []int) ([]byte, error) {
 	if d.ContentHeight {
 		return p.printContent(d, wanted)
 	}
@@ -254,7 +261,7 @@ func (p *page) print(d Document, wanted []event.Range) ([]byte, error) {
 }
 
 // printSheets prints on sheets of a given size.
-func (p *page) printSheets(d Document, wanted []event.Range) ([]byte, error) {
+func (p *page) printSheets(d Document, wanted []int) ([]byte, error) {
 	sheet := d.sheet()
 	// The type proto.PagePrintToPDF omits false values, and tags make a table of 512 KiB 25 times as large.
 	parameters := map[string]any{

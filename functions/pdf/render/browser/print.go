@@ -16,37 +16,28 @@ import (
 )
 
 // firstPages returns the first n pages of the ranges; of all pages where the text is empty.
-func firstPages(text string, n int) []event.Range {
+func firstPages(text string, n int) []int {
+	pages, _, _ := event.Pages(text)
 	if text == "" {
-		return []event.Range{{First: 1, Last: n}}
-	}
-	list, _, _ := event.ParseRanges(text) // the event has been validated
-	for i := range list {
-		r := &list[i]
-		if r.Last = min(r.Last, r.First+n-1); r.Last-r.First+1 == n {
-			return list[:i+1]
+		for page := range n {
+			pages = append(pages, page+1)
 		}
-		n -= r.Last - r.First + 1
 	}
-	return list
+	return pages[:min(n, len(pages))]
 }
 
-// pagesBefore returns the number of pages of the ranges before a page.
-func pagesBefore(list []event.Range, page int) int {
-	n := 0
-	for _, r := range list {
-		n += max(0, min(r.Last, page-1)-r.First+1)
+// pageRanges returns pages in ascending order as Chromium reads them.
+func pageRanges(pages []int) string {
+	var ranges []string
+	for len(pages) > 0 {
+		n := 1
+		for n < len(pages) && pages[n] == pages[0]+n {
+			n++
+		}
+		ranges = append(ranges, fmt.Sprintf("%d-%d", pages[0], pages[n-1]))
+		pages = pages[n:]
 	}
-	return n
-}
-
-// pageRanges returns the ranges as Chromium reads them.
-func pageRanges(list []event.Range) string {
-	var parts []string
-	for _, r := range list {
-		parts = append(parts, fmt.Sprintf("%d-%d", r.First, r.Last))
-	}
-	return strings.Join(parts, ",")
+	return strings.Join(ranges, ",")
 }
 
 // emptyTemplate is a header or footer without content: Chromium prints one of its own for an empty text.
@@ -253,6 +244,6 @@ func (p *page) source(address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p.received(address)
+	p.note(p.fetched, address)
 	return "data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString(body), nil
 }

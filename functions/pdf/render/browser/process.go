@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,33 +20,15 @@ import (
 	"time"
 )
 
-// Protection is one kernel feature that Isolate asked for.
-type Protection struct {
-	Name   string
-	Denied error // nil: the protection is in force
-}
-
-// flags start a browser that can only print.
+// flags returns the flags of flags.txt, which start a browser that can only print.
 //
 // The network of the browser is closed twice (no name resolves, no proxy responds, loopback included), and interception
 // sees each request before that. The browser never gets --disable-web-security, and never --single-process: with the
 // latter one endless document blocks the whole browser.
-var flags = []string{
-	"--headless", "--remote-debugging-pipe", "--disable-gpu", "--disable-webgl", "--disable-dev-shm-usage",
-	"--js-flags=--jitless",
-	"--no-sandbox", "--no-zygote", // Lambda offers no user namespaces
-	// No network.
-	"--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=<-loopback>",
-	"--webrtc-ip-handling-policy=disable_non_proxied_udp", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-	// No work besides the rendering.
-	"--no-first-run", "--no-default-browser-check", "--no-pings", "--disable-background-networking",
-	"--disable-component-update",
-	"--disable-default-apps", "--disable-domain-reliability", "--disable-extensions", "--disable-sync",
-	"--disable-breakpad",
-	"--metrics-recording-only", "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider",
-	"--disk-cache-size=1",
-	// The output.
-	"--disable-pdf-tagging", "--mute-audio", "--hide-scrollbars", "--font-render-hinting=none", "--window-size=800,1",
+func flags() []string {
+	text, _ := files.ReadFile("flags.txt") // a part of this program
+	comment := func(line string) bool { return strings.HasPrefix(line, "#") }
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), comment)
 }
 
 // profilePrefix begins the name of every profile folder, followed by the process ID of its owner.
@@ -95,7 +78,7 @@ func (p *process) start(path string) (err error) {
 	}
 	defer responses.Close()
 
-	arguments := append([]string{"--user-data-dir=" + p.profile}, flags...)
+	arguments := append([]string{"--user-data-dir=" + p.profile}, flags()...)
 	cmd := exec.Command(path, arguments...) //nolint:gosec,noctx // the browser of the layer outlives requests
 	cmd.Dir = p.profile
 	cmd.Env = environment(path, p.profile)

@@ -2,11 +2,10 @@ package browser
 
 import (
 	"bytes"
-	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -16,57 +15,47 @@ import (
 // Isolate asks the kernel for two protections, and must be called first thing. Undumpable (PR_SET_DUMPABLE 0) keeps the
 // browser from reading this process: without a sandbox, a child of the same user could read the memory and the
 // environment of its parent under /proc, credentials included. Subreaper lets this process reap the children of a
-// killed browser. Lambda denies both, so no other code relies on them.
-func Isolate() []Protection {
-	return []Protection{
-		{"undumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)},
-		{"subreaper", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)},
+// killed browser. Lambda denies both, so no other code relies on them. The attributes say which of them are in force.
+func Isolate() []slog.Attr {
+	state := func(denied error) string {
+		if denied != nil {
+			return denied.Error()
+		}
+		return "in force"
+	}
+	return []slog.Attr{
+		slog.String("undumpable", state(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))),
+		slog.String("subreaper", state(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))),
 	}
 }
 
 // denied returns the names of the system calls that fail with "operation not permitted", of those that a browser may
 // use, and /dev/shm where there is no shared memory. Each probe is a call without effect.
-func denied(dir string) []string {
-	var names []string
+func denied() (names []string) {
+	const none = ^uintptr(0) // no descriptor
+	own := uintptr(os.Getpid())
 	for _, probe := range []struct {
 		name string
-		call func() error
+		call [3]uintptr // the number and the first arguments; the others are zero
 	}{
-		{"prctl", func() error { return raw(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE) }},
-		{"ptrace", func() error { return raw(unix.SYS_PTRACE, unix.PTRACE_CONT) }},
-		{"personality", func() error { return raw(unix.SYS_PERSONALITY, 0xffffffff) }},
-		{"unshare", func() error { return unix.Unshare(0) }},
-		{"setns", func() error { return unix.Setns(-1, 0) }},
-		{"fallocate", func() error { return fallocate(dir) }},
-		{"clone3", func() error { return raw(unix.SYS_CLONE3) }},
-		{"process_vm_readv", func() error { return raw(unix.SYS_PROCESS_VM_READV, uintptr(os.Getpid())) }},
-		{"kcmp", func() error { return raw(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(os.Getpid())) }},
-		{"/dev/shm", func() error { return unix.Access("/dev/shm", unix.W_OK) }},
+		{"prctl", [3]uintptr{unix.SYS_PRCTL, unix.PR_GET_DUMPABLE}},
+		{"ptrace", [3]uintptr{unix.SYS_PTRACE, unix.PTRACE_CONT}},
+		{"personality", [3]uintptr{unix.SYS_PERSONALITY, 0xffffffff}},
+		{"unshare", [3]uintptr{unix.SYS_UNSHARE}},
+		{"setns", [3]uintptr{unix.SYS_SETNS, none}},
+		{"fallocate", [3]uintptr{unix.SYS_FALLOCATE, none}},
+		{"clone3", [3]uintptr{unix.SYS_CLONE3}},
+		{"process_vm_readv", [3]uintptr{unix.SYS_PROCESS_VM_READV, own}},
+		{"kcmp", [3]uintptr{unix.SYS_KCMP, own, own}},
 	} {
-		if err := probe.call(); errors.Is(err, unix.EPERM) || strings.HasPrefix(probe.name, "/") && err != nil {
+		if _, _, errno := unix.RawSyscall(probe.call[0], probe.call[1], probe.call[2], 0); errno == unix.EPERM {
 			names = append(names, probe.name)
 		}
 	}
+	if unix.Access("/dev/shm", unix.W_OK) != nil {
+		names = append(names, "/dev/shm")
+	}
 	return names
-}
-
-// raw makes a system call whose arguments after the given ones are zero.
-func raw(call uintptr, arguments ...uintptr) error {
-	var a [6]uintptr
-	copy(a[:], arguments)
-	if _, _, errno := unix.RawSyscall6(call, a[0], a[1], a[2], a[3], a[4], a[5]); errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-func fallocate(dir string) error {
-	file, err := os.CreateTemp(dir, "fallocate")
-	if err != nil {
-		return err
-	}
-	err = unix.Fallocate(int(file.Fd()), 0, 0, 1)
-	return errors.Join(err, file.Close(), os.Remove(file.Name()))
 }
 
 // reap kills the remaining processes of a browser until none is alive, reaps those that are children of this process,

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -116,10 +116,6 @@ func TestClose(t *testing.T) {
 	render(t, r, "next")
 	r.Close()
 	gone(t, o.Dir)
-	if _, _, err := r.Render(t.Context(), a4("x")); err == nil {
-		t.Error("rendered after Close")
-	}
-	r.Close() // a second call has no effect
 }
 
 // After kills of browser processes at random moments under load from two goroutines, of which every second one ends a
@@ -209,7 +205,7 @@ func gone(t testing.TB, dir string) {
 // A browser reaps its children before its end. Without a subreaper the first process of the system inherits the
 // remaining children and may not reap them; a browser that is killed first leaves three children.
 func TestOrphans(t *testing.T) {
-	if slices.ContainsFunc(Isolate(), func(p Protection) bool { return p.Denied != nil }) {
+	if strings.Contains(fmt.Sprint(Isolate()), "not permitted") {
 		return // this process does not inherit orphans, because the test also runs outside the jail
 	}
 	const rounds = 6
@@ -290,10 +286,8 @@ func TestIsolate(t *testing.T) {
 		return
 	}
 	if pdftest.Jailed() {
-		for _, p := range Isolate() {
-			if p.Denied == nil {
-				t.Errorf("%s is in force in the jail", p.Name)
-			}
+		if got := fmt.Sprint(Isolate()); got != "[undumpable=operation not permitted subreaper=operation not permitted]" {
+			t.Errorf("in the jail: %s", got)
 		}
 		return
 	}
@@ -313,7 +307,8 @@ func TestIsolate(t *testing.T) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		}
 		out, _ := cmd.CombinedOutput()
-		if !strings.Contains(string(out), want) || mode == "secluded" && strings.Contains(string(out), "SECRET_OF_PARENT") {
+		if !strings.Contains(string(out), want) || mode == "secluded" &&
+			(strings.Contains(string(out), "SECRET_OF_PARENT") || strings.Count(string(out), "=in force") != 2) {
 			t.Errorf("%s: %s", mode, out)
 		}
 	}
@@ -321,7 +316,7 @@ func TestIsolate(t *testing.T) {
 
 func secludeChild() {
 	if os.Getenv("SECLUDE_CHILD") == "secluded" {
-		Isolate()
+		fmt.Println(Isolate())
 	}
 	cmd := exec.Command("/bin/sh", "-c", "cat /proc/$PPID/environ | tr '\\0' '\\n'; head -c 1 /proc/$PPID/mem")
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}

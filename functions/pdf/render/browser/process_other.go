@@ -2,10 +2,12 @@
 
 package browser
 
-// Isolate returns no protections: only the processes on Lambda hold credentials to protect.
-func Isolate() []Protection { return nil }
+import "log/slog"
 
-func denied(string) []string { return nil }
+// Isolate returns no protections: only the processes on Lambda hold credentials to protect.
+func Isolate() []slog.Attr { return nil }
+
+func denied() []string { return nil }
 
 func reap(int, string) int { return 0 }
 

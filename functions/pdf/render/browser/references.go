@@ -13,7 +13,6 @@ import (
 	"github.com/go-rod/rod/lib/proto"
 	"github.com/go-rod/rod/lib/utils"
 
-	"svcapi/functions/pdf/render/event"
 	"svcapi/functions/pdf/render/limits"
 )
 
@@ -27,7 +26,7 @@ var referenced = []string{"leader", "target-counter", "target-text"}
 // printReferences returns the PDF of the wanted pages, and the declarations that the browser has dropped. A document
 // with pages of places or with leaders is printed again with the pages of the places in the PDF before, until no place
 // has another page. Every other document is printed once.
-func (p *page) printReferences(d Document, wanted []event.Range) ([]byte, []limits.Declaration, error) {
+func (p *page) printReferences(d Document, wanted []int) ([]byte, []limits.Declaration, error) {
 	declarations := limits.Declarations(string(d.HTML), p.sheets()...)
 	if !slices.ContainsFunc(declarations, func(d limits.Declaration) bool { return slices.Contains(referenced, d.Name) }) {
 		pdf, err := p.print(d, wanted)
@@ -68,7 +67,7 @@ func (p *page) printReferences(d Document, wanted []event.Range) ([]byte, []limi
 func (p *page) setPages(d Document, fragments []string) (pdf []byte, without []int, err error) {
 	var numbers map[string]int
 	for pass := range maxPasses - 1 {
-		if pdf, err = p.print(d, []event.Range{{First: 1, Last: p.maxPages + 1}}); err != nil {
+		if pdf, err = p.print(d, firstPages("", p.maxPages+1)); err != nil {
 			return nil, nil, err
 		}
 		o, err := readObjects(pdf)
@@ -129,15 +128,16 @@ func (o objects) places(fragments []string) map[string]int {
 	return found
 }
 
-// programs are the programs that run in the page. common.js has what they share.
+// files are the programs that run in the page, of which common.js has what they share, the template of a PDF's metadata,
+// and the flags of the browser.
 //
-//go:embed *.js
-var programs embed.FS
+//go:embed *.js metadata.xml flags.txt
+var files embed.FS
 
 // call runs a program with its options, and decodes what the program returns, if there is a result.
 func (p *page) call(name string, options, result any) error {
-	common, _ := programs.ReadFile("common.js")
-	text, _ := programs.ReadFile(name + ".js") // the files are a part of this program
+	common, _ := files.ReadFile("common.js")
+	text, _ := files.ReadFile(name + ".js") // the files are a part of this program
 	program := strings.Replace(string(text), "COMMON", string(common), 1)
 	return p.evaluate(name, strings.Replace(program, "OPTIONS", utils.MustToJSON(options), 1), result)
 }

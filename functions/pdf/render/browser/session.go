@@ -151,7 +151,7 @@ func (s *session) respond(r *proto.FetchRequestPaused) {
 	case p != nil && slices.Contains(ofFiles, r.ResourceType) && p.file(r.Request.URL) != "" && p.owns(r.FrameID):
 		name := p.use(r.Request.URL)
 		if image {
-			p.received(r.Request.URL)
+			p.note(p.fetched, r.Request.URL)
 		}
 		fulfil(event.MediaType(name), p.document.Files[name])
 	case image && p != nil && p.document.Images != nil && p.owns(r.FrameID):
@@ -162,7 +162,7 @@ func (s *session) respond(r *proto.FetchRequestPaused) {
 		case err != nil:
 			p.fail(err)
 		default:
-			p.received(r.Request.URL)
+			p.note(p.fetched, r.Request.URL)
 			fulfil(mediaType, body)
 		}
 	case r.ResourceType == proto.NetworkResourceTypeDocument:
@@ -190,6 +190,5 @@ var (
 	errProgram     = errors.New("browser: a program has failed in the page")
 	errNoPage      = &event.RejectionError{Reason: reasonRanges,
 		Message: "the document has no page in one of the page_ranges"}
-	errEnded  = errors.New("browser: the browser has ended") // by itself, or by another process
-	errClosed = errors.New("browser: the renderer is closed")
+	errEnded = errors.New("browser: the browser has ended") // by itself, or by another process
 )

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -62,9 +61,7 @@ func (p *page) block(address string) {
 	if len(address) > longestAddress {
 		address = address[:longestAddress/2] + address[len(address)-longestAddress/2:]
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.blocked[address] = struct{}{}
+	p.note(p.blocked, address)
 }
 
 // refused notes the address that the policy of the page refused. The policy refuses fonts that no text needs, too, so
@@ -90,11 +87,9 @@ type measured struct {
 
 // warnings returns what the PDF does not show, for the header of the response; an error if the document is strict. The
 // browser may have dropped the declarations.
-func (p *page) warnings(d Document, o objects, wanted []event.Range,
+func (p *page) warnings(d Document, o objects, wanted []int,
 	declarations []limits.Declaration) (string, error) {
-	p.mu.Lock()
-	blocked := maps.Clone(p.blocked)
-	p.mu.Unlock()
+	blocked := p.noted(p.blocked)
 	html := string(d.HTML)
 	document, _ := limits.CutFonts(strings.ToLower(html))
 	styles, private := len(blocked) > 0 || strings.Contains(document, fontFace), mayBePrivate(html)
@@ -111,7 +106,7 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range,
 		options := map[string]any{
 			"boxes": named("overflow") || named("<textarea"), "glyphs": d.Strict && missing || private,
 			"images": named("image-set("), "declarations": declarations,
-			"refused": slices.Collect(maps.Keys(blocked)), "shrunk": shrunk, "styles": styles, "strict": d.Strict,
+			"refused": blocked, "shrunk": shrunk, "styles": styles, "strict": d.Strict,
 		}
 		if err := p.call("warnings", options, &m); err != nil {
 			return "", err
@@ -138,7 +133,7 @@ func (p *page) warnings(d Document, o objects, wanted []event.Range,
 }
 
 // reject returns the error of a strict document. Another PDF of the document names the pages of the marked elements.
-func (p *page) reject(d Document, header []string, m measured, wanted []event.Range) error {
+func (p *page) reject(d Document, header []string, m measured, wanted []int) error {
 	pdf, err := p.print(d, wanted)
 	if err != nil {
 		return err
@@ -197,7 +192,7 @@ func (o objects) printedScale() float64 {
 
 // pageOf returns the number of the page with a named place (ISO 32000-1, 12.3.2.3), 0 without one. Chromium numbers the
 // objects of the pages in their order.
-func (o objects) pageOf(name string, wanted []event.Range) int {
+func (o objects) pageOf(name string, wanted []int) int {
 	object := number(regexp.MustCompile(`/`+name+` \[(\d+) 0 R`), o.pdf)
 	if object < 0 {
 		return 0
@@ -208,11 +203,8 @@ func (o objects) pageOf(name string, wanted []event.Range) int {
 			before++
 		}
 	}
-	for _, r := range wanted {
-		if before <= r.Last-r.First {
-			return r.First + before
-		}
-		before -= r.Last - r.First + 1
+	if before >= len(wanted) {
+		return 0
 	}
-	return 0
+	return wanted[before]
 }

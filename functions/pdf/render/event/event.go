@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"svcapi/shared/pattern"
@@ -118,7 +117,7 @@ func Parse(text []byte) (Event, error) {
 func (e Event) validate() error {
 	text := func(html []byte) bool { return len(html) <= MaxHTML && utf8.Valid(html) }
 	short := func(text string) bool { return utf8.RuneCountInString(text) <= MaxMetadata }
-	_, _, ranges := ParseRanges(e.PageRanges)
+	_, _, ranges := Pages(e.PageRanges)
 	about, sides := e.Metadata, e.Margins
 	side := func(length float64) bool { return length >= MinSide && length <= MaxSide }
 	var wrong []error
@@ -130,7 +129,7 @@ func (e Event) validate() error {
 		{"html", len(e.HTML) > 0 && text(e.HTML)},
 		{"header", text(e.Header)},
 		{"footer", text(e.Footer)},
-		{"page_ranges", e.PageRanges == "" || ranges && len(e.PageRanges) <= MaxRanges},
+		{"page_ranges", e.PageRanges == "" || ranges},
 		{"scale", e.Scale == 0 || e.Scale >= MinScale && e.Scale <= MaxScale},
 		{"metadata", short(about.Title) && short(about.Author) && short(about.Subject) && short(about.Keywords)},
 		{"max_bytes", e.MaxBytes > 0 && e.MaxBytes <= MaxPDF},
@@ -149,27 +148,16 @@ func (e Event) validate() error {
 	return errors.Join(wrong...)
 }
 
-// staleAfter is the age from which a deadline is ignored, because the event is replayed from a file.
-const staleAfter = time.Minute
-
-// Until returns the time until when a PDF is of use. The result is false where the event names no such time.
-func (e Event) Until() (time.Time, bool) {
-	until := time.UnixMilli(e.Deadline)
-	return until, e.Deadline != 0 && time.Since(until) < staleAfter
-}
-
-// Range is the pages from First to Last.
-type Range struct{ First, Last int }
-
 // rangeForm is a page number, or a range of page numbers, from 1 to 9999.
 var rangeForm = pattern.New(`^([1-9][0-9]{0,3})(?:-([1-9][0-9]{0,3}))?$`)
 
-// ParseRanges reads page ranges such as 1-3,5. The list is in ascending order, and each page is in one range. A
-// document with the page lastStart has pages in each range of the text. The result is false for a text of another form.
-func ParseRanges(text string) (list []Range, lastStart int, ok bool) {
+// Pages returns the pages of ranges such as 1-3,5 in ascending order. A document with the page lastStart has pages in
+// each range of the text. The result is false for a text of another form, or with more than MaxRanges characters.
+func Pages(text string) (pages []int, lastStart int, ok bool) {
+	var wanted [10_000]bool
 	for part := range strings.SplitSeq(text, ",") {
 		match := rangeForm().FindStringSubmatch(part)
-		if match == nil {
+		if match == nil || len(text) > MaxRanges {
 			return nil, 0, false
 		}
 		first, _ := strconv.Atoi(match[1]) // the form has digits only
@@ -177,17 +165,15 @@ func ParseRanges(text string) (list []Range, lastStart int, ok bool) {
 		if first > last {
 			return nil, 0, false
 		}
-		list = append(list, Range{first, last})
-	}
-	slices.SortFunc(list, func(a, b Range) int { return a.First - b.First })
-	lastStart = list[len(list)-1].First
-	merged := list[:1]
-	for _, r := range list[1:] {
-		if before := &merged[len(merged)-1]; r.First <= before.Last {
-			before.Last = max(before.Last, r.Last)
-		} else {
-			merged = append(merged, r)
+		lastStart = max(lastStart, first)
+		for page := first; page <= last; page++ {
+			wanted[page] = true
 		}
 	}
-	return merged, lastStart, true
+	for page, is := range wanted {
+		if is {
+			pages = append(pages, page)
+		}
+	}
+	return pages, lastStart, true
 }

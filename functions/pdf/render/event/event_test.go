@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"svcapi/test/must"
 )
@@ -69,16 +68,6 @@ func TestParse(t *testing.T) {
 	if text, err := large.Encode(); err == nil {
 		if _, err := Parse(text); err == nil {
 			t.Error("a document of more bytes than allowed")
-		}
-	}
-}
-
-// A deadline holds for the requests of this minute, and not for an event from a file.
-func TestUntil(t *testing.T) {
-	for deadline, want := range map[int64]bool{0: false, time.Now().Add(time.Second).UnixMilli(): true,
-		time.Now().Add(-time.Hour).UnixMilli(): false} {
-		if until, ok := (Event{Deadline: deadline}).Until(); ok != want || ok && until.UnixMilli() != deadline {
-			t.Errorf("%d: %v, %v", deadline, until, ok)
 		}
 	}
 }
