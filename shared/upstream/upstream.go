@@ -282,7 +282,7 @@ type Field struct {
 	Name        string `json:"name"`        // as in the integration's settings or in the secret
 	Description string `json:"description"` // for operators
 	Required    bool   `json:"required"`
-	Pattern     string `json:"-"` // regular expression that matches the complete value; empty for any text
+	Pattern     string `json:"pattern,omitzero"` // regular expression of the complete value; empty for any text
 }
 
 // Spec describes a vendor and its fields, as one row of a function's vendor table.

@@ -35,10 +35,12 @@ var senderWords = pattern.New(`(?i)\b(sender|mask)(_?id)?\b`)
 var messageWords = pattern.New(`(?i)\b(recipient|number|destination|msisdn|subscriber|phone|mobile|opt(ed)?[ ` +
 	`-]?out|unsubscribed|dnd)s?\b`)
 
-// caller is the common part of the adapters: the HTTP client and the account.
+// caller is the common part of the adapters: the HTTP client, the account and its vendor.
 type caller struct {
 	*upstream.Client
 	upstream.Account
+
+	vendor *Vendor
 }
 
 // call makes a request: a GET without a body, else a POST of a form (url.Values) or of JSON. The header is not nil;
@@ -92,10 +94,9 @@ func (c caller) redacting(more upstream.SecretValues) caller {
 	return c
 }
 
-// status returns the state for a vendor's word in any case, by the vendor's table, or the error of the call or of no
-// word.
-func (c caller) status(states map[string]State, word string, err error) (Status, error) {
-	switch state := states[strings.ToLower(word)]; {
+// status returns the state for a vendor's word in any case, or the error of the call or of no word.
+func (c caller) status(word string, err error) (Status, error) {
+	switch state := c.vendor.States[strings.ToLower(word)]; {
 	case err != nil:
 		return Status{}, err
 	case word == "":

@@ -14,19 +14,6 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// notifyLK is Notify.lk's API v1: one recipient a call, no message ID, no documented form of errors.
-func notifyLK() Vendor {
-	return Vendor{
-		Spec: upstream.Spec{
-			Name: "notifylk", Title: "Notify.lk", Endpoint: "https://app.notify.lk",
-			Settings: []upstream.Field{senderID},
-			Secrets:  []upstream.Field{required("user_id", "user ID of the account"), apiKey},
-		},
-		Concurrency: unpublished,
-		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &notifyAdapter{caller{c, a}} },
-	}
-}
-
 type notifyAdapter struct{ caller }
 
 func (a *notifyAdapter) credentials() url.Values {
@@ -56,19 +43,6 @@ func (a *notifyAdapter) Balance(ctx context.Context) (string, error) {
 	values, err := a.read(notifyWords, response, err)
 	account, _ := members(values["data"])
 	return a.balance(text(account["acc_balance"]), err)
-}
-
-// smsLenz is SMSlenz.lk's API, as clients of smslenz.lk/developers/api use it. The vendor's own page was not available.
-func smsLenz() Vendor {
-	return Vendor{
-		Spec: upstream.Spec{
-			Name: "smslenz", Title: "SMSlenz.lk", Endpoint: "https://smslenz.lk/api",
-			Settings: []upstream.Field{senderID},
-			Secrets:  []upstream.Field{required("user_id", "user ID of the account"), apiKey},
-		},
-		Concurrency: unpublished, Batch: 100,
-		New: func(c *upstream.Client, a upstream.Account) Adapter { return &smsLenzAdapter{caller{c, a}} },
-	}
 }
 
 type smsLenzAdapter struct{ caller }
@@ -105,44 +79,17 @@ func (a *smsLenzAdapter) Balance(ctx context.Context) (string, error) {
 	return a.balance(text(data["sms_credit_balance"]), err)
 }
 
-// ultimateSMS is the API v3 of Ultimate SMS, the software of several gateways (text.lk/docs/send-sms; clients of
-// dashboard.smsapi.lk and other installations). Each gateway has its own endpoint.
-func ultimateSMS() Vendor {
-	return ultimateVendor("", upstream.Spec{
-		Name: "ultimatesms", Title: "Ultimate SMS (gateway of your choice)",
-		Settings: []upstream.Field{
-			senderID,
-			required(upstream.EndpointSetting, "URL of the gateway's API, https, such as https://app.gateway.example/api/v3"),
-		},
-	})
+// ultimateAdapter is the adapter of the installations of Ultimate SMS, whose API has a path below the endpoint.
+type ultimateAdapter struct {
+	caller
+	path string
 }
-
-// textLK is Text.lk's API v3 (text.lk/docs), an installation of Ultimate SMS.
-func textLK() Vendor {
-	return ultimateVendor("/api/v3", upstream.Spec{
-		Name: "textlk", Title: "Text.lk", Endpoint: "https://app.text.lk", Settings: []upstream.Field{senderID},
-	})
-}
-
-// ultimateVendor returns an installation, whose API has a path below the endpoint.
-func ultimateVendor(path string, spec upstream.Spec) Vendor {
-	spec.Secrets = []upstream.Field{required("api_token", "API token of the account")}
-	return Vendor{
-		Spec: spec, Concurrency: unpublished, Batch: 100,
-		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			a.Endpoint += path
-			return &ultimateAdapter{caller{c, a}}
-		},
-	}
-}
-
-type ultimateAdapter struct{ caller }
 
 // request makes a call to a path with a body, or without one.
 func (a *ultimateAdapter) request(ctx context.Context, path string, body any, send bool) (*upstream.Response, error) {
 	header := bearer(a.Secrets["api_token"])
 	header["Accept"], header["Content-Type"] = []string{"application/json"}, []string{"application/json"}
-	return a.call(ctx, a.Endpoint+path, header, body, send)
+	return a.call(ctx, a.Endpoint+a.path+path, header, body, send)
 }
 
 // ultimateWords are the values of "status" that the vendor documents.
@@ -168,13 +115,6 @@ func (a *ultimateAdapter) Send(ctx context.Context, m Message) (Receipt, error) 
 	return accepted(text(data["status"]), data["uid"], err)
 }
 
-// ultimateStates are the states of a message in lower case (clients of several installations).
-var ultimateStates = map[string]State{
-	"accepted": StateAccepted, "queued": StateAccepted, "pending": StateAccepted, "enroute": StateSent, "sent": StateSent,
-	"delivered": StateDelivered, "undelivered": StateFailed, "failed": StateFailed, "rejected": StateFailed,
-	"expired": StateFailed,
-}
-
 // CheckStatus implements StatusChecker. The vendor finds a message by its ID alone.
 func (a *ultimateAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, error) {
 	if s.ID == "" {
@@ -188,7 +128,7 @@ func (a *ultimateAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, 
 		}
 	}
 	data, err := a.data(response, err)
-	return a.status(ultimateStates, text(data["status"]), err)
+	return a.status(text(data["status"]), err)
 }
 
 // Balance implements Balancer.
@@ -203,26 +143,6 @@ func (a *ultimateAdapter) Balance(ctx context.Context) (string, error) {
 
 // quickSendPath is the path of the vendor's own API. White labels have other paths.
 const quickSendPath = "/Client/api.php"
-
-// quickSend is QuickSend.lk's HTTP API. The vendor documents few responses, so the adapter accepts several forms.
-func quickSend() Vendor {
-	return Vendor{
-		Spec: upstream.Spec{
-			Name: "quicksend", Title: "QuickSend.lk", Endpoint: "https://quicksend.lk" + quickSendPath,
-			Settings: []upstream.Field{senderID, {
-				Name: NativeCheckCost, Pattern: "^(true|false)$",
-				Description: `true asks the vendor for cost estimates, false (default) does not; confirm first that its ` +
-					`check_cost sends nothing`,
-			}, {
-				Name: upstream.EndpointSetting, Description: "URL of the API of a white label, https; without a path the path is " +
-					quickSendPath,
-			}},
-			Secrets: []upstream.Field{required("email", "e-mail address of the account"), apiKey},
-		},
-		Concurrency: unpublished, Batch: 100,
-		New: func(c *upstream.Client, a upstream.Account) Adapter { return &quickSendAdapter{caller{c, a}} },
-	}
-}
 
 type quickSendAdapter struct{ caller }
 

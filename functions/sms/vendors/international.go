@@ -20,37 +20,7 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// twilio is Twilio's Messages resource (REST API 2010-04-01).
-func twilio() Vendor {
-	return Vendor{
-		Spec: upstream.Spec{
-			Name: "twilio", Title: "Twilio", Endpoint: "https://api.twilio.com",
-			Settings: []upstream.Field{required("sender_id", "From number or name, or a Messaging Service SID (MG…)")},
-			Secrets: []upstream.Field{
-				required("account_sid", "Account SID (AC…)"),
-				required("auth_token", "auth token, or the secret of api_key_sid"),
-				{Name: "api_key_sid", Description: "API key SID (SK…), where an API key is used"},
-			},
-		},
-		// The vendor limits calls at once without a number; above the limit error 20429 is certain
-		// (twilio.com/docs/errors/20429).
-		Concurrency: 32,
-		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &twilioAdapter{caller{c, a}} },
-	}
-}
-
 type twilioAdapter struct{ caller }
-
-// twilioCodes are the codes about the account (twilio.com/docs/errors). All others are about the message, such as
-// 21211 (the number), 21608 (not verified on trial), 21610 (opted out), 21612 and 21614 (no route, no mobile).
-var twilioCodes = map[string]upstream.Class{
-	"20003": upstream.CredentialsRefused, // authenticate
-	"20404": upstream.CredentialsRefused, // the account is not found; for a message CheckStatus reads the code
-	"20429": upstream.TooFast,            // too many requests
-	"21606": upstream.AccountRefused,     // the From number cannot be used
-	"21611": upstream.TooFast,            // the queue of the From number is full
-	"21659": upstream.AccountRefused,     // the From number is not the account's
-}
 
 // request makes a call to a resource of the account: a send with a form, and a GET without one (nil). The result has
 // the members of a successful response.
@@ -64,7 +34,7 @@ func (a *twilioAdapter) request(ctx context.Context, resource string, form any) 
 	}
 	values, _ := members(response.Body)
 	code, message := text(values["code"]), text(values["message"])
-	if class := twilioCodes[code]; class != "" {
+	if class := a.vendor.Codes[code].Class; class != "" {
 		return nil, a.refusal(class, code, message, response.Header)
 	}
 	if err := a.byStatus(response, code); err != nil {
@@ -92,17 +62,10 @@ func (a *twilioAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 		return Receipt{}, err
 	case receipt.ID == "" || receipt.Status == "":
 		return Receipt{}, a.fail(upstream.Unusable, "response without sid or status")
-	case twilioStates[receipt.Status] == StateFailed: // the message exists and will not be sent
+	case a.vendor.States[receipt.Status] == StateFailed: // the message exists and will not be sent
 		return Receipt{}, a.refusal(upstream.Rejected, text(message["error_code"]), "message "+receipt.Status, nil)
 	}
 	return receipt, nil
-}
-
-// twilioStates are the states of an outgoing message (twilio.com/docs/messaging/api/message-resource).
-var twilioStates = map[string]State{
-	"accepted": StateAccepted, "scheduled": StateAccepted, "queued": StateAccepted, "sending": StateAccepted,
-	"sent": StateSent, "delivered": StateDelivered, "read": StateDelivered,
-	"failed": StateFailed, "undelivered": StateFailed, "canceled": StateFailed,
 }
 
 // CheckStatus implements StatusChecker. Without its ID, CheckStatus searches for the message.
@@ -114,7 +77,7 @@ func (a *twilioAdapter) CheckStatus(ctx context.Context, s PastSend) (Status, er
 	if upstream.CodeOf(err) == "20404" {
 		return Status{State: StateNotFound, Word: "20404"}, nil
 	}
-	return a.status(twilioStates, text(message["status"]), err)
+	return a.status(text(message["status"]), err)
 }
 
 // search compares the messages of the account that were created during the send, from a minute before its end to 15
@@ -140,7 +103,7 @@ func (a *twilioAdapter) search(ctx context.Context, s PastSend) (Status, error) 
 	case len(found) != 1 || text(list["next_page_uri"]) != "":
 		return Status{State: StateUnknown, Reason: ReasonInconclusive}, nil
 	}
-	state, err := a.status(twilioStates, text(found[0]["status"]), nil)
+	state, err := a.status(text(found[0]["status"]), nil)
 	state.searched = true
 	return state, err
 }
@@ -150,30 +113,6 @@ func (a *twilioAdapter) Balance(ctx context.Context) (string, error) {
 	values, err := a.request(ctx, "/Balance.json", nil)
 	balance, err := a.balance(text(values["balance"]), err)
 	return strings.TrimSpace(balance + " " + text(values["currency"])), err
-}
-
-// endUserMessaging is AWS End User Messaging (pinpoint-sms-voice-v2). A Managed integration sends with the function's
-// role, a Manual (BYOK) one with the keys of the project.
-func endUserMessaging(cfg aws.Config) Vendor {
-	return Vendor{
-		Spec: upstream.Spec{
-			Name: "aws", Title: "AWS End User Messaging",
-			Settings: []upstream.Field{
-				required("sender_id", "origination identity: sender ID, phone number, pool, or an ARN of one"),
-				{Name: "region", Description: "AWS region; the stack's own where it is empty"},
-				{Name: "message_type", Description: "kind of message: TRANSACTIONAL (default) or PROMOTIONAL",
-					Pattern: "^(TRANSACTIONAL|PROMOTIONAL)$"},
-			},
-			Secrets: []upstream.Field{
-				required("access_key_id", "access key that may sms-voice:SendTextMessage"),
-				required("secret_access_key", "its secret"),
-			},
-			ManagedAction: "sms-voice:SendTextMessage",
-		},
-		Pace:        20, // AWS End User Messaging quotas: SendTextMessage requests a second
-		Concurrency: 32,
-		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &awsAdapter{caller{c, a}, cfg} },
-	}
 }
 
 var phoneNumber = pattern.New(`^\+?[0-9]+$`)
@@ -201,24 +140,6 @@ func OriginationIdentity(settings map[string]string, region string, role arn.ARN
 type awsAdapter struct {
 	caller
 	cfg aws.Config
-}
-
-// awsCodes are the classes of AWS' common errors and of those of SendTextMessage.
-var awsCodes = map[string]upstream.Class{
-	"AccessDeniedException":               upstream.CredentialsRefused,
-	"ExpiredTokenException":               upstream.CredentialsRefused,
-	"IncompleteSignatureException":        upstream.CredentialsRefused,
-	"InvalidSignatureException":           upstream.CredentialsRefused,
-	"MissingAuthenticationTokenException": upstream.CredentialsRefused,
-	"NotAuthorized":                       upstream.CredentialsRefused,
-	"SignatureDoesNotMatch":               upstream.CredentialsRefused,
-	"UnrecognizedClientException":         upstream.CredentialsRefused,
-	"ConflictException":                   upstream.Rejected,
-	"ResourceNotFoundException":           upstream.AccountRefused, // the origination identity
-	"ServiceQuotaExceededException":       upstream.AccountRefused, // such as the monthly spend limit
-	"ThrottlingException":                 upstream.TooFast,
-	"ValidationException":                 upstream.Rejected,
-	"InternalServerException":             upstream.Unusable,
 }
 
 // Send implements Adapter. The request is one of AWS's JSON protocol 1.0 (Smithy, "AWS JSON 1.0 protocol").
@@ -252,7 +173,7 @@ func (a *awsAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	}
 	values, _ := members(response.Body)
 	_, code, _ := strings.Cut(text(values["__type"]), "#")
-	if class := awsCodes[code]; class != "" {
+	if class := a.vendor.Codes[code].Class; class != "" {
 		return Receipt{}, a.refusal(class, code, cmp.Or(text(values["message"]), text(values["Message"])), nil)
 	}
 	return a.identified("accepted", values["MessageId"], a.byStatus(response, ""))

@@ -109,27 +109,6 @@ func (s session) withToken(ctx context.Context, logIn logIn,
 	return Receipt{}, s.refusal(upstream.CredentialsRefused, upstream.CodeOf(refused), refused.Error(), nil)
 }
 
-// hutch is Hutch BSMS' API v1 (bsms.hutch.lk), as the Laravel package sureshhemal/laravel-sms-sri-lanka and other
-// clients use it. The vendor publishes no document. A login returns a token.
-func hutch() Vendor {
-	tokens := newTokens()
-	return Vendor{
-		Spec: upstream.Spec{
-			Name: "hutch", Title: "Hutch BSMS", Endpoint: "https://bsms.hutch.lk",
-			Settings: []upstream.Field{senderID,
-				{Name: "campaign_name", Description: "name of the campaigns in the vendor's reports; SMS where it is empty"}},
-			Secrets: []upstream.Field{
-				required("username", "API user of the account, not the user of the web pages"),
-				required("password", "password of the API user"),
-			},
-		},
-		Concurrency: unpublished, Batch: 100,
-		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			return &hutchAdapter{session{caller{c, a}, tokens}}
-		},
-	}
-}
-
 // hutchTokenLife is the life of a token without a stated life. A token that ends earlier is refused, and a new one
 // follows.
 const hutchTokenLife = time.Hour
@@ -189,43 +168,7 @@ func (a *hutchAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	})
 }
 
-// dialog is Dialog eSMS's URL method (3rd Party SMS API v2.5): GET, with a code as the whole response.
-func dialog() Vendor {
-	return Vendor{
-		Spec: upstream.Spec{
-			Name: "dialog", Title: "Dialog eSMS, URL method", Endpoint: "https://e-sms.dialog.lk",
-			Settings: []upstream.Field{senderID},
-			Secrets:  []upstream.Field{required("esmsqk", "key of the URL method (esmsqk)")},
-		},
-		Concurrency: unpublished,
-		Batch:       100, // keeps the URL short
-		New:         func(c *upstream.Client, a upstream.Account) Adapter { return &dialogAdapter{caller{c, a}} },
-	}
-}
-
 type dialogAdapter struct{ caller }
-
-// documented is a row of a vendor's failure codes.
-type documented struct {
-	class   upstream.Class
-	meaning string
-}
-
-// dialogCodes are the vendor's failure codes: 3rd Party SMS API v2.5, and 2013 of v3.2.
-var dialogCodes = map[string]documented{
-	"2001": {upstream.Rejected, "campaign creation failed"},
-	"2002": {upstream.Rejected, "bad request"},
-	"2003": {upstream.Rejected, "empty number list"},
-	"2004": {upstream.Rejected, "empty message"},
-	"2005": {upstream.Rejected, "invalid number list"},
-	"2006": {upstream.CredentialsRefused, "account not allowed to use GET"},
-	"2007": {upstream.CredentialsRefused, "invalid key"},
-	"2008": {upstream.AccountRefused, "insufficient balance or quota"},
-	"2009": {upstream.Rejected, "no valid numbers left after mask block"},
-	"2010": {upstream.AccountRefused, "not eligible for packaging"},
-	"2011": {upstream.Unusable, "transactional error"}, // the document does not say of which step
-	"2013": {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
-}
 
 // get returns the text after the code of success.
 func (a *dialogAdapter) get(ctx context.Context, path string, query url.Values, send bool) (string, error) {
@@ -235,8 +178,8 @@ func (a *dialogAdapter) get(ctx context.Context, path string, query url.Values, 
 		return "", err
 	}
 	body := strings.TrimSpace(string(response.Body))
-	if failure, known := dialogCodes[body]; known {
-		return "", a.refusal(failure.class, body, failure.meaning, response.Header)
+	if failure, known := a.vendor.Codes[body]; known {
+		return "", a.refusal(failure.Class, body, failure.Meaning, response.Header)
 	}
 	if err := a.byStatus(response, ""); err != nil {
 		return "", err
@@ -261,25 +204,6 @@ func (a *dialogAdapter) Balance(ctx context.Context) (string, error) {
 	return a.balance(a.get(ctx, "check/balance", url.Values{}, false))
 }
 
-// dialogV2 is Dialog eSMS's v2 JSON interface, as clients of the vendor's documents v3.0 and v3.2 use it. A login
-// returns a token, which the adapter caches until shortly before its end, or until the vendor refuses the token.
-func dialogV2() Vendor {
-	tokens, checks := newTokens(), rate.NewLimiter(checksASecond, 1)
-	return Vendor{
-		Spec: upstream.Spec{
-			Name: "dialogv2", Title: "Dialog eSMS, v2", Endpoint: "https://e-sms.dialog.lk",
-			Settings: []upstream.Field{senderID},
-			Secrets: []upstream.Field{
-				required("username", "user of the account"), required("password", "password of the account"),
-			},
-		},
-		Pace: 20, Concurrency: unpublished, Batch: 1000,
-		New: func(c *upstream.Client, a upstream.Account) Adapter {
-			return &dialogV2Adapter{session{caller{c, a}, tokens}, checks}
-		},
-	}
-}
-
 // checksASecond is the pace of an instance; the vendor permits 120 checks of transactions in a minute.
 const checksASecond = 2
 
@@ -288,32 +212,7 @@ type dialogV2Adapter struct {
 	checks *rate.Limiter
 }
 
-// dialogV2Codes are the errCode values (interface v3.2, as two of its clients have them).
-var dialogV2Codes = map[string]documented{
-	"100": {tokenRefused, "token expired"},
-	"101": {upstream.Rejected, "invalid parameters"},
-	"102": {upstream.CredentialsRefused, "user unknown"},
-	"103": {upstream.Unusable, "no campaign for the transaction ID"}, // no response to a send
-	"104": {idUsed, "transaction ID used before"},
-	"105": {tokenRefused, "bad signature of the token"},
-	"106": {tokenRefused, "token missing"},
-	"107": {upstream.Rejected, "missing parameters"},
-	"108": {upstream.AccountRefused, "sender mask not active"},
-	"109": {upstream.Rejected, "no valid number left"},
-	"110": {upstream.AccountRefused, "not eligible for packages"},
-	"111": {upstream.AccountRefused, "package of the month used up"},
-	"112": {upstream.AccountRefused, "package balance"},
-	"113": {upstream.AccountRefused, "package in maintenance"},
-	"114": {upstream.AccountRefused, "wallet balance"},
-	"115": {upstream.CredentialsRefused, "wrong user or password"},
-	"116": {upstream.CredentialsRefused, "account locked after failed logins"},
-	"117": {upstream.TooFast, "too many requests"},
-	"118": {upstream.AccountRefused, "no campaigns between 20:00 and 08:00"},
-	"119": {upstream.AccountRefused, "post-paid limit"},
-	"999": {upstream.Unusable, "internal error"},
-}
-
-// idUsed is a class within this file only: an earlier call with the transaction ID was accepted.
+// idUsed is a class within this package only: an earlier call with the transaction ID was accepted.
 const idUsed upstream.Class = "id_used"
 
 // noCampaign is a class within this file only: the vendor has accepted no call with the transaction ID.
@@ -341,12 +240,12 @@ func (a *dialogV2Adapter) post(ctx context.Context, path, token string, body any
 	values, status := members(response.Body)
 	c := a.redacting(map[string]string{"token": token, "issued token": text(values["token"])})
 	code, comment := text(values["errCode"]), text(values["comment"])
-	failure, known := dialogV2Codes[code]
+	failure, known := a.vendor.Codes[code]
 	switch {
 	case status == "failed" && code == "103" && path == checkTransaction && response.Status < 500:
-		return nil, c.refusal(noCampaign, code, failure.meaning, nil)
+		return nil, c.refusal(noCampaign, code, failure.Meaning, nil)
 	case status == "failed" && known:
-		return nil, c.refusal(failure.class, code, failure.meaning+": "+comment, response.Header)
+		return nil, c.refusal(failure.Class, code, failure.Meaning+": "+comment, response.Header)
 	case status == "failed" && code != "": // neither documented as a refusal nor as a doubt
 		return nil, c.refusal(upstream.Unusable, code, comment, nil)
 	case token != "" && response.Status == http.StatusUnauthorized:
@@ -414,9 +313,6 @@ func (a *dialogV2Adapter) Send(ctx context.Context, m Message) (Receipt, error) 
 	})
 }
 
-// dialogV2States are the states of a campaign. A completed campaign was handed to the network, delivered or not.
-var dialogV2States = map[string]State{"pending": StateAccepted, "running": StateAccepted, "completed": StateSent}
-
 // CheckStatus implements StatusChecker by the transaction ID, which needs no response to the send.
 func (a *dialogV2Adapter) CheckStatus(ctx context.Context, s PastSend) (Status, error) {
 	if err := a.checks.Wait(ctx); err != nil {
@@ -431,7 +327,7 @@ func (a *dialogV2Adapter) CheckStatus(ctx context.Context, s PastSend) (Status, 
 	if upstream.ClassOf(err) == noCampaign {
 		return Status{State: StateNotFound, Word: "103"}, nil
 	}
-	return a.status(dialogV2States, campaign.Status, err)
+	return a.status(campaign.Status, err)
 }
 
 // count returns a number that is not negative, and 0 for any other value.

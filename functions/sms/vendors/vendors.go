@@ -1,15 +1,20 @@
 // Package vendors sends SMS through vendors: the mobile operators of Sri Lanka (operators.go: Dialog, Hutch), its gateways
 // (gateways.go: Notify.lk, SMSlenz, Ultimate SMS, Text.lk, QuickSend) and international ones (international.go: Twilio,
-// AWS). A new vendor is a file and a row of Table.
+// AWS). A new vendor is a file, an entry of vendors.json and an adapter of NewTable.
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	_ "embed" // vendors.json
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/go-json-experiment/json"
+	"golang.org/x/time/rate"
 
 	"svcapi/shared/project"
 	"svcapi/shared/testvalue"
@@ -87,10 +92,20 @@ type CampaignMessage struct {
 // Vendor is one row of the table.
 type Vendor struct {
 	upstream.Spec
-	Pace        int // maximum of calls a second; 0: not known
-	Concurrency int // maximum of calls at once of one request
-	Batch       int // maximum of recipients of one Message; 0 is 1
-	New         func(*upstream.Client, upstream.Account) Adapter
+
+	Pace        int `json:"pace"`        // maximum of calls a second; 0: not known
+	Concurrency int `json:"concurrency"` // maximum of calls at once of one request
+	Batch       int `json:"batch"`       // maximum of recipients of one Message; 0 is 1
+	// Codes are the codes by which the vendor refuses a call, and States the states of a message in lower case.
+	Codes  map[string]Refusal                               `json:"codes"`
+	States map[string]State                                 `json:"states"`
+	New    func(*upstream.Client, upstream.Account) Adapter `json:"-"`
+}
+
+// Refusal is what a code of a vendor means.
+type Refusal struct {
+	Class   upstream.Class `json:"class"`
+	Meaning string         `json:"meaning"` // for operators
 }
 
 // unpublished is the concurrency of the vendors that publish no number, half of the largest number that a row sets.
@@ -102,14 +117,36 @@ const MaxDifferent = 20
 // Table is the list of vendors, with the state that they keep between calls.
 type Table []Vendor
 
+// vendorsJSON has the vendors with the documents that their rows and their adapters come from.
+//
+//go:embed vendors.json
+var vendorsJSON []byte
+
 // NewTable returns the vendors. cfg is the AWS account of the function, which pays for AWS End User Messaging.
 func NewTable(cfg aws.Config) Table {
-	table := Table{
-		quickSend(), notifyLK(), textLK(), ultimateSMS(), smsLenz(), dialog(), dialogV2(), hutch(), twilio(), testVendor(),
-		endUserMessaging(cfg),
+	hutchTokens, dialogTokens, dialogChecks := newTokens(), newTokens(), rate.NewLimiter(checksASecond, 1)
+	adapters := map[string]func(caller) Adapter{
+		"quicksend":        func(c caller) Adapter { return &quickSendAdapter{c} },
+		"notifylk":         func(c caller) Adapter { return &notifyAdapter{c} },
+		"textlk":           func(c caller) Adapter { return &ultimateAdapter{c, "/api/v3"} },
+		"ultimatesms":      func(c caller) Adapter { return &ultimateAdapter{c, ""} },
+		"smslenz":          func(c caller) Adapter { return &smsLenzAdapter{c} },
+		"dialog":           func(c caller) Adapter { return &dialogAdapter{c} },
+		"dialogv2":         func(c caller) Adapter { return &dialogV2Adapter{session{c, dialogTokens}, dialogChecks} },
+		"hutch":            func(c caller) Adapter { return &hutchAdapter{session{c, hutchTokens}} },
+		"twilio":           func(c caller) Adapter { return &twilioAdapter{c} },
+		project.TestVendor: func(caller) Adapter { return testAdapter{} },
+		"aws":              func(c caller) Adapter { return &awsAdapter{c, cfg} },
 	}
-	for i := range table {
-		table[i].Settings = append(table[i].Settings, commonSettings...)
+	var table Table
+	if err := json.Unmarshal(vendorsJSON, &table); err != nil {
+		panic(fmt.Errorf("vendors.json: %w", err)) // each test reads the file
+	}
+	for i, v := range table {
+		v.Settings = append(v.Settings, commonSettings...)
+		v.Concurrency = cmp.Or(v.Concurrency, unpublished)
+		v.New = func(c *upstream.Client, a upstream.Account) Adapter { return adapters[v.Name](caller{c, a, &v}) }
+		table[i] = v
 	}
 	return table
 }
@@ -146,15 +183,6 @@ var commonSettings = []upstream.Field{
 		Name: SenderIDs, Pattern: `^[^\s,]([^,]{0,62}[^\s,])?(,[^\s,]([^,]{0,62}[^\s,])?)*$`,
 		Description: "senders that a request may name in sender_id, separated by commas, such as Acme,AcmeInfo",
 	},
-}
-
-// senderID is a setting of nearly every vendor.
-var senderID = required(SenderID, "sender shown on the handset, as the vendor approved it")
-
-var apiKey = required("api_key", "API key of the account")
-
-func required(name, description string) upstream.Field {
-	return upstream.Field{Name: name, Description: description, Required: true}
 }
 
 // StatusChecker is an Adapter whose vendor reports the state of an earlier send.
@@ -248,17 +276,7 @@ func ForClient(word string, a upstream.Account) string {
 	return strings.ToValidUTF8(word[:min(len(word), longest)], "")
 }
 
-// testVendor responds by the table of shared/testvalue, calls nobody and needs no account
-// (docs/decisions/extensions.md#test-vendor).
-func testVendor() Vendor {
-	return Vendor{
-		Spec: upstream.Spec{Name: project.TestVendor, Title: "Test values, in development only",
-			Settings: []upstream.Field{{Name: SenderID, Description: "sender of requests that name none"}}},
-		Concurrency: unpublished,
-		New:         func(*upstream.Client, upstream.Account) Adapter { return testAdapter{} },
-	}
-}
-
+// testAdapter is the vendor "test".
 type testAdapter struct{}
 
 // Send implements Adapter.
