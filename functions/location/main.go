@@ -23,7 +23,7 @@ func main() {
 		func(c iplookup.Config) request.Config { return c.API },
 		func(c iplookup.Config, s *request.Service, cfg aws.Config) ([]request.Route, error) {
 			secrets := upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Stores.Log)
-			return []request.Route{lookup(iplookup.NewChain(c, vendors.Places(), secrets))}, nil // unknown is a result
+			return []request.Route{lookup(iplookup.NewChain(c, vendors.Places, secrets))}, nil // unknown is a result
 		},
 	)
 }

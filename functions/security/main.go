@@ -29,7 +29,7 @@ func main() {
 		func(c iplookup.Config) request.Config { return c.API },
 		func(c iplookup.Config, s *request.Service, cfg aws.Config) ([]request.Route, error) {
 			secrets := upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Stores.Log)
-			chain := iplookup.NewChain(c, vendors.Risks(), secrets)
+			chain := iplookup.NewChain(c, vendors.Risks, secrets)
 			chain.ContinueOnUnknown = true
 			store := burner.NewStore(s.DB(), c.API.ProjectsTable)
 			email := &emailShield{store, newGlobalList(store, cache.Clock{}), s.AfterResponse}

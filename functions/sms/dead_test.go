@@ -86,7 +86,8 @@ func TestDeadLeasedSend(t *testing.T) {
 			cached := upstream.NewSecretCache(reader, "test", upstream.SecretConfig{}, log)
 			table := vendors.NewTable(aws.Config{Region: "eu-west-1"})
 			g := &group{client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), secrets: cached,
-				breakers: upstream.NewBreakers(), vendors: table, wallet: service.Stores.Wallet, timeout: callTimeout}
+				breakers: upstream.NewBreakers(), vendors: func() vendors.Table { return table },
+				wallet: service.Stores.Wallet, timeout: callTimeout}
 			handle := request.Lambda(service.Handler(g.send()))
 			for sends < 5 {
 				sends++

@@ -136,7 +136,7 @@ func (g *group) deliver(ctx context.Context, accounts []upstream.Account, r send
 
 // sendThrough sends messages through one account in their order, and returns those for the next account.
 func (d *delivery) sendThrough(ctx context.Context, account upstream.Account, left []*recipient) []*recipient {
-	vendor := d.vendors.Find(account.Integration.Vendor)
+	vendor := d.vendors().Find(account.Integration.Vendor)
 	size, atOnce := d.batchSize(vendor, account), vendor.Concurrency
 	if size > 1 {
 		atOnce = min(atOnce, batchesAtOnce)

@@ -193,15 +193,17 @@ type chain []*fakeVendor
 type fixture struct {
 	*group
 	vendors  chain
+	table    vendors.Table
 	accounts []upstream.Account
 	messages counter // nil: no limit
 }
 
 func newFixture(chain ...*fakeVendor) *fixture {
 	b := &fixture{group: &group{breakers: upstream.NewBreakers(), timeout: callTimeout}, vendors: chain}
+	b.group.vendors = func() vendors.Table { return b.table }
 	for i, p := range chain {
 		p.name = string(rune('a' + i))
-		b.group.vendors = append(b.group.vendors, vendors.Vendor{
+		b.table = append(b.table, vendors.Vendor{
 			Spec: upstream.Spec{Name: p.name}, Pace: p.pace, Concurrency: cmp.Or(p.atOnce, sendsAtOnce), Batch: p.batch,
 			New: func(*upstream.Client, upstream.Account) vendors.Adapter {
 				if p.batch > 0 {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,7 +93,7 @@ func sandboxChain(s *sandbox.Server, chain ...string) (*group, []upstream.Accoun
 	g := &group{
 		client: upstream.New(upstream.Config{TimeoutSeconds: 5,
 			Local: true}), breakers: upstream.NewBreakers(), timeout: callTimeout,
-		vendors: vendors.NewTable(cfg),
+		vendors: sync.OnceValue(func() vendors.Table { return vendors.NewTable(cfg) }),
 		secrets: upstream.NewSecretCache(upstream.NewSecretsClient(cfg), "dev", upstream.SecretConfig{}, nil),
 	}
 	var accounts []upstream.Account
@@ -232,7 +233,7 @@ func TestWordsForClients(t *testing.T) {
 	r := bulk(single, 1)
 	g.deliver(t.Context(), accounts, r)
 	_, send, _ := r.references.Open(r.recipients[0].reference)
-	got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send)
+	got, err := g.vendors().CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send)
 	want := "Bearer *** " + strings.Repeat("a", 48) + "ආ"
 	if receipt := r.recipients[0].receipt; err != nil || got.Word != want || receipt.Status != want {
 		t.Errorf("%+v, %+v, %v; want %q", got, receipt, err, want)
@@ -260,7 +261,7 @@ func statusAfter(t *testing.T, vendor, word string, lost int) string {
 		t.Fatalf("reference of %s %+v after %+v", name, send, r.recipients[0].outcome)
 	}
 	s.Forget()
-	got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send)
+	got, err := g.vendors().CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send)
 	var failed *upstream.Error
 	switch asked := len(s.Calls()) > 0; {
 	case errors.As(err, &failed):
@@ -271,13 +272,13 @@ func statusAfter(t *testing.T, vendor, word string, lost int) string {
 	if absent := got.State == vendors.StateNotFound; absent || vendor == "twilio" && lost > 0 && got.Reason == "" {
 		send := send
 		send.IsBy = func(upstream.Account) bool { return false }
-		if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send); err != nil ||
+		if got, err := g.vendors().CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send); err != nil ||
 			got.Reason != vendors.ReasonOtherAccount || got.Word != "" && !absent {
 			t.Errorf("another account: %+v, %v", got, err)
 		}
 		s.Forget()
 		send.IsOf = send.IsBy
-		if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send); err != nil ||
+		if got, err := g.vendors().CheckStatus(t.Context(), g.client, g.secrets, accounts[0], send); err != nil ||
 			got.Reason != vendors.ReasonOtherAccount || len(s.Calls()) > 0 {
 			t.Errorf("another owner: %+v, %v, %d calls", got, err, len(s.Calls()))
 		}
@@ -289,7 +290,7 @@ func statusAfter(t *testing.T, vendor, word string, lost int) string {
 			"another text": {Ended: send.Ended, IsOf: send.IsOf,
 				IsTo: func(number, body string) bool { return send.IsTo(number, body+".") }},
 		} {
-			if got, err := g.vendors.CheckStatus(t.Context(), g.client, g.secrets, accounts[0], other); err != nil ||
+			if got, err := g.vendors().CheckStatus(t.Context(), g.client, g.secrets, accounts[0], other); err != nil ||
 				got.Reason != vendors.ReasonInconclusive {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}

@@ -25,14 +25,14 @@ type group struct {
 	client   *upstream.Client
 	secrets  *upstream.SecretCache
 	breakers *upstream.Breakers
-	vendors  vendors.Table
+	vendors  func() vendors.Table
 	wallet   *wallet.Store
 	timeout  time.Duration // of one vendor call
 }
 
 // accounts returns the complete integrations of a call by priority (docs/decisions/money.md#modes).
 func (g *group) accounts(ctx context.Context, call *request.Call) ([]upstream.Account, error) {
-	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, g.vendors.Spec, g.secrets)
+	accounts, err := g.client.Accounts(ctx, call.Project.ID, call.Integrations, g.vendors().Spec, g.secrets)
 	switch {
 	case errors.Is(err, upstream.ErrIncomplete):
 		incomplete := httpError(422, request.ReasonIntegrationIncomplete, call.NoIntegration(nil).Message)
@@ -46,7 +46,7 @@ func (g *group) accounts(ctx context.Context, call *request.Call) ([]upstream.Ac
 
 // adapter returns the adapter of the account. accounts has found the vendor in the table.
 func (g *group) adapter(account upstream.Account) vendors.Adapter {
-	return g.vendors.Find(account.Integration.Vendor).New(g.client, account)
+	return g.vendors().Find(account.Integration.Vendor).New(g.client, account)
 }
 
 // httpError returns an error of the SMS operations with the code http_error.
@@ -250,7 +250,7 @@ func (g *group) prepareStatus(ctx context.Context, call *request.Call, text stri
 		return nil, err
 	}
 	return &request.Job{Run: func(ctx context.Context) (*request.Result, error) {
-		found, err := g.vendors.CheckStatus(ctx, g.client, g.secrets, accounts[0], send)
+		found, err := g.vendors().CheckStatus(ctx, g.client, g.secrets, accounts[0], send)
 		if err != nil {
 			return nil, vendorError(callErrors, vendor, err)
 		}

@@ -3,6 +3,7 @@ package main
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -19,7 +20,7 @@ func main() {
 				client:   upstream.New(c.Upstream),
 				secrets:  upstream.NewSecretCache(upstream.NewSecretsClient(cfg), c.API.Stage, c.Secrets, s.Stores.Log),
 				breakers: upstream.NewBreakers(),
-				vendors:  vendors.NewTable(cfg),
+				vendors:  sync.OnceValue(func() vendors.Table { return vendors.NewTable(cfg) }), // at the first request
 				wallet:   s.Stores.Wallet,
 				timeout:  c.Upstream.Timeout(),
 			}

@@ -437,7 +437,7 @@ func (a fakeReporter) CheckCost(ctx context.Context, to []string, text string) (
 // withBalances makes the vendors return balances and estimates.
 func (b *fixture) withBalances() *fixture {
 	for i, p := range b.vendors {
-		b.group.vendors[i].New = func(*upstream.Client,
+		b.table[i].New = func(*upstream.Client,
 			upstream.Account) vendors.Adapter {
 			return fakeReporter{fakeAdapter{p}}
 		}

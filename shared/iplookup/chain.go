@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
 	"svcapi/shared/cache"
@@ -50,7 +51,7 @@ type Chain[T any] struct {
 	// ContinueOnUnknown makes the chain call the next vendor after a vendor that does not know the address.
 	ContinueOnUnknown bool
 
-	table     []vendors.Vendor[T]
+	table     func() []vendors.Vendor[T]
 	client    *upstream.Client
 	secrets   *upstream.SecretCache
 	databases *vendors.Databases
@@ -70,9 +71,9 @@ type cacheKey struct {
 }
 
 // NewChain returns a chain of the vendors of a table, which stops at a vendor that does not know the address.
-func NewChain[T any](cfg Config, table []vendors.Vendor[T], secrets *upstream.SecretCache) *Chain[T] {
+func NewChain[T any](cfg Config, table func() []vendors.Vendor[T], secrets *upstream.SecretCache) *Chain[T] {
 	return &Chain[T]{
-		table: table, client: upstream.New(cfg.Upstream), secrets: secrets,
+		table: sync.OnceValue(table), client: upstream.New(cfg.Upstream), secrets: secrets,
 		databases: vendors.NewDatabases(cfg.DatabaseDirectory),
 		breakers:  upstream.NewBreakersOn(func(err error) bool { return !errors.Is(err, vendors.ErrUnknown) }),
 		cache:     cache.NewExpiring[cacheKey, T](maxResults),
@@ -85,7 +86,7 @@ func NewChain[T any](cfg Config, table []vendors.Vendor[T], secrets *upstream.Se
 func (c *Chain[T]) Accounts(ctx context.Context, call *request.Call,
 	integrations []project.Integration) ([]upstream.Account, error) {
 	spec := func(vendor string) *upstream.Spec {
-		if v := upstream.Find(c.table, vendor); v != nil {
+		if v := upstream.Find(c.table(), vendor); v != nil {
 			return &v.Spec
 		}
 		return nil
@@ -188,7 +189,7 @@ func (l *lookUp[T]) key(a upstream.Account) cacheKey {
 // done, and whether the circuit is open, so that the vendor was not called. Without breakers try ignores the circuit.
 func (l *lookUp[T]) try(ctx context.Context, account upstream.Account, remaining int,
 	breakers *upstream.Breakers) (done, open bool) {
-	vendor := upstream.Find(l.chain.table, account.Integration.Vendor)
+	vendor := upstream.Find(l.chain.table(), account.Integration.Vendor)
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(remaining))

@@ -55,7 +55,7 @@ func newFixture(continues bool, seconds int) *fixture {
 		t.accounts = append(t.accounts,
 			upstream.Account{Project: "p", Integration: project.Integration{ID: name, Vendor: name}})
 	}
-	t.Chain = NewChain(Config{CacheSeconds: seconds}, table, nil)
+	t.Chain = NewChain(Config{CacheSeconds: seconds}, func() []vendors.Vendor[string] { return table }, nil)
 	t.ContinueOnUnknown = continues
 	return t
 }
