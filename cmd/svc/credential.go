@@ -109,9 +109,9 @@ var firstRequests = []struct {
 
 // firstRequest returns a request with the new credential that the project's integrations can carry out, for a shell.
 func firstRequest(ctx context.Context, s *app.Stack, rec *project.Record, i issuedSecret) string {
-	deployed, err := s.Deployed(ctx)
-	if err != nil || deployed.BaseURL == "" {
-		deployed.BaseURL = "BASE_URL" // the operator may issue credentials without the right to read the stack
+	baseURL, _, err := s.Deployed(ctx)
+	if err != nil || baseURL == "" {
+		baseURL = "BASE_URL" // the operator may issue credentials without the right to read the stack
 	}
 	call := firstRequests[0].call
 	for _, r := range slices.Backward(firstRequests) {
@@ -120,7 +120,7 @@ func firstRequest(ctx context.Context, s *app.Stack, rec *project.Record, i issu
 		}
 	}
 	return fmt.Sprintf("curl -sS -H 'X-API-KEY: %s' -H 'X-API-SECRET: %s' -H 'X-ENV: %s' "+call, i.ClientID,
-		i.ClientSecret, i.Environment, deployed.BaseURL)
+		i.ClientSecret, i.Environment, baseURL)
 }
 
 func parseClientID(into *string) func(args []string) error {

@@ -107,10 +107,11 @@ type gatewayResponse struct {
 	Error     struct{ Code string }
 }
 
-func (d *diagnosis) request(ctx context.Context, url, clientID, clientSecret string) (gatewayResponse, error) {
+// request asks the API for the balance of SMS, which has no price.
+func (d *diagnosis) request(ctx context.Context, baseURL, clientID, clientSecret string) (gatewayResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // a cold start included
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, baseURL+"/sms/balance", strings.NewReader("{}"))
 	if err != nil {
 		return gatewayResponse{}, err
 	}
@@ -128,34 +129,31 @@ func (d *diagnosis) request(ctx context.Context, url, clientID, clientSecret str
 	return a, nil
 }
 
-// balancePath is an operation without a price.
-const balancePath = "/sms/balance"
-
 // gateway makes a request without valid credentials: a 401 proves that the gateway, the function and the table work.
 func (d *diagnosis) gateway(ctx context.Context) {
-	known, err := d.Deployed(ctx)
+	baseURL, _, err := d.Deployed(ctx)
 	if d.Failed("stack", d.StackName(), err) {
 		return
 	}
-	if known.BaseURL == "" {
+	if baseURL == "" {
 		d.Add(app.Broken, "stack", d.StackName(), "the stack does not name its base URL",
 			"aws cloudformation describe-stacks --region "+d.AWS.Region+
 				" --query 'Stacks[?Outputs[?OutputKey==`BaseUrl`]].StackName'")
 		return
 	}
-	a, err := d.request(ctx, known.BaseURL+balancePath, "svc_doctor_aaaaaaaa", "svcs_none")
+	a, err := d.request(ctx, baseURL, "svc_doctor_aaaaaaaa", "svcs_none")
 	switch {
 	case err != nil:
-		d.Add(app.Broken, "gateway", known.BaseURL, err.Error(),
+		d.Add(app.Broken, "gateway", baseURL, err.Error(),
 			"Is the stack deployed, and does the base URL belong to it? A web ACL or the DNS may block the request.")
 	case a.status != http.StatusUnauthorized:
-		d.Add(app.Broken, "gateway", known.BaseURL,
+		d.Add(app.Broken, "gateway", baseURL,
 			fmt.Sprintf("HTTP %d %s without credentials, not 401", a.status, a.Error.Code), d.Line("logs %s", a.requestID))
 	default:
-		d.Add(app.OK, "gateway", known.BaseURL, "", "")
+		d.Add(app.OK, "gateway", baseURL, "", "")
 	}
 	if d.probe && err == nil {
-		d.Probe(ctx, known.BaseURL)
+		d.Probe(ctx, baseURL)
 	}
 }
 
@@ -166,29 +164,20 @@ const (
 	probeAttempts = 8
 )
 
-// requestNew makes a request with a new credential, and repeats the request while a function may not know the
-// credential.
-func (d *diagnosis) requestNew(ctx context.Context, url, clientID, clientSecret string) (gatewayResponse, error) {
-	for attempt := 1; ; attempt++ {
-		a, err := d.request(ctx, url, clientID, clientSecret)
-		if err != nil || a.status != http.StatusUnauthorized || attempt == probeAttempts {
-			return a, err
-		}
-		select {
-		case <-ctx.Done():
-			return a, ctx.Err()
-		case <-time.After(d.Pause):
-		}
-	}
-}
-
 // Probe makes a request with a credential that Probe issues and revokes.
 func (d *diagnosis) Probe(ctx context.Context, baseURL string) {
 	clientID, clientSecret, err := d.Projects.IssueCredential(ctx, d.Only, project.Development)
 	if d.Failed("probe", d.Only, err) {
 		return
 	}
-	a, err := d.requestNew(ctx, baseURL+balancePath, clientID, clientSecret)
+	a, err := d.request(ctx, baseURL, clientID, clientSecret)
+	for tries := 1; err == nil && a.status == http.StatusUnauthorized && tries < probeAttempts; tries++ {
+		select { // a function may not know the credential yet
+		case <-ctx.Done():
+		case <-time.After(d.Pause):
+		}
+		a, err = d.request(ctx, baseURL, clientID, clientSecret)
+	}
 	d.Failed("probe", clientID, d.Projects.RevokeCredential(context.WithoutCancel(ctx), clientID))
 	switch {
 	case err != nil:

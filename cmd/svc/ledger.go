@@ -54,14 +54,9 @@ func entryNote(e books.Entry) string {
 
 func listLedger(a *app.App) *cobra.Command {
 	var days app.Days
-	var uncertain bool
 	cmd := a.ProjectCommand("ledger PROJECT", days.Parse,
 		func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-			read := func() ([]books.Entry, error) { return s.Credits.Entries(ctx, rec.ID, days.First, days.Last) }
-			if uncertain {
-				read = func() ([]books.Entry, error) { return s.Credits.Uncertain(ctx, rec.ID) }
-			}
-			entries, err := read()
+			entries, err := s.Credits.Entries(ctx, rec.ID, days.First, days.Last)
 			if err != nil {
 				return err
 			}
@@ -88,8 +83,6 @@ func listLedger(a *app.App) *cobra.Command {
 		return err
 	}
 	days.AddFlags(cmd)
-	cmd.Flags().BoolVar(&uncertain, "uncertain", false,
-		"show the uncertain charges of all days: a vendor may have carried out the request")
 	return cmd
 }
 
@@ -138,11 +131,11 @@ func listPrices(a *app.App) *cobra.Command {
 
 // listedPrices returns the price list of the stack.
 func listedPrices(ctx context.Context, s *app.Stack) (wallet.Prices, error) {
-	d, err := s.Deployed(ctx)
-	if err == nil && len(d.Prices) == 0 {
+	_, prices, err := s.Deployed(ctx)
+	if err == nil && len(prices) == 0 {
 		err = errors.New("the stack has no prices")
 	}
-	return d.Prices, err
+	return prices, err
 }
 
 func printPrices(s *app.Stack, list wallet.Prices, p *project.Project) error {

@@ -123,7 +123,7 @@ func TestUncertain(t *testing.T) {
 			` .*:\d\d UTC +10,000 +0.01 +production +quicksend +r1 +- +\S{80,}\n`, second, `other +`+third),
 		shows("sms uncertain list acme", first, second).without(third),
 		notFound("sms uncertain list nobody"),
-		shows("credit ledger acme --uncertain", "uncertain", "r2"),
+		shows("credit ledger acme", "uncertain", "r2"),
 
 		misuse(resolve, "--confirm or --refund"),
 		misuse(resolve+" --refund", "--reason"),

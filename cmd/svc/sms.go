@@ -61,6 +61,15 @@ func listUncertain(a *app.App) *cobra.Command {
 	return cmd
 }
 
+// parseUncertain reads the argument ID.
+func parseUncertain(args []string) (wallet.Key, error) {
+	key, err := wallet.ParseKey(args[0])
+	if err != nil {
+		err = app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[0])
+	}
+	return key, err
+}
+
 func resolveUncertain(a *app.App) *cobra.Command {
 	var key wallet.Key
 	var confirm, refund bool
@@ -75,10 +84,8 @@ func resolveUncertain(a *app.App) *cobra.Command {
 		if resolution.Reason == "" {
 			return app.Usagef("give a --reason for the ledger")
 		}
-		if key, err = wallet.ParseKey(args[0]); err != nil {
-			return app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[0])
-		}
-		return nil
+		key, err = parseUncertain(args)
+		return err
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) (err error) {
 		if resolution.Actor, err = s.Actor(ctx); err != nil {
 			return err
@@ -125,6 +132,16 @@ var sendFailures = map[upstream.Class]struct {
 	upstream.Unusable:   {"uncertain: the vendor's response is not valid", app.ExitFailed, mayHaveBeenSent},
 }
 
+// normalize replaces the number of the flag --to by its E.164 form.
+func normalize(to *string) error {
+	number, ok := project.NormalNumber(*to)
+	if !ok {
+		return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", *to)
+	}
+	*to = number
+	return nil
+}
+
 func testSMS(a *app.App) *cobra.Command {
 	var name, to string
 	var env []project.Environment // one
@@ -136,11 +153,10 @@ func testSMS(a *app.App) *cobra.Command {
 		if _, err := catalog.Find(string(project.SMS), name); err != nil {
 			return err
 		}
-		number, ok := project.NormalNumber(to)
-		if !ok {
-			return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", to)
+		if err := normalize(&to); err != nil {
+			return err
 		}
-		to, message.To = number, []string{number}
+		message.To = []string{to}
 		if count, message.Unicode = units.Count(message.Text); count < 1 || count > units.Most {
 			return app.Usagef("--message is 1 to %d SMS units, not %d", units.Most, count)
 		}

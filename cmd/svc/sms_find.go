@@ -135,12 +135,7 @@ func findSMS(a *app.App) *cobra.Command {
 	var to string
 	var envs []project.Environment
 	cmd := a.ProjectCommand("find PROJECT", func([]string) error {
-		number, ok := project.NormalNumber(to)
-		if !ok {
-			return app.Usagef("--to is 07XXXXXXXX or +947XXXXXXXX, not %q", to)
-		}
-		to = number
-		return w.set(f)
+		return cmp.Or(normalize(&to), w.set(f))
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		f.Project, f.Term = rec.ID, rec.LoggedNumber(to)
 		lines, missing, err := f.Search(ctx, s)
@@ -325,10 +320,8 @@ func uncachedSecrets(s *app.Stack) *upstream.SecretCache {
 func askUncertain(a *app.App) *cobra.Command {
 	var key wallet.Key
 	return a.ProjectCommand("ask PROJECT ID", func(args []string) (err error) {
-		if key, err = wallet.ParseKey(args[0]); err != nil {
-			return app.Usagef(`ID is an ID of "svc sms uncertain list", not %q`, args[0])
-		}
-		return nil
+		key, err = parseUncertain(args)
+		return err
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		entries, err := s.Credits.Uncertain(ctx, rec.ID)
 		if err != nil {
@@ -342,8 +335,8 @@ func askUncertain(a *app.App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		asker := &uncertain.Asker{Credits: s.Credits, Projects: s.Projects.Store, Client: s.Vendors, Secrets: uncachedSecrets(s),
-			Vendors: vendors.NewTable(s.AWS), Absent: uncertain.Absent, Now: time.Now, Actor: actor}
+		asker := &uncertain.Asker{Credits: s.Credits, Projects: s.Projects.Store, Client: s.Vendors,
+			Secrets: uncachedSecrets(s), Vendors: vendors.NewTable(s.AWS), Absent: uncertain.Absent, Now: time.Now, Actor: actor}
 		verdict, reply, err := asker.Resolve(ctx, rec.ID, entries[i], map[string]bool{})
 		if err != nil {
 			return err

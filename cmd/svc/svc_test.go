@@ -646,7 +646,6 @@ func TestCredits(t *testing.T) {
 		shows("credit ledger acme --days 400", id),
 		shows("credit ledger acme --from yesterday", id),
 		shows("credit ledger acme --month "+time.Now().UTC().Format("2006-01"), id),
-		shows("credit ledger acme --uncertain", "No entries"),
 	})
 }
 

@@ -119,15 +119,6 @@ func pack(ctx context.Context, root, version, folder string) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(folder, "template.yaml"), []byte(template), 0o644); err != nil {
-		return err
-	}
-	for _, name := range documents {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), text, 0o644)); err != nil {
-			return err
-		}
-	}
 	for _, system := range systems {
 		goos, goarch, _ := strings.Cut(system, "/")
 		binary := filepath.Join(folder, "svc-"+goos+"-"+goarch)
@@ -142,10 +133,15 @@ func pack(ctx context.Context, root, version, folder string) error {
 		binaries = append(binaries, binary)
 	}
 	bom, err := materials(version, binaries)
-	if err != nil {
-		return err
+	files := map[string][]byte{"template.yaml": []byte(template), "sbom.cdx.json": bom}
+	for _, name := range documents {
+		text, unread := os.ReadFile(filepath.Join(root, name))
+		files[name], err = text, errors.Join(err, unread)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "sbom.cdx.json"), bom, 0o644); err != nil {
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), text, 0o644))
+	}
+	if err != nil {
 		return err
 	}
 	return checksums(folder)

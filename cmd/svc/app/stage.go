@@ -52,8 +52,6 @@ type Stack struct {
 	AWS aws.Config
 	// Actor returns the operator's name for the ledger.
 	Actor func(context.Context) (string, error)
-	// Deployed reads the base URL and the prices of the stack.
-	Deployed func(context.Context) (Deployed, error)
 	// DB and Vault are the clients below the stores.
 	DB    *dynamodb.Client
 	Vault *secretsmanager.Client
@@ -104,14 +102,6 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 		return *who.Arn, nil
 	}
 	s.Secrets.Key = os.Getenv("SVC_KMS_KEY") // empty: the key of AWS
-	s.Deployed = func(ctx context.Context) (Deployed, error) {
-		stack, err := s.DeployedStack(ctx)
-		if err != nil {
-			return Deployed{}, err
-		}
-		prices, err := books.Prices(stack.Parameters)
-		return Deployed{stack.Outputs["BaseUrl"], prices}, err
-	}
 	return s, nil
 }
 
@@ -155,7 +145,6 @@ func (a *App) openLocal(ctx context.Context) (*Stack, error) {
 	s := a.newStack(cfg, running.DynamoDBURL, running.SecretsURL)
 	s.Running = running
 	s.Actor = func(context.Context) (string, error) { return "local", nil }
-	s.Deployed = func(context.Context) (Deployed, error) { return Deployed{running.BaseURL, running.Prices}, nil }
 	return s, nil
 }
 
@@ -251,10 +240,17 @@ func (s *Stack) ListProjects(ctx context.Context, only string) ([]project.Projec
 	return []project.Project{rec.Project}, nil
 }
 
-// Deployed holds the base URL and the prices of a deployed stack.
-type Deployed struct {
-	BaseURL string
-	Prices  wallet.Prices
+// Deployed returns the base URL and the prices of the stack.
+func (s *Stack) Deployed(ctx context.Context) (baseURL string, prices wallet.Prices, err error) {
+	if s.Local {
+		return s.Running.BaseURL, s.Running.Prices, nil
+	}
+	stack, err := s.DeployedStack(ctx)
+	if err == nil {
+		baseURL = stack.Outputs["BaseUrl"]
+		prices, err = books.Prices(stack.Parameters)
+	}
+	return baseURL, prices, err
 }
 
 // KeptTables returns the short names of the tables that outlive the stack: those of projects and money.
