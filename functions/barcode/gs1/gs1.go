@@ -3,7 +3,7 @@
 package gs1
 
 import (
-	_ "embed" // identifiers.txt
+	_ "embed" // identifiers.txt and patterns.txt
 	"errors"
 	"fmt"
 	"math/big"
@@ -178,7 +178,7 @@ func (c component) validate(part string) error {
 		}
 	}
 	for _, name := range c.rules {
-		if err := rules[name](part); err != nil {
+		if err := rules()[name](part); err != nil {
 			return err
 		}
 	}
@@ -247,43 +247,22 @@ var sets = map[byte]struct{ name, characters string }{
 	'Z': {"characters of base64url", "-_=" + digits + letters + strings.ToLower(letters)},
 }
 
-// rules check a component whose characters are valid. The codes of countries, currencies, package types and coupons are
-// not checked (docs/decisions/pictures.md#gs1).
-var rules = map[string]func(string) error{
-	"csum":         ValidateCheckDigit,
-	"csumalpha":    checkPair,
-	"iban":         iban,
-	"pieceoftotal": pieceOfTotal,
-	"yymmdd":       date("060102", false),
-	"yymmd0":       date("060102", true),
-	"yyyymmdd":     date("20060102", false),
-	"hhmi":         like(`^([01]\d|2[0-3])[0-5]\d$`, "a time, HHMM"),
-	"hh":           like(`^([01]\d|2[0-3])$`, "an hour"),
-	"mi":           like(`^[0-5]\d$`, "minutes"),
-	"ss":           like(`^[0-5]\d$`, "seconds"),
+//go:embed patterns.txt
+var patterns string
 
-	"gcppos1":       like(`^\d{4}`, "a company prefix first"),
-	"hasnondigit":   like(`\D`, "a character that is no digit"),
-	"hyphen":        like(`^-$`, "a minus sign"),
-	"importeridx":   like(`^[\w-]$`, "a letter, a digit, - or _"),
-	"iso3166alpha2": like(`^[A-Z]{2}$`, "two capital letters"),
-	"iso5218":       like(`^[0129]$`, "0, 1, 2 or 9"),
-	"latitude":      like(`^(0\d{9}|1[0-7]\d{8}|1800000000)$`, "at most 1800000000"),
-	"longitude":     like(`^([0-2]\d{9}|3[0-5]\d{8}|3600000000)$`, "at most 3600000000"),
-	"mediatype":     like(`^(0[1-9]|10|[89]\d)$`, "01 to 10 or 80 to 99"),
-	"nonzero":       like(`[1-9]`, "a number above 0"),
-	"nozeroprefix":  like(`^(0|[1-9]\d*)$`, "a number without leading zeros"),
-	"pcenc":         like(`^([^%]|%[0-9A-Fa-f]{2})*$`, "percent signs with two hexadecimal digits only"),
-	"posinseqslash": like(`^[1-9]/[1-9]$`, "a position and a count, such as 1/2"),
-	"winding":       like(`^[019]$`, "0, 1 or 9"),
-	"yesno":         like(`^[01]$`, "0 or 1"),
-	"zero":          like(`^0$`, "0"),
-
-	"couponcode": unchecked, "couponposoffer": unchecked, "iso3166": unchecked, "iso3166999": unchecked,
-	"iso4217": unchecked, "packagetype": unchecked,
-}
-
-func unchecked(string) error { return nil }
+// rules returns the checks of a component whose characters are valid. The first call reads patterns.txt.
+var rules = sync.OnceValue(func() map[string]func(string) error {
+	all := map[string]func(string) error{
+		"csum": ValidateCheckDigit, "csumalpha": checkPair, "iban": iban, "pieceoftotal": pieceOfTotal,
+		"yymmdd": date("060102", false), "yymmd0": date("060102", true), "yyyymmdd": date("20060102", false),
+	}
+	for line := range strings.Lines(patterns) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		expression, what, _ := strings.Cut(rest, " ")
+		all[name] = like(expression, what) // also for #, which no row names
+	}
+	return all
+})
 
 // like returns the rule that a part matches an expression.
 func like(expression, what string) func(string) error {

@@ -88,7 +88,7 @@ func TestTable(t *testing.T) {
 				t.Errorf("(%s): %+v", name, c)
 			}
 			for _, r := range c.rules {
-				if rules[r] == nil {
+				if rules()[r] == nil {
 					t.Errorf("(%s) has the rule %q", name, r)
 				}
 			}
