@@ -1,10 +1,12 @@
 package main
 
 import (
+	_ "embed" // refused.txt
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"svcapi/functions/sms/units"
 	"svcapi/functions/sms/vendors"
@@ -13,44 +15,23 @@ import (
 	"svcapi/shared/upstream"
 )
 
-// Messages about the fields of other gateways.
-const (
-	notSupported = "is not supported: remove it"
-	noAlias      = "is not supported: remove it; sender_id names a sender of the integration's list"
-)
+//go:embed refused.txt
+var refusedText string
 
-// refusedFields are the fields of other gateways whose meaning a send must not ignore, in lower case without hyphens
-// and underscores (docs/decisions/sms.md#refused-fields). docs/sms.md lists the names and the gateways.
-var refusedFields = refusals(map[string]string{
-	notSupported: `
-		broadcastat date datetime datetosend deferred delay delayuntil deliverat deliveryat deliverydate deliverytime
-		deliverytimewindow schedule scheduleat scheduled scheduledat scheduledate scheduleddatetime
-		scheduleddeliverytime scheduledfor scheduledtime scheduletime scheduletype sendat senddate senddatetime
-		sendlater sendingdatetime sendingspeedlimit sendon sendtime startdate starttime time timetosend timezone
-		expire expireat expires expiresat expiry timetolive ttl validity validityminutes validityperiod
-		validityperiodinseconds validityperiodtimeunit validuntil
-		applicationsid callback callbackdata callbackurl deliveryreport deliveryreportrequest deliveryreporturl dlr
-		dlrmask dlrurl eventurl intermediatereport notifycontenttype notifyurl providefeedback pushnotificationurl
-		reporturl statuscallback statuscallbackurl statusreport statusreportreq statusreporturl statusurl webhook
-		webhooks webhookurl
-		dryrun issandbox istest sandbox sandboxmode simulate test testmode testonly
-		flash flashmessage flashsms isflash mclass messageclass
-	`,
-	noAlias: `
-		from fromname fromnumber mask messagingservicesid originationidentity originator sender senderaddress senderid
-		senderids sendername senderprofileid source sourceaddr sourceaddress src
-	`,
-})
-
-func refusals(names map[string]string) map[string]string {
-	messages := map[string]string{}
-	for message, list := range names {
-		for name := range strings.FieldsSeq(list) {
-			messages[name] = message
+// refusedFields returns the messages about the fields of refused.txt by name. The first call reads the text.
+var refusedFields = sync.OnceValue(func() map[string]string {
+	messages, message := map[string]string{}, ""
+	for line := range strings.Lines(refusedText) {
+		if text, ok := strings.CutPrefix(line, "= "); ok {
+			message = strings.TrimSpace(text)
+		} else if line[0] != '#' {
+			for name := range strings.FieldsSeq(line) {
+				messages[name] = message
+			}
 		}
 	}
 	return messages
-}
+})
 
 // senderField is the rule of sender_id, whose value must be in the integration's list.
 var senderField = request.Text{Min: 1, Max: 64}

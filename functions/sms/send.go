@@ -164,7 +164,7 @@ func proposeNumber(text string) string {
 
 func decodeSend(in *request.Input) (sendRequest, error) {
 	in.Knows("to", "message", "recipients", "check_cost", "msg_list") // each method reads some of them
-	in.Refuse(refusedFields)
+	in.Refuse(refusedFields())
 	r := sendRequest{method: in.Text("send_method",
 		request.Text{Required: true, OneOf: []string{single, bulkSame, bulkDifferent}})}
 	r.sender = in.Text("sender_id", senderField)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -147,28 +148,26 @@ func (c *Chain[T]) Job(
 // vendors have failed. The error joins the errors of all vendors; it is vendors.ErrUnknown where the chain stops at a
 // vendor that does not know the address.
 func (c *Chain[T]) Ask(ctx context.Context, accounts []upstream.Account, addr netip.Addr) (Result[T], error) {
-	l := lookUp[T]{chain: c, addr: addr}
-	var deferred []upstream.Account
-	for i, account := range accounts {
+	l, queue, breakers := lookUp[T]{chain: c, addr: addr}, slices.Clone(accounts), c.breakers
+	for i := 0; i < len(queue); i++ {
+		account := queue[i]
+		if i == len(accounts) { // the rest are those with an open circuit
+			breakers = nil
+		}
+		if err := ctx.Err(); breakers == nil && err != nil {
+			l.result.Vendor, l.err = account.Integration.Vendor, errors.Join(l.err, fmt.Errorf("no time left: %w", err))
+			break
+		}
 		if value, ok := c.cache.Get(l.key(account)); ok {
 			l.result.Value, l.result.Vendor, l.result.Cached = value, account.Integration.Vendor, true
 			return l.result, nil
 		}
-		done, open := l.try(ctx, account, len(accounts)-i+len(deferred), c.breakers)
-		if open {
-			deferred = append(deferred, account)
-		}
+		done, open := l.try(ctx, account, len(queue)-i, breakers)
 		if done {
-			return l.result, l.err
-		}
-	}
-	for i, account := range deferred {
-		if err := ctx.Err(); err != nil {
-			l.result.Vendor, l.err = account.Integration.Vendor, errors.Join(l.err, fmt.Errorf("no time left: %w", err))
 			break
 		}
-		if done, _ := l.try(ctx, account, len(deferred)-i, nil); done {
-			break
+		if open {
+			queue = append(queue, account)
 		}
 	}
 	return l.result, l.err
