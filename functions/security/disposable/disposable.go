@@ -4,17 +4,16 @@
 package disposable
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	_ "embed" // the table
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"io"
 	"math/bits"
 	"strings"
 	"sync"
+
+	"svcapi/shared/dynamo"
 )
 
 //go:embed table.bin
@@ -137,13 +136,11 @@ var Hash = sync.OnceValue(func() string {
 	return hex.EncodeToString(hash[:])
 })
 
-// Pack returns a difference to the compiled table: in gzip, the hash of the table, and a line for each domain that was
-// added (+) or removed (-).
+// Pack returns a difference to the compiled table, compressed: the hash of the table, and a line for each domain that
+// was added (+) or removed (-).
 func Pack(added, removed []string) []byte { return pack(Hash(), added, removed) }
 
 func pack(hash string, added, removed []string) []byte {
-	var packed bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level exists
 	text := []byte(hash)
 	for _, d := range added {
 		text = append(append(text, "\n+"...), d...)
@@ -151,9 +148,7 @@ func pack(hash string, added, removed []string) []byte {
 	for _, d := range removed {
 		text = append(append(text, "\n-"...), d...)
 	}
-	_, _ = w.Write(text) // into memory
-	_ = w.Close()
-	return packed.Bytes()
+	return dynamo.Pack(text)
 }
 
 // Unpack returns the domains of a packed difference, and none for the difference to another table or for nil.
@@ -161,11 +156,7 @@ func Unpack(packed []byte) (added, removed []string, err error) {
 	if packed == nil {
 		return nil, nil, nil
 	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(r, maxText+1))
+	text, err := dynamo.Unpack(packed, maxText+1)
 	if err != nil || len(text) > maxText {
 		return nil, nil, errors.Join(errors.New("the difference is truncated or too large"), err)
 	}
