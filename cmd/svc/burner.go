@@ -61,12 +61,9 @@ func normalDomains(texts []string) ([]string, error) {
 	return domains, nil
 }
 
-// maxDomainFile bounds an imported file, in bytes.
-const maxDomainFile = 16 << 20
-
-// readDomains returns the domains of a file, one a line.
+// readDomains returns the domains of a file of up to 16 MiB, one a line.
 func readDomains(a *app.App, file string) (domains []string, err error) {
-	text, err := a.Read(file, maxDomainFile)
+	text, err := a.Read(file, 16<<20)
 	if err != nil {
 		return nil, err
 	}

@@ -196,12 +196,6 @@ var tableKeys = []struct{ name, keys string }{
 	{"rates", "pk sk"}, {"transient", "pk"},
 }
 
-// The clock skews between this machine and AWS that doctor reports as a warning and as broken.
-const (
-	skewWarning = 30 * time.Second
-	skewBroken  = 4 * time.Minute // AWS refuses signatures from five minutes on
-)
-
 func (d *diagnosis) tables(ctx context.Context) {
 	skewKnown := false
 	missing := 0
@@ -238,9 +232,9 @@ func (d *diagnosis) tables(ctx context.Context) {
 func (d *diagnosis) clock(skew time.Duration) {
 	detail := fmt.Sprintf("this machine is %s off", skew.Abs().Round(time.Second))
 	switch {
-	case skew.Abs() >= skewBroken:
+	case skew.Abs() >= 4*time.Minute:
 		d.Add(app.Broken, "clock", "", detail, "Set the clock (NTP): AWS refuses signatures that are five minutes off.")
-	case skew.Abs() >= skewWarning:
+	case skew.Abs() >= 30*time.Second:
 		d.Add(app.Warning, "clock", "", detail, "Set the clock (NTP).")
 	default:
 		d.Add(app.OK, "clock", "", "", "")

@@ -37,11 +37,6 @@ func (d *diagnosis) projects(ctx context.Context) {
 	}
 }
 
-const (
-	maxRotation = 7 * 24 * time.Hour // a longer rotation was probably forgotten
-	maxPending  = 30 * time.Minute   // a reservation of a live request is younger
-)
-
 func (d *diagnosis) project(ctx context.Context, id string) error {
 	rec, err := d.Load(ctx, id)
 	if err != nil {
@@ -68,7 +63,7 @@ func (d *diagnosis) project(ctx context.Context, id string) error {
 		d.environment(ctx, rec, env)
 	}
 	for _, c := range rec.Credentials {
-		long := len(c.Secrets) > 1 && time.Since(c.Secrets[len(c.Secrets)-1].Created) > maxRotation
+		long := len(c.Secrets) > 1 && time.Since(c.Secrets[len(c.Secrets)-1].Created) > 7*24*time.Hour
 		d.AddIf(long, app.Warning, "rotation", c.ClientID, "its older secret still works, a week after the newer one",
 			d.Line("credential rotate %s --finish", c.ClientID))
 	}
@@ -197,7 +192,7 @@ func (d *diagnosis) money(ctx context.Context, rec *project.Record) error {
 		d.Add(app.Warning, "wallet", rec.ID,
 			app.Credits(wallet.Balance)+", below its alert of "+app.Credits(wallet.Alert), grant)
 	}
-	if wallet != nil && !wallet.Oldest.IsZero() && time.Since(wallet.Oldest) > maxPending {
+	if wallet != nil && !wallet.Oldest.IsZero() && time.Since(wallet.Oldest) > 30*time.Minute {
 		d.Add(app.Broken, "settler", rec.ID, "requests that ended long ago hold a lease since "+app.Second(wallet.Oldest),
 			"The settling function does not run: docs/runbook.md, Settle silent.")
 	}

@@ -264,11 +264,7 @@ type renderBrowser struct {
 func startedBrowser(ctx context.Context, s *app.Stack) (*renderBrowser, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	newest := newestStart
-	if s.Local {
-		newest = newestLocalStart
-	}
-	text, err := newest(ctx, s)
+	text, err := newestStart(ctx, s)
 	if err != nil || text == "" {
 		return nil, err
 	}
@@ -286,9 +282,21 @@ func startedBrowser(ctx context.Context, s *app.Stack) (*renderBrowser, error) {
 // browserStarted is the message of the line that the renderer logs at each start of a browser.
 const browserStarted = "browser started"
 
-// newestStart returns the newest line in CloudWatch, and "" for none. The class of the renderer's log group is
-// Infrequent Access, which only queries can read (CloudWatch Logs User Guide, Log classes).
-func newestStart(ctx context.Context, s *app.Stack) (string, error) {
+// newestStart returns the newest line, and "" for none. The class of the renderer's log group is Infrequent Access,
+// which only queries can read (CloudWatch Logs User Guide, Log classes).
+func newestStart(ctx context.Context, s *app.Stack) (newest string, err error) {
+	if s.Local {
+		content, err := os.ReadFile(filepath.Join(s.Running.LogDir, "pdfrender.log"))
+		for line := range strings.Lines(string(content)) {
+			if strings.Contains(line, `"message":"`+browserStarted+`"`) {
+				newest = line
+			}
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return newest, err
+	}
 	group := "/aws/lambda/" + s.StackName() + "-pdfrender"
 	rows, err := queryLogs(ctx, cloudwatchlogs.NewFromConfig(s.AWS), []string{group}, 30*24*time.Hour,
 		fmt.Sprintf("fields @message | filter message = %q | sort @timestamp desc | limit 1", browserStarted))
@@ -296,20 +304,6 @@ func newestStart(ctx context.Context, s *app.Stack) (string, error) {
 		return "", err
 	}
 	return aws.ToString(rows[0][0].Value), nil
-}
-
-// newestLocalStart returns the newest line of the local stack, and "" for none.
-func newestLocalStart(_ context.Context, s *app.Stack) (newest string, err error) {
-	content, err := os.ReadFile(filepath.Join(s.Running.LogDir, "pdfrender.log"))
-	for line := range strings.Lines(string(content)) {
-		if strings.Contains(line, `"message":"`+browserStarted+`"`) {
-			newest = line
-		}
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return newest, err
 }
 
 // Age returns when the browser was released.

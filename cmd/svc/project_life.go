@@ -242,9 +242,6 @@ func reopenProject(a *app.App) *cobra.Command {
 // transferFormat is the version of an exported project.
 const transferFormat = 1
 
-// maxTransfer bounds an exported project, in bytes: an import of domains is as large.
-const maxTransfer = 16 << 20
-
 // transfer is an exported project: the settings of the operator, without secrets and credits.
 type transfer struct {
 	Format int `json:"format"`
@@ -285,7 +282,7 @@ func importProject(a *app.App) *cobra.Command {
 }
 
 func readTransfer(a *app.App, file string) (t transfer, err error) {
-	content, err := a.Read(file, maxTransfer)
+	content, err := a.Read(file, 16<<20) // bytes, as many as of an import of domains
 	if err != nil {
 		return t, err
 	}

@@ -286,9 +286,6 @@ func (s Staged) Fields(context.Context, project.Kind, string, project.Environmen
 	return upstream.SecretValues(s), nil
 }
 
-// maxSecretFile is the largest value of Secrets Manager, in bytes.
-const maxSecretFile = 64 << 10
-
 // SecretInput reads new secret fields of accounts from a file, from standard input ("-") or from a terminal. No value
 // is an argument of a command or occurs in an error.
 type SecretInput struct {
@@ -306,7 +303,7 @@ func (in *SecretInput) Parse(a *app.App, spec upstream.Spec) error {
 	if in.File == "" {
 		return nil
 	}
-	content, err := a.Read(in.File, maxSecretFile)
+	content, err := a.Read(in.File, 64<<10) // bytes, the largest value of Secrets Manager
 	if err != nil {
 		return err
 	}
