@@ -74,9 +74,9 @@ UNITS = $(FIRST) $$(go list ./... | grep -vxF "$$(go list $(FIRST) $(SCHEDULE) $
 LONG := ^(TestAddVendor|TestSAMLocalReachesTheLocalStack|TestParameterPublishes|TestSamples|TestSamplesReportErrors|TestFonts|TestFamilies|TestSchemathesis|TestFaultSchedules|TestUsageOfManyEntries)$$
 
 # The packages' tests share one DynamoDB Local, each with tables of its own.
-SHARED := .local/bin/shared
+SHARED := .local/bin/steps engine
 # Measures a share for make test-times.
-TIMES  := .local/bin/times run
+TIMES  := .local/bin/steps run
 # The linter vets. A test that hangs ends after hours, on any machine.
 GOTEST := go test -json -vet=off -p 2 -timeout 4h
 
@@ -104,7 +104,7 @@ test-schedules:
 .PHONY: helpers compile downloads
 helpers:
 	@mkdir -p .local/bin
-	go build -o .local/bin/ ./test/times ./test/enginetest/shared ./local/layer
+	go build -o .local/bin/ ./test/steps ./local/layer
 compile: programs
 	@go list -export -test ./... > /dev/null
 downloads:
@@ -132,7 +132,7 @@ full-%:
 	@$(TIMES) $* $(MAKE) --no-print-directory $*
 
 test-times: helpers ## what takes long in make test and make test-full, in seconds of the last run, and what only that proves
-	@.local/bin/times table
+	@.local/bin/steps table
 
 test-long: helpers poppler barcode-tools $(VENV)/.ready $(NPM) ## the tests that make test leaves out
 	go test -vet=off -count=1 -p 2 -timeout 4h -run '$(LONG)' ./test/policy ./functions/docs/samples ./functions/pdf/render/browser

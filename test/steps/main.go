@@ -1,16 +1,19 @@
-// Command times measures the shares of make test and make test-full, and prints what is slow:
+// Command steps runs the steps of make test and make test-full, and prints what is slow:
 //
-//	times run NAME COMMAND [ARGUMENT ...]   runs a share; of go test it shows packages and failures, and keeps the log
-//	times table                             the slow shares and tests of the last runs, with what each of them proves
+//	steps run NAME COMMAND [ARGUMENT ...]   runs a share; of go test it shows packages and failures, and keeps the log
+//	steps engine COMMAND [ARGUMENT ...]     runs a command whose tests share one DynamoDB Local, not one for each package
+//	steps table                             the slow shares and tests of the last runs, with what each of them proves
 package main
 
 import (
 	"bufio"
 	"cmp"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"maps"
 	"os"
@@ -21,6 +24,9 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"svcapi/local/engine"
+	"svcapi/test/enginetest"
 )
 
 // dir has a file NAME.json for the last run of each share.
@@ -37,7 +43,7 @@ type share struct {
 
 func main() {
 	if err := command(os.Args[1:]); err != nil {
-		if _, failed := errors.AsType[*exec.ExitError](err); !failed { // the share has reported its failure
+		if _, failed := errors.AsType[*exec.ExitError](err); !failed { // the command has reported its failure
 			fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(1)
@@ -48,10 +54,36 @@ func command(args []string) error {
 	switch {
 	case len(args) > 2 && args[0] == "run":
 		return run(args[1], args[2:], os.Stdout)
+	case len(args) > 1 && args[0] == "engine":
+		return withEngine(exec.Command(args[1], args[2:]...))
 	case len(args) == 1 && args[0] == "table":
 		return table(os.Stdout)
 	}
-	return errors.New("usage: times run NAME COMMAND [ARGUMENT ...], or times table")
+	return errors.New("usage: steps run NAME COMMAND [ARGUMENT ...], steps engine COMMAND [ARGUMENT ...], or steps table")
+}
+
+// The engine has one of these ports, which systems give to no outgoing connection (RFC 6335 calls them user ports).
+const firstPort, ports = 20_000, 10_000
+
+// withEngine runs a command with the variable that names an engine, unless it runs within another such command.
+func withEngine(cmd *exec.Cmd) error {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if os.Getenv(enginetest.Variable) != "" {
+		return cmd.Run()
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	// The same port in each run from a folder: a test that reads another address runs again, although nothing changed.
+	port := firstPort + int(crc32.ChecksumIEEE([]byte(dir))%ports)
+	e, err := engine.Start(context.Background(), engine.Options{Port: port})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	cmd.Env = append(os.Environ(), enginetest.Variable+"="+e.URL)
+	return cmd.Run()
 }
 
 // run runs a share's command, shows its output, and writes its times. Of go test -json it shows what a reader needs,
@@ -245,7 +277,7 @@ func rowsOf(shares []share, sentences map[string]string) (rows []row, problems [
 	})
 	for _, r := range rows {
 		if r.proves == "" {
-			problems = append(problems, fmt.Errorf("test/times/proves.yaml lacks what %s proves", r.name))
+			problems = append(problems, fmt.Errorf("test/steps/proves.yaml lacks what %s proves", r.name))
 		}
 	}
 	return rows, problems
