@@ -7,25 +7,23 @@ package main
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"text/tabwriter"
+	"text/template"
 	"time"
 
 	"svcapi/local/demo"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
 	"svcapi/shared/project"
-	"svcapi/shared/project/admin"
 )
 
 func main() {
@@ -78,54 +76,21 @@ func run(args []string) error {
 		return err
 	}
 	fmt.Printf("%5.1f s  ready\n\n", time.Since(began).Seconds())
-	greet(os.Stdout, s)
+	err = greet(os.Stdout, s)
 	<-ctx.Done()
 	fmt.Println("\nstopping")
-	return s.Close()
+	return errors.Join(err, s.Close())
 }
+
+//go:embed greeting.txt
+var greeting string
 
 // greet says where everything is and how to use it.
-func greet(out io.Writer, s *stack.Stack) {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, place := range [][2]string{
-		{"API", s.BaseURL},
-		{"Documentation", s.DocsURL},
-		{"Sent to vendors", s.SandboxURL + "/_sandbox/calls"},
-		{"DynamoDB", s.DynamoDBURL},
-		{"Secrets Manager", s.SecretsURL},
-		{"Lambda", s.LambdaURL},
-		{"Logs", s.LogDir},
-	} {
-		fmt.Fprintf(t, "%s\t%s\n", place[0], place[1])
-	}
-	_ = t.Flush()
-
-	fmt.Fprintln(out, "\nDemo projects, also in .local/demo.json")
-	fmt.Fprintln(t, "project\tX-ENV\tX-API-KEY\tX-API-SECRET\twhat it is")
-	for _, p := range s.Projects {
-		about := "\t" + p.About
-		for _, env := range admin.Environments() {
-			c := p.Credentials[env]
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s%s\n", p.ID, env, c.ClientID, c.ClientSecret, about)
-			about = ""
-		}
-	}
-	_ = t.Flush()
-
-	c := demo.CredentialOf("managed", project.Development)
-	fmt.Fprintf(out, "\nSend an SMS\n  curl -sS %s/sms/send -H 'X-API-KEY: %s' -H 'X-API-SECRET: %s' \\\n    -d '%s'\n",
-		s.BaseURL, c.ClientID, c.ClientSecret, `{"send_method":"single","to":"0771234567","message":"Hello"}`)
-	fmt.Fprintf(out, "\nRun one event in Lambda's container, with a container engine and after `make sam-build`\n  %s\n",
-		samLine(s.Parameters))
-	fmt.Fprintln(out, "\nCtrl-C ends everything.")
-}
-
-// samLine is the command that runs a function against this stack's DynamoDB and secrets.
-func samLine(parameters map[string]string) string {
-	words := []string{"sam local invoke SmsFunction --event events/sms-send-managed.json --docker-network host " +
-		"--parameter-overrides"}
-	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		words = append(words, name+"="+parameters[name])
-	}
-	return strings.Join(words, " ")
+func greet(out io.Writer, s *stack.Stack) error {
+	columns := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	err := template.Must(template.New("").Parse(greeting)).Execute(columns, struct {
+		*stack.Stack
+		Managed demo.Credential
+	}{s, demo.CredentialOf("managed", project.Development)})
+	return errors.Join(err, columns.Flush())
 }
