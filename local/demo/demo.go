@@ -79,37 +79,36 @@ type plan struct {
 	bare        bool         // its integrations have neither secrets nor settings
 	all         bool         // the project has the inactive integrations, too
 	paused      bool
-	trial       []string                  // destinations; nil: not on trial
-	limit       project.RateLimit         // zero: wide
-	credits     func(wallet.Prices) int64 // nil: none
+	trial       []string          // destinations; nil: not on trial
+	limit       project.RateLimit // zero: wide
+	credits     int64
+	barcodes    int64 // credits for so many, besides
 	faults      []Fault
 }
 
 var noCredits = []Fault{{"wallet", "it has Managed integrations and no credits"}}
 
-func rich(wallet.Prices) int64 { return plenty }
-
 // plans is the table of projects.
 var plans = []plan{
 	{name: "managed", about: "every integration Managed, 10,000,000 credits", mode: project.Managed,
-		all: true, credits: rich},
+		all: true, credits: plenty},
 	{name: "byok", about: "every integration Manual (BYOK), no credits", mode: project.BYOK, all: true},
 	{name: "broke", about: "as managed, no credits", mode: project.Managed, faults: noCredits},
 	{name: "race", about: "as managed, credits for exactly 100 barcodes", mode: project.Managed,
-		credits: func(p wallet.Prices) int64 { return 100 * p[wallet.Barcode] }, faults: noCredits},
-	{name: "paused", about: "as managed, paused", mode: project.Managed, credits: rich, paused: true,
+		barcodes: 100, faults: noCredits},
+	{name: "paused", about: "as managed, paused", mode: project.Managed, credits: plenty, paused: true,
 		faults: []Fault{{"paused", "every request gets 503 project_paused"}}},
-	{name: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, credits: rich,
+	{name: "trial", about: "as managed, SMS to 0771234567 only", mode: project.Managed, credits: plenty,
 		trial: []string{"0771234567"}},
-	{name: "limited", about: "as managed, 5 requests in 60 s", mode: project.Managed, credits: rich, limit: narrow},
-	{name: "bare", about: "no integrations", credits: rich,
+	{name: "limited", about: "as managed, 5 requests in 60 s", mode: project.Managed, credits: plenty, limit: narrow},
+	{name: "bare", about: "no integrations", credits: plenty,
 		faults: []Fault{{"integrations", "it has credentials and no active integration"}}},
 	{name: "incomplete", about: "Manual integrations without secrets or settings", mode: project.BYOK, bare: true,
 		faults: []Fault{{"integration", " lacks settings ["}, {"integration", " lacks secret fields ["}}},
 	{name: "unreachable", about: "Managed, vendors on a closed port", mode: project.Managed,
-		closed: math.MaxInt, credits: rich},
+		closed: math.MaxInt, credits: plenty},
 	{name: "failover", about: "Managed, each chain's first vendor on a closed port", mode: project.Managed,
-		closed: 1, credits: rich},
+		closed: 1, credits: plenty},
 }
 
 // builtIn is the vendor of a kind whose work the service does itself: it has no endpoint.
@@ -241,12 +240,12 @@ func (to Target) create(ctx context.Context, p plan) error {
 }
 
 func (to Target) wallet(ctx context.Context, p plan) error {
-	id := ID(p.name)
-	if err := to.Credit.CreateWallet(ctx, id); err != nil || p.credits == nil {
+	id, credits := ID(p.name), p.credits+p.barcodes*to.Prices[wallet.Barcode]
+	if err := to.Credit.CreateWallet(ctx, id); err != nil || credits == 0 {
 		return err
 	}
 	return to.Credit.Grant(ctx, books.Movement{
-		Project: id, ID: wallet.NewKey(time.Now(), "demo"), Credits: p.credits(to.Prices), Reason: "demo", Actor: "local",
+		Project: id, ID: wallet.NewKey(time.Now(), "demo"), Credits: credits, Reason: "demo", Actor: "local",
 	})
 }
 

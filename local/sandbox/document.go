@@ -37,11 +37,11 @@ type document struct {
 	Unknown string   // the response to a path that the vendor does not have
 	Secrets []string // the parameters, JSON fields, headers and path parts that hold credentials
 	// basic, bearer or fields, and the fields of the account; FIELD=NAME where the call's has another name
-	Auth       []string
-	Account    map[string]string // the secret fields of the account that the vendor accepts
-	Currencies []bankCurrency    // of the central bank
-	Calls      []*documentedCall // of those with the same route, the first one whose When holds
-	Responses  map[string]*documentedResponse
+	Auth      []string
+	Account   map[string]string    // the secret fields of the account that the vendor accepts
+	Forms     map[string][]bankRow // of the central bank, by the folder of their path
+	Calls     []*documentedCall    // of those with the same route, the first one whose When holds
+	Responses map[string]*documentedResponse
 
 	name    string
 	mask    *mask
@@ -381,8 +381,7 @@ var conditions = map[string]func(*received) bool{
 	"never":     func(*received) bool { return false },
 	"most":      func(in *received) bool { return len(in.To) <= in.Most },
 	"used": func(in *received) bool {
-		_,
-			used := in.document.used.Load(in.Get("transaction_id#"))
+		_, used := in.document.used.Load(in.Get("transaction_id#"))
 		return used
 	},
 	"kept":                        func(in *received) bool { return len(in.Kept()) > 0 },

@@ -263,20 +263,16 @@ const (
 	Accepted           = testvalue.Accepted
 	Rejected           = testvalue.Rejected
 	CredentialsRefused = testvalue.CredentialsRefused
-	// UnknownAddress and QuotaUsed are outcomes of the IP vendors.
-	UnknownAddress = testvalue.UnknownAddress
-	QuotaUsed      = testvalue.QuotaUsed
 
 	Unparseable         = testvalue.Unparseable
 	Hang                = testvalue.Hang
 	ServerError         = testvalue.ServerError
-	Slow                = testvalue.Slow
 	Truncated   Outcome = "truncated" // half of an acceptance's body, then the connection ends
 	Closed      Outcome = "closed"    // reads the request, then closes the connection
 )
 
 // carriedOut are the outcomes of requests that the vendor carries out, whatever the response is.
-var carriedOut = []Outcome{Accepted, Slow, Truncated, Closed, Hang, Unparseable, ServerError}
+var carriedOut = []Outcome{Accepted, testvalue.Slow, Truncated, Closed, Hang, Unparseable, ServerError}
 
 func page(status int, title string) *response {
 	body := []byte("<!doctype html><title>" + title + "</title>")
@@ -287,7 +283,7 @@ func page(status int, title string) *response {
 func deliver(w http.ResponseWriter, in *received, outcome Outcome, delay time.Duration) {
 	like := outcome
 	switch outcome {
-	case Slow:
+	case testvalue.Slow:
 		like, delay = Accepted, delay+2*time.Second
 	case Truncated:
 		like = Accepted
@@ -341,7 +337,8 @@ func (s *Server) Rules() []Rule {
 
 // SetRules replaces the rules. Without rules, only the magic numbers choose outcomes.
 func (s *Server) SetRules(rules ...Rule) error {
-	usual := append([]Outcome{"", Rejected, CredentialsRefused, UnknownAddress, QuotaUsed}, carriedOut...)
+	usual := append([]Outcome{"", Rejected, CredentialsRefused, testvalue.UnknownAddress, testvalue.QuotaUsed},
+		carriedOut...)
 	for _, rule := range rules {
 		if !slices.Contains(usual, rule.Outcome) && !slices.Contains(s.codes, string(rule.Outcome)) {
 			return fmt.Errorf("no such outcome: %q", rule.Outcome)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -87,36 +88,24 @@ func workingDays(until time.Time, before int) []string {
 	return days
 }
 
-// bankCurrency is a currency of the central bank's pages: its names in the two forms, and its rates in LKR.
-type bankCurrency struct{ Code, Indicative, Transfer, Central, Buy, Sell string }
-
-// bankRow is a currency in one of the bank's forms: indicative rates, or those of transfers.
-type bankRow struct {
-	Code, Name, First, Second string
-	Transfer                  bool
-}
+// bankRow is a currency in one of the central bank's forms: indicative rates in LKR, or those of transfers.
+type bankRow struct{ Code, Name, First, Second string }
 
 // Choice returns the value of the currency's box.
 func (r bankRow) Choice() string { return r.Code + "~" + r.Name }
 
+// Transfers reports whether the path names the form of transfers.
+func (in *received) Transfers() bool { return strings.Contains(in.URL.Path, "/exratestt/") }
+
 // Currencies returns the currencies of the form that the path names.
-func (in *received) Currencies() (rows []bankRow) {
-	transfer := strings.Contains(in.URL.Path, "/exratestt/")
-	for _, c := range in.document.Currencies {
-		row := bankRow{c.Code, c.Indicative, c.Central, "0.0033", false}
-		if transfer {
-			row = bankRow{c.Code, c.Transfer, c.Buy, c.Sell, true}
-		}
-		if row.Name != "" {
-			rows = append(rows, row)
-		}
-	}
-	return rows
+func (in *received) Currencies() []bankRow {
+	return in.document.Forms[path.Base(path.Dir(in.URL.Path))]
 }
 
 // Chosen returns the currencies whose boxes are ticked.
 func (in *received) Chosen() []bankRow {
-	return slices.DeleteFunc(in.Currencies(), func(r bankRow) bool { return !slices.Contains(in.To, r.Choice()) })
+	return slices.DeleteFunc(slices.Clone(in.Currencies()),
+		func(r bankRow) bool { return !slices.Contains(in.To, r.Choice()) })
 }
 
 // Days returns the working days from one date of the bank's form to the other, the newest first.
@@ -132,14 +121,6 @@ const awsUnknownClient, awsInvalidSignature = "UnrecognizedClientException", "In
 var awsSignature = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([^/]+)/sms-voice/aws4_request, ` +
 	`SignedHeaders=([^,]+), Signature=[0-9a-f]{64}$`)
 
-// awsSecret returns the secret key of a project's access key, or of a key that the Lambda host gives a function.
-func (d *document) awsSecret(accessKeyID string) (string, bool) {
-	if strings.HasPrefix(accessKeyID, "LOCAL") {
-		return "local", true
-	}
-	return d.Account["secret_access_key"], accessKeyID == d.Account["access_key_id"]
-}
-
 // awsSignatureError signs the request again and returns AWS's error code for its signature, "" for a valid one.
 func awsSignatureError(r *received) string {
 	m := awsSignature.FindStringSubmatch(r.Header.Get("Authorization"))
@@ -147,8 +128,10 @@ func awsSignatureError(r *received) string {
 		return "IncompleteSignatureException"
 	}
 	key, region := m[1], m[2]
-	secret, ok := r.document.awsSecret(key)
-	if !ok {
+	secret := r.document.Account["secret_access_key"]
+	if strings.HasPrefix(key, "LOCAL") { // a key that the Lambda host gives a function
+		secret = "local"
+	} else if key != r.document.Account["access_key_id"] {
 		return awsUnknownClient
 	}
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
