@@ -2,6 +2,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,10 +189,7 @@ func Client(url string) *dynamodb.Client {
 func CreateTables(ctx context.Context, client *dynamodb.Client, from *template.Template,
 	names map[string]string) error {
 	for _, table := range from.Tables {
-		name := table.Name
-		if given, ok := names[table.LogicalID]; ok {
-			name = given
-		}
+		name := cmp.Or(names[table.LogicalID], table.Name)
 		if err := create(ctx, client, table, name); err != nil {
 			return fmt.Errorf("create table %s as %s: %w", table.LogicalID, name, err)
 		}

@@ -16,11 +16,8 @@ import (
 // maxPayload is the most bytes that Lambda accepts for an event.
 const maxPayload = 6 * 1024 * 1024
 
-// Alias is the alias of each function, which the template publishes.
-const Alias = "live"
-
 // API serves the Lambda API's Invoke of type RequestResponse, and InvokeWithResponseStream. A function is named by its
-// name, its logical ID or its ARN.
+// name, its logical ID or its ARN, also with the alias live, which the template publishes.
 func (h *Host) API() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", h.serve(false, writeResult))
@@ -46,7 +43,7 @@ func (h *Host) called(w http.ResponseWriter, r *http.Request) (key poolKey, payl
 		}
 	}
 	h.mu.Unlock()
-	if key.function == "" || qualifier != "" && qualifier != Alias && qualifier != "$LATEST" {
+	if key.function == "" || qualifier != "" && qualifier != "live" && qualifier != "$LATEST" {
 		refuseCall(w, http.StatusNotFound, "ResourceNotFoundException",
 			"Function not found: arn:aws:lambda:"+template.Region+":"+template.AccountID+":function:"+r.PathValue("name"))
 		return poolKey{}, nil, false

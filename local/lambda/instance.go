@@ -343,25 +343,23 @@ func (i *instance) register(w http.ResponseWriter, r *http.Request) {
 // extensionNext gives an extension its next event. An extension without INVOKE waits until the process ends.
 func (i *instance) extensionNext(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get("Lambda-Extension-Identifier")
-	if id == "" {
-		refuse(w, http.StatusForbidden, "Extension.MissingHeader", "Missing Lambda-Extension-Identifier header")
-		return
-	}
 	i.pool.output.take(false)
 	i.pool.mu.Lock()
-	e := i.extensions[id]
-	waits := e != nil && e.asked
-	if e != nil && !waits {
+	e, kind, problem := i.extensions[id], "", ""
+	switch {
+	case id == "":
+		kind, problem = "Extension.MissingHeader", "Missing Lambda-Extension-Identifier header"
+	case e == nil:
+		kind, problem = "Extension.UnknownExtensionIdentifier", "Unknown extension "+id
+	case e.asked:
+		kind, problem = "Extension.InvalidExtensionState", "The extension waits for its next event already"
+	default:
 		e.asked = true
 		i.pool.rest(i)
 	}
 	i.pool.mu.Unlock()
-	if e == nil {
-		refuse(w, http.StatusForbidden, "Extension.UnknownExtensionIdentifier", "Unknown extension "+id)
-		return
-	}
-	if waits {
-		refuse(w, http.StatusForbidden, "Extension.InvalidExtensionState", "The extension waits for its next event already")
+	if kind != "" {
+		refuse(w, http.StatusForbidden, kind, problem)
 		return
 	}
 	var next delivery
