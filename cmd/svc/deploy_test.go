@@ -24,9 +24,9 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/local/workdir"
+	"svcapi/test/conntest"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
-	"svcapi/test/proxytest"
 )
 
 // account is an AWS account as svc sees it.
@@ -248,7 +248,7 @@ func TestProtect(t *testing.T) {
 	to, err := url.Parse(enginetest.URL(t))
 	p.must(err)
 	refused, described := "", 0
-	recovery, proxy := map[string]bool{}, proxytest.Buffer(httputil.NewSingleHostReverseProxy(to))
+	recovery, proxy := map[string]bool{}, conntest.Buffer(httputil.NewSingleHostReverseProxy(to))
 	// DynamoDB Local has no backups.
 	signIn(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")

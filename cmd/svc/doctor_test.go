@@ -26,8 +26,8 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
+	"svcapi/test/conntest"
 	"svcapi/test/enginetest"
-	"svcapi/test/proxytest"
 )
 
 // newDoctorFixture returns a fixture with a test server in place of the gateway.
@@ -60,7 +60,7 @@ func (f *fixture) gateway(status int, body string, withRequestID bool) string {
 func (f *fixture) between(target string, refuse func(operation string) string, clock time.Duration) string {
 	to, err := url.Parse(target)
 	f.must(err)
-	proxy := proxytest.Buffer(&httputil.ReverseProxy{
+	proxy := conntest.Buffer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
 		ModifyResponse: func(r *http.Response) error {
 			r.Header.Set("Date", time.Now().Add(clock).UTC().Format(http.TimeFormat))

@@ -23,8 +23,8 @@ import (
 	"svcapi/local/engine"
 	"svcapi/local/stack"
 	"svcapi/shared/project"
+	"svcapi/test/conntest"
 	"svcapi/test/must"
-	"svcapi/test/proxytest"
 )
 
 // oneProcess is a second stack with one process per function, to test the caches of a process and its death. A recorder
@@ -104,7 +104,7 @@ func startRecorder(target string) (*recorder, error) {
 		return nil, err
 	}
 	rec := &recorder{}
-	proxy := proxytest.Buffer(&httputil.ReverseProxy{
+	proxy := conntest.Buffer(&httputil.ReverseProxy{
 		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
 		ErrorLog: log.New(io.Discard, "", 0), // of killed functions
 	})

@@ -20,9 +20,9 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/rates"
 	"svcapi/shared/upstream"
+	"svcapi/test/conntest"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
-	"svcapi/test/proxytest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -58,7 +58,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, sandbox: server, bodies: map[string]string{}}
 	at, err := url.Parse(server.URL)
 	must.Succeed(t, err)
-	through := proxytest.Buffer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }})
+	through := conntest.Buffer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }})
 	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		f.mu.Lock()
