@@ -79,7 +79,6 @@ type requestState struct {
 	id         string // the request ID, in the response and in the event
 	extendedID string
 	at         time.Time
-	api        template.API
 	request    *http.Request
 	path       string // as sent, with its escapes
 	route      *route
@@ -125,7 +124,7 @@ func requestID(r *http.Request) string {
 // newState returns the state of a request that has just arrived.
 func (h *Handler) newState(r *http.Request) *requestState {
 	return &requestState{
-		id: requestID(r), extendedID: rand.Text()[:15] + "=", at: time.Now(), api: h.api, request: r, path: sentPath(r),
+		id: requestID(r), extendedID: rand.Text()[:15] + "=", at: time.Now(), request: r, path: sentPath(r),
 	}
 }
 
@@ -152,7 +151,7 @@ func (h *Handler) respond(state *requestState) *response {
 	if !state.route.bucket.Allow() {
 		return h.gatewayResponse(state, "THROTTLED", "over the stage's rate")
 	}
-	event, err := json.Marshal(newEvent(state))
+	event, err := json.Marshal(h.newEvent(state))
 	if err != nil {
 		return h.gatewayResponse(state, "DEFAULT_5XX", err.Error())
 	}
@@ -205,7 +204,7 @@ func Event(t *template.Template, r *http.Request) (function string, event []byte
 	if state.body, err = io.ReadAll(r.Body); err != nil {
 		return "", nil, err
 	}
-	event, err = json.Marshal(newEvent(state))
+	event, err = json.Marshal(h.newEvent(state))
 	return state.route.function, event, err
 }
 
@@ -251,7 +250,7 @@ type event struct {
 var notPassed = []string{"Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Connection", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade"}
 
-func newEvent(state *requestState) event {
+func (h *Handler) newEvent(state *requestState) event {
 	r := state.request
 	headers := r.Header.Clone()
 	for _, name := range notPassed {
@@ -286,14 +285,14 @@ func newEvent(state *requestState) event {
 			"extendedRequestId": state.extendedID,
 			"httpMethod":        r.Method,
 			"identity":          identity(r),
-			"path":              "/" + state.api.Stage + state.path,
+			"path":              "/" + h.api.Stage + state.path,
 			"protocol":          r.Proto,
 			"requestId":         state.id,
 			"requestTime":       state.at.UTC().Format("02/Jan/2006:15:04:05 +0000"),
 			"requestTimeEpoch":  state.at.UnixMilli(),
 			"resourceId":        "local",
 			"resourcePath":      state.route.Path,
-			"stage":             state.api.Stage,
+			"stage":             h.api.Stage,
 		},
 	}
 	if len(state.parameters) > 0 {

@@ -20,11 +20,7 @@ func Listen(t *testing.T, serve func(net.Conn)) string {
 	must.Succeed(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
 			go func() {
 				defer c.Close()
 				serve(c)

@@ -35,13 +35,23 @@ type Tables struct {
 	Projects, Rates, Transient string
 }
 
-// running is the test process's only engine, started by the first test that needs an engine, and its free tables.
+// running is the test process's only engine, and its free tables.
 var running struct {
+	engine *engine.Engine // nil before a test has needed an engine
+
 	sync.Mutex
-	engine *engine.Engine
-	err    error
-	free   []map[string]string // names by logical ID
+	free []map[string]string // names by logical ID
 }
+
+// start starts the engine, once.
+var start = sync.OnceValue(func() (err error) {
+	if url := os.Getenv(Variable); url != "" {
+		running.engine = &engine.Engine{URL: url}
+		return nil
+	}
+	running.engine, err = engine.Start(context.Background(), engine.Options{})
+	return err
+})
 
 // Main runs a package's tests and ends the engine after them:
 //
@@ -62,18 +72,7 @@ func Main(m *testing.M) {
 // URL returns the endpoint of the test process's engine.
 func URL(t testing.TB) string {
 	t.Helper()
-	running.Lock()
-	defer running.Unlock()
-	if running.engine == nil && running.err == nil {
-		if url := os.Getenv(Variable); url != "" {
-			running.engine = &engine.Engine{URL: url}
-		} else {
-			running.engine, running.err = engine.Start(context.Background(), engine.Options{})
-		}
-	}
-	if running.err != nil {
-		t.Fatal(running.err)
-	}
+	must.Succeed(t, start())
 	return running.engine.URL
 }
 

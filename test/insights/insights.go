@@ -10,6 +10,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,7 +24,6 @@ var (
 	condition = regexp.MustCompile(`^([@\w.]+) (=|!=|like|in) ("[^"]*"|'[^']*'|/[^/]+/|\["[^]]*"\])$`)
 	by        = regexp.MustCompile(`^(.+) by ([@\w.]+(?:, [@\w.]+)*)$`)
 	aggregate = regexp.MustCompile(`^(count\(\*?\)|sum\((\w+)\)|pct\((\w+), (\d+)\))(?: as (\w+))?(?:, |$)`)
-	most      = regexp.MustCompile(`^\d+$`)
 )
 
 // Run returns the result of a query over log lines. The query names no log groups.
@@ -38,6 +38,7 @@ func Run(query string, lines []string) (rows []Row, err error) {
 	for command := range strings.SplitSeq(query, " | ") {
 		name, rest, _ := strings.Cut(command, " ")
 		sorted, grouped := order.FindStringSubmatch(rest), by.FindStringSubmatch(rest)
+		limit, limitErr := strconv.ParseUint(rest, 10, 31)
 		switch {
 		case name == "filter":
 			rows = slices.DeleteFunc(rows, func(row Row) bool { return !row.any(rest, &err) })
@@ -64,10 +65,8 @@ func Run(query string, lines []string) (rows []Row, err error) {
 				y, _ := b[sorted[1]].(float64)
 				return cmp.Compare(x, y) * map[string]int{"asc": 1, "desc": -1}[sorted[2]]
 			})
-		case name == "limit" && most.MatchString(rest):
-			n := 0
-			_, _ = fmt.Sscan(rest, &n) // digits
-			rows = rows[:min(n, len(rows))]
+		case name == "limit" && limitErr == nil:
+			rows = rows[:min(int(limit), len(rows))]
 		default:
 			err = cmp.Or(err, fmt.Errorf("%q is no known command", command))
 		}
@@ -143,8 +142,7 @@ func value(rows []Row, a []string) (sum float64) {
 	case a[2] != "":
 		return sum
 	case a[3] != "" && len(values) > 0:
-		rank := 0
-		_, _ = fmt.Sscan(a[4], &rank) // digits
+		rank, _ := strconv.Atoi(a[4]) // digits
 		return slices.Sorted(slices.Values(values))[max(0, (rank*len(values)+99)/100-1)]
 	case a[3] != "":
 		return 0

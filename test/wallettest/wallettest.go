@@ -59,9 +59,7 @@ func NewStore(t testing.TB, balance int64) *books.Store {
 // Must ends the test on an error.
 func (f *Fixture) Must(err error) {
 	f.T.Helper()
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	must.Succeed(f.T, err)
 }
 
 // Project creates a project's wallet.
