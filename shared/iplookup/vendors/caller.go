@@ -1,6 +1,7 @@
 package vendors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -69,40 +70,33 @@ func (c Caller) decode(body []byte) (d document, err error) {
 
 // byStatus returns the error of a response by its HTTP status, or nil for 200. The vendor's own meanings take
 // precedence.
-func (c Caller) byStatus(r *upstream.Response, own map[int]meaning) error {
+func (c Caller) byStatus(r *upstream.Response) error {
 	if r.Status == http.StatusOK {
 		return nil
 	}
-	meaning, ok := own[r.Status]
-	if !ok {
-		meaning, ok = statuses[r.Status]
+	other := unusable
+	if r.Status >= 400 && r.Status < 500 {
+		other = rejected
 	}
-	switch {
-	case ok:
-	case r.Status >= 400 && r.Status < 500:
-		meaning = rejected
-	default:
-		meaning = unusable
-	}
-	return c.fail(meaning, http.StatusText(r.Status)+": "+string(r.Body))
+	own := services()[c.Account.Integration.Vendor].Statuses[r.Status]
+	return c.fail(cmp.Or(own, statuses[r.Status], other), http.StatusText(r.Status)+": "+string(r.Body))
 }
 
 // document parses the JSON object of a response with status 200.
-func (c Caller) document(r *upstream.Response, own map[int]meaning) (document, error) {
-	if err := c.byStatus(r, own); err != nil {
+func (c Caller) document(r *upstream.Response) (document, error) {
+	if err := c.byStatus(r); err != nil {
 		return nil, err
 	}
 	return c.decode(r.Body)
 }
 
 // getJSON makes a GET request and parses the JSON object of a response with status 200.
-func (c Caller) getJSON(ctx context.Context, path string, query url.Values, header http.Header,
-	own map[int]meaning) (document, error) {
+func (c Caller) getJSON(ctx context.Context, path string, query url.Values, header http.Header) (document, error) {
 	r, err := c.get(ctx, path, query, header)
 	if err != nil {
 		return nil, err
 	}
-	return c.document(r, own)
+	return c.document(r)
 }
 
 // fail returns the error of a meaning, with a detail for the operator.

@@ -17,18 +17,6 @@ import (
 	"github.com/oschwald/maxminddb-golang/v2"
 )
 
-var maxMindCodes = map[text]meaning{
-	"IP_ADDRESS_NOT_FOUND":  unknown,
-	"IP_ADDRESS_RESERVED":   unknown,
-	"IP_ADDRESS_INVALID":    rejected,
-	"IP_ADDRESS_REQUIRED":   rejected,
-	"AUTHORIZATION_INVALID": credentials,
-	"LICENSE_KEY_REQUIRED":  credentials,
-	"ACCOUNT_ID_REQUIRED":   credentials,
-	"PERMISSION_REQUIRED":   credentials,
-	"INSUFFICIENT_FUNDS":    quota,
-}
-
 // maxMindProduct returns the look-up with a product of MaxMind's web service: city for a place, insights for a risk.
 func maxMindProduct(product string) lookup {
 	return func(ctx context.Context, c Caller, addr netip.Addr) (document, error) {
@@ -43,10 +31,10 @@ func maxMindProduct(product string) lookup {
 		d, decoded := c.decode(r.Body)
 		code := d.text("code")
 		detail := string(code + ": " + d.text("error"))
-		if meaning, ok := maxMindCodes[code]; ok {
+		if meaning, ok := services()["maxmind"].Codes[code]; ok {
 			return nil, c.fail(meaning, detail)
 		}
-		err = cmp.Or(c.byStatus(r, nil), decoded)
+		err = cmp.Or(c.byStatus(r), decoded)
 		switch {
 		case err != nil:
 			return nil, err

@@ -13,11 +13,6 @@ import (
 	"svcapi/shared/upstream"
 )
 
-var ipGeolocationStatuses = map[int]meaning{
-	http.StatusNotFound: unknown, // a valid address that is not in the database
-	http.StatusLocked:   unknown, // bogon or private address
-}
-
 func ipGeolocationPlace(ctx context.Context, c Caller, addr netip.Addr) (document, error) {
 	return c.ipGeolocation(ctx, url.Values{"ip": {addr.String()}})
 }
@@ -32,7 +27,7 @@ func ipGeolocationRisk(ctx context.Context, c Caller, addr netip.Addr) (document
 
 func (c Caller) ipGeolocation(ctx context.Context, query url.Values) (document, error) {
 	query.Set("apiKey", c.Account.Secrets["api_key"])
-	d, err := c.getJSON(ctx, "/v3/ipgeo", query, nil, ipGeolocationStatuses)
+	d, err := c.getJSON(ctx, "/v3/ipgeo", query, nil)
 	switch message := string(d.text("message")); {
 	case err != nil || d.object("location") != nil:
 		return d, err
@@ -42,12 +37,10 @@ func (c Caller) ipGeolocation(ctx context.Context, query url.Values) (document, 
 	return nil, c.fail(unusable, "response without location")
 }
 
-var ipInfoStatuses = map[int]meaning{http.StatusNotFound: unknown}
-
 // ipInfo makes a look-up at ipinfo.io. An error is an object or a text.
 func (c Caller) ipInfo(ctx context.Context, path string) (document, error) {
 	header := http.Header{"Authorization": {"Bearer " + c.Account.Secrets["token"]}}
-	d, err := c.getJSON(ctx, path, nil, header, ipInfoStatuses)
+	d, err := c.getJSON(ctx, path, nil, header)
 	switch bogon, _ := d.flag("bogon"); {
 	case err != nil:
 		return nil, err
@@ -101,7 +94,7 @@ func proxyCheckRisk(ctx context.Context, c Caller, addr netip.Addr) (document, e
 	}
 	d, err := c.decode(r.Body)
 	if err != nil {
-		return nil, cmp.Or(c.byStatus(r, nil), err)
+		return nil, cmp.Or(c.byStatus(r), err)
 	}
 	if err := c.proxyCheckFailure(d, r); err != nil {
 		return nil, err
@@ -131,7 +124,7 @@ func (c Caller) proxyCheckFailure(d document, r *upstream.Response) error {
 	case "error":
 		return c.fail(rejected, detail)
 	}
-	return cmp.Or(c.byStatus(r, nil), c.fail(unusable, "response without a known status"))
+	return cmp.Or(c.byStatus(r), c.fail(unusable, "response without a known status"))
 }
 
 // vpnAPIPhrases are those of messages, also with HTTP 200, in the order in which they are looked for.
@@ -145,7 +138,7 @@ var vpnAPIPhrases = []phrase{
 // serve, unless the response names an error.
 func vpnAPIRisk(ctx context.Context, c Caller, addr netip.Addr) (document, error) {
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}}
-	d, err := c.getJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil, nil)
+	d, err := c.getJSON(ctx, "/api/"+url.PathEscape(addr.String()), query, nil)
 	switch message := cmp.Or(d.text("message"), d.text("error")); {
 	case err != nil || d.object("security") != nil:
 		return d, err
@@ -181,7 +174,7 @@ func (c Caller) ipAPI(ctx context.Context, addr netip.Addr, fields string) (docu
 	if r.Status < http.StatusInternalServerError && strings.Contains(strings.ToLower(string(r.Body)), "invalid key") {
 		return nil, c.fail(credentials, "invalid key")
 	}
-	d, err := c.document(r, nil)
+	d, err := c.document(r)
 	switch status, message := d.text("status"), d.text("message"); {
 	case err != nil:
 		return nil, err
@@ -207,7 +200,7 @@ var ipQualityScorePhrases = []phrase{
 func ipQualityScoreRisk(ctx context.Context, c Caller, addr netip.Addr) (document, error) {
 	path := "/api/json/ip/" + url.PathEscape(c.Account.Secrets["api_key"]) + "/" + url.PathEscape(addr.String())
 	query := url.Values{"strictness": {"0"}, "allow_public_access_points": {"true"}}
-	d, err := c.getJSON(ctx, path, query, nil, nil)
+	d, err := c.getJSON(ctx, path, query, nil)
 	switch success, known := d.flag("success"); {
 	case err != nil:
 		return nil, err
@@ -226,7 +219,7 @@ func ipQualityScoreRisk(ctx context.Context, c Caller, addr netip.Addr) (documen
 
 func ip2LocationRisk(ctx context.Context, c Caller, addr netip.Addr) (document, error) {
 	query := url.Values{"key": {c.Account.Secrets["api_key"]}, "ip": {addr.String()}, "format": {"json"}}
-	d, err := c.getJSON(ctx, "/", query, nil, nil)
+	d, err := c.getJSON(ctx, "/", query, nil)
 	_, vpn := d.flag("proxy.is_vpn")
 	_, tor := d.flag("proxy.is_tor")
 	proxy, _ := d.flag("is_proxy")

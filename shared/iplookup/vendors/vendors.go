@@ -35,8 +35,11 @@ type service struct {
 
 	Uncached bool   `json:"uncached"`
 	Fields   fields `json:"fields"`
-	Object   string `json:"object"` // the path of the object that has the flags; empty: the response itself
-	Flags    Flags  `json:"flags"`
+	// Statuses and Codes are what HTTP statuses and codes of errors mean that differ from those of other vendors.
+	Statuses map[int]meaning  `json:"statuses"`
+	Codes    map[text]meaning `json:"codes"`
+	Object   string           `json:"object"` // the path of the object that has the flags; empty: the response itself
+	Flags    Flags            `json:"flags"`
 }
 
 //go:embed services.json
