@@ -194,10 +194,9 @@ func (c caller) byStatus(r *upstream.Response, code string) error {
 	return c.refusal(class, code, http.StatusText(r.Status)+": "+string(r.Body), r.Header)
 }
 
-// read returns the members of a successful response of a vendor without error codes. The words of the vendor are the
-// values, in lower case, by which "success" or "status" shows that the vendor has accepted the call (true) or refused
-// it (false); no other value shows either. The reasons of a refusal are in other members.
-func (c caller) read(words map[string]bool, response *upstream.Response, err error) (map[string]jsontext.Value, error) {
+// read returns the members of a successful response of a vendor without error codes, whose Words show that the vendor has
+// accepted or refused the call; no other word shows either. The reasons of a refusal are in other members.
+func (c caller) read(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
 	if err == nil {
 		err = c.byWords(response)
 	}
@@ -206,7 +205,7 @@ func (c caller) read(words map[string]bool, response *upstream.Response, err err
 	}
 	values, _ := members(response.Body)
 	for _, member := range []string{"success", "status"} {
-		accepted, known := words[member+" "+strings.ToLower(text(values[member]))]
+		accepted, known := c.vendor.Words[member+" "+strings.ToLower(text(values[member]))]
 		if accepted {
 			return values, nil
 		}

@@ -20,9 +20,6 @@ func (a *notifyAdapter) credentials() url.Values {
 	return url.Values{"user_id": {a.Secrets["user_id"]}, "api_key": {a.Secrets["api_key"]}}
 }
 
-// notifyWords are the success that the vendor documents, and the refusals that its clients know.
-var notifyWords = map[string]bool{"status success": true, "status error": false, "status failed": false}
-
 // Send implements Adapter. Send posts a form, so that the key is not in the URL.
 func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	form := a.credentials()
@@ -33,22 +30,19 @@ func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 		form.Set("type", "unicode")
 	}
 	response, err := a.call(ctx, a.Endpoint+"/api/v1/send", http.Header{}, form, true)
-	values, err := a.read(notifyWords, response, err)
+	values, err := a.read(response, err)
 	return accepted(text(values["data"]), nil, err)
 }
 
 // Balance implements Balancer.
 func (a *notifyAdapter) Balance(ctx context.Context) (string, error) {
 	response, err := a.call(ctx, a.Endpoint+"/api/v1/status?"+a.credentials().Encode(), http.Header{}, nil, false)
-	values, err := a.read(notifyWords, response, err)
+	values, err := a.read(response, err)
 	account, _ := members(values["data"])
 	return a.balance(text(account["acc_balance"]), err)
 }
 
 type smsLenzAdapter struct{ caller }
-
-// smsLenzWords are the values that clients of the vendor know.
-var smsLenzWords = map[string]bool{"success true": true, "success false": false, "status error": false}
 
 // post adds the account to the body, and returns the data of a successful response. The fields are known from clients
 // only: each may be missing.
@@ -56,7 +50,7 @@ func (a *smsLenzAdapter) post(ctx context.Context, path string, request map[stri
 	send bool) (map[string]jsontext.Value, error) {
 	request["user_id"], request["api_key"] = a.Secrets["user_id"], a.Secrets["api_key"]
 	response, err := a.call(ctx, a.Endpoint+path, http.Header{"Accept": {"application/json"}}, request, send)
-	values, err := a.read(smsLenzWords, response, err)
+	values, err := a.read(response, err)
 	data, _ := members(values["data"])
 	return data, err
 }
@@ -92,12 +86,9 @@ func (a *ultimateAdapter) request(ctx context.Context, path string, body any, se
 	return a.call(ctx, a.Endpoint+a.path+path, header, body, send)
 }
 
-// ultimateWords are the values of "status" that the vendor documents.
-var ultimateWords = map[string]bool{"status success": true, "status error": false}
-
 // data returns the data of a successful response. The vendor does not document the fields: each may be missing.
 func (a *ultimateAdapter) data(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
-	values, err := a.read(ultimateWords, response, err)
+	values, err := a.read(response, err)
 	data, _ := members(values["data"])
 	return data, err
 }

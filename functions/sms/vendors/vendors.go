@@ -97,9 +97,12 @@ type Vendor struct {
 	Concurrency int `json:"concurrency"` // maximum of calls at once of one request
 	Batch       int `json:"batch"`       // maximum of recipients of one Message; 0 is 1
 	// Codes are the codes by which the vendor refuses a call, and States the states of a message in lower case.
-	Codes  map[string]Refusal                               `json:"codes"`
-	States map[string]State                                 `json:"states"`
-	New    func(*upstream.Client, upstream.Account) Adapter `json:"-"`
+	Codes  map[string]Refusal `json:"codes"`
+	States map[string]State   `json:"states"`
+	// Words are those of a vendor without codes: the member success or status, a blank and the value in lower case by which
+	// the member shows that the vendor has accepted the call (true) or refused it (false).
+	Words map[string]bool                                  `json:"words"`
+	New   func(*upstream.Client, upstream.Account) Adapter `json:"-"`
 }
 
 // Refusal is what a code of a vendor means.
