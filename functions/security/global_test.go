@@ -29,12 +29,11 @@ func TestGlobalList(t *testing.T) {
 	step := func(after time.Duration, due bool) (err error) {
 		t.Helper()
 		clock.Move(after)
-		wait := g.refresh(ctx)
-		if (wait != nil) != due {
-			t.Fatalf("a read is due: %v", wait != nil)
+		if g.due() != due {
+			t.Fatalf("a read is due: %v", !due)
 		}
 		if due {
-			err = wait(ctx)
+			err = g.refresh(ctx)
 		}
 		return err
 	}

@@ -33,7 +33,9 @@ func main() {
 			chain.ContinueOnUnknown = true
 			store := burner.NewStore(s.DB(), c.API.ProjectsTable)
 			email := &emailShield{store, newGlobalList(store, cache.Clock{}), s.AfterResponse}
-			email.global.refresh(context.Background()) // beside the start
+			if email.global.due() {
+				go func() { _ = email.global.refresh(context.Background()) }() // beside the start
+			}
 			return []request.Route{email.operation(), vpnShield(chain)}, nil
 		},
 	)
@@ -78,9 +80,8 @@ func (s *emailShield) operation() request.Route {
 		Kind: project.Security, Price: wallet.BurnerEmailShield,
 		Decode: decodeEmail,
 		Prepare: func(ctx context.Context, call *request.Call, r emailRequest) (*request.Job, error) {
-			// The request does not wait, and the instance is not frozen within the read.
-			if wait := s.global.refresh(ctx); wait != nil {
-				s.after(ctx, "read global list", wait)
+			if s.global.due() {
+				s.after(ctx, "read global list", s.global.refresh) // the instance is not frozen within the read
 			}
 			return s.check(call, r), nil
 		},
@@ -142,7 +143,7 @@ const (
 )
 
 // globalList is the list of all projects: the table of package disposable with the difference of the published lists,
-// and without the domains that are allowed for the stage. An instance reads both in the background; until then, and
+// and without the domains that are allowed for the stage. An instance reads both after a response; until then, and
 // where a read fails, the list is as it was before.
 type globalList struct {
 	store *burner.Store
@@ -180,35 +181,28 @@ func (g *globalList) has(domain string) bool {
 	return true
 }
 
-// refresh begins a read in the background where the last one is older than globalLife, and returns a function that
-// waits for the end of the read, or nil where none is due.
-func (g *globalList) refresh(ctx context.Context) (wait func(context.Context) error) {
+// due reports whether the last read is older than globalLife. The caller then calls refresh.
+func (g *globalList) due() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.clock.Fresh(g.read, globalLife) {
-		return nil
+		return false
 	}
 	g.read = g.clock.Now()
-	ended := make(chan error, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), globalRead)
-		defer cancel()
-		err := g.load(ctx)
-		if err != nil {
-			g.mu.Lock()
-			g.read = g.clock.Now().Add(globalPause - globalLife)
-			g.mu.Unlock()
-		}
-		ended <- err
-	}()
-	return func(ctx context.Context) error {
-		select {
-		case err := <-ended:
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	return true
+}
+
+// refresh reads the changes of the list. After a failure the next read is due after globalPause.
+func (g *globalList) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, globalRead)
+	defer cancel()
+	err := g.load(ctx)
+	if err != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.read = g.clock.Now().Add(globalPause - globalLife)
 	}
+	return err
 }
 
 func (g *globalList) load(ctx context.Context) error {

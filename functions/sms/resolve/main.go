@@ -44,7 +44,7 @@ func main() {
 			Vendors: vendors.NewTable(awsConfig),
 			Absent:  cfg.Ages.Absent,
 			Now:     cache.Clock{}.Now,
-			Actor:   actor,
+			Actor:   "sms/resolve",
 		},
 		Ages: cfg.Ages,
 		Log:  log,
@@ -82,9 +82,6 @@ func (c Config) Validate() (err error) {
 	return errors.Join(err, c.Upstream.Validate())
 }
 
-// actor is the author of the resolutions.
-const actor = "sms/resolve"
-
 // due reports whether a question is due about a send of that age.
 func (a Ages) due(age time.Duration) bool {
 	since := func(at time.Duration) bool { return at <= age && age-a.Period < at }
@@ -99,10 +96,8 @@ type Resolver struct {
 	Log  *telemetry.Logger
 }
 
-// The results for a send besides the verdicts and uncertain.Open.
-const (
-	failed books.Verdict = "failed" // no vendor responded, or the resolution was not stored
-)
+// failed is the result for a send whose vendors did not respond, or whose resolution was not stored.
+const failed books.Verdict = "failed"
 
 // Handle runs once and logs one line. A send that fails waits for its next question and is no error of the function.
 func (r *Resolver) Handle(ctx context.Context) error {

@@ -115,7 +115,7 @@ func TestResolve(t *testing.T) {
 			resolved, err := f.Credits.Resolved(t.Context(), projectID)
 			must.Succeed(f.t, err)
 			for _, e := range resolved {
-				if r := e.Resolution; string(r.Verdict) != got || r.Reason != c.reason || r.Actor != actor {
+				if r := e.Resolution; string(r.Verdict) != got || r.Reason != c.reason || r.Actor != "sms/resolve" {
 					t.Errorf("%+v", r)
 				}
 			}
@@ -182,7 +182,7 @@ func newFixture(t *testing.T) *fixture {
 			Credits: books.NewStore(client, tables.Tables), Projects: project.NewStore(client, tables.Projects),
 			Client: upstream.New(upstream.Config{TimeoutSeconds: 5, Local: true}), Secrets: upstream.NewSecretCache(reader,
 				"test", upstream.SecretConfig{}, log),
-			Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Absent: testAges.Absent, Actor: actor,
+			Vendors: vendors.NewTable(aws.Config{Region: "eu-west-1"}), Absent: testAges.Absent, Actor: "sms/resolve",
 		}}}
 	for _, vendor := range []string{"dialogv2", "twilio", "quicksend"} {
 		change := secret.Change{Environment: project.Production, Vendor: vendor, After: sandbox.Account(vendor)}

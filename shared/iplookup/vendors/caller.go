@@ -110,17 +110,11 @@ func (c Caller) fail(meaning meaning, detail string) error {
 	return upstream.Failure(meaning, c.Account.Integration.Vendor, detail, c.Account.Redact())
 }
 
-// phrase is a pattern of a vendor's messages with their meaning.
-type phrase struct {
-	pattern func() *regexp.Regexp
-	meaning meaning
-}
-
-// byMessage returns the error of a message by the first phrase that matches, or else a rejection.
-func (c Caller) byMessage(message string, phrases []phrase) error {
-	for _, p := range phrases {
-		if p.pattern().MatchString(message) {
-			return c.fail(p.meaning, message)
+// byMessage returns the error of a message by the vendor's first phrase that matches, or else a rejection.
+func (c Caller) byMessage(message string) error {
+	for _, p := range services()[c.Account.Integration.Vendor].Phrases {
+		if regexp.MustCompile(p.Pattern).MatchString(message) {
+			return c.fail(p.Meaning, message)
 		}
 	}
 	return c.fail(rejected, message)

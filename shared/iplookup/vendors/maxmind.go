@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -69,9 +70,12 @@ var (
 )
 
 // record decodes the record of an address in the first file that exists, and returns false for an address without a
-// record. The error wraps fs.ErrNotExist where none of the files exists.
-func (d *Databases) record(files []string, addr netip.Addr, into any) (found bool, err error) {
+// record. Where none of the files exists, the error wraps fs.ErrNotExist, unless the files are optional.
+func (d *Databases) record(files []string, optional bool, addr netip.Addr, into any) (found bool, err error) {
 	reader, err := d.first(files)
+	if optional && errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -102,33 +106,13 @@ func (d *Databases) first(files []string) (*maxminddb.Reader, error) {
 	return nil, fmt.Errorf("%s: %w", strings.Join(files, ", "), fs.ErrNotExist)
 }
 
-// optional decodes a record of files that need not exist.
-func (d *Databases) optional(files []string, addr netip.Addr, into any) (found bool, err error) {
-	found, err = d.record(files, addr, into)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return found, err
-}
-
-// has reports whether a file of any group exists.
-func (d *Databases) has(groups ...[]string) bool {
-	for _, files := range groups {
-		if _, err := d.first(files); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
 // location returns the record of the City database, with that of the ISP or ASN database as its traits: the fields of
-// the web service. The function record reads the City database.
-func (c Caller) location(record func([]string, netip.Addr, any) (bool, error),
-	addr netip.Addr) (found document, known bool, err error) {
+// the web service.
+func (c Caller) location(optional bool, addr netip.Addr) (found document, known bool, err error) {
 	found = document{}
-	inCity, err := record(cityFiles, addr, &found)
+	inCity, err := c.Databases.record(cityFiles, optional, addr, &found)
 	var network map[string]any
-	inNetwork, networkErr := c.Databases.optional(networkFiles, addr, &network)
+	inNetwork, networkErr := c.Databases.record(networkFiles, true, addr, &network)
 	found["traits"] = network
 	return found, inCity || inNetwork, errors.Join(err, networkErr)
 }
@@ -139,16 +123,17 @@ func (c Caller) location(record func([]string, netip.Addr, any) (bool, error),
 func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (document, error) {
 	flags := map[string]any{} // only true flags are there
 	var residential struct{}
-	inAnonymous, err := c.Databases.record(anonymousFiles, addr, &flags)
-	inResidential, residentialErr := c.Databases.optional(residentialFiles, addr, &residential)
-	d, known, locationErr := c.location(c.Databases.optional, addr)
+	inAnonymous, err := c.Databases.record(anonymousFiles, false, addr, &flags)
+	inResidential, residentialErr := c.Databases.record(residentialFiles, true, addr, &residential)
+	d, known, locationErr := c.location(true, addr)
 	if err := errors.Join(err, residentialErr, locationErr); err != nil {
 		return nil, c.fail(unusable, err.Error())
 	}
 	if inResidential {
 		flags["is_residential_proxy"] = true
 	}
-	if !inAnonymous && !inResidential && !known && c.Databases.has(cityFiles, networkFiles) {
+	_, noLocations := c.Databases.first(slices.Concat(cityFiles, networkFiles))
+	if !inAnonymous && !inResidential && !known && noLocations == nil {
 		return nil, ErrUnknown
 	}
 	d[services()["maxmind"].Object] = flags
@@ -157,7 +142,7 @@ func databaseRisk(_ context.Context, c Caller, addr netip.Addr) (document, error
 
 // databasePlace reads the City database, and the ISP or ASN database where one exists.
 func databasePlace(_ context.Context, c Caller, addr netip.Addr) (document, error) {
-	d, known, err := c.location(c.Databases.record, addr)
+	d, known, err := c.location(false, addr)
 	switch {
 	case err != nil:
 		err = c.fail(unusable, err.Error())

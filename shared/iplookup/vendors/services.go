@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 
-	"svcapi/shared/pattern"
 	"svcapi/shared/upstream"
 )
 
@@ -127,13 +126,6 @@ func (c Caller) proxyCheckFailure(d document, r *upstream.Response) error {
 	return cmp.Or(c.byStatus(r), c.fail(unusable, "response without a known status"))
 }
 
-// vpnAPIPhrases are those of messages, also with HTTP 200, in the order in which they are looked for.
-var vpnAPIPhrases = []phrase{
-	{pattern.New(`(?i)\b(limit|quota|exceeded|too many|rate)\b`), quota},
-	{pattern.New(`(?i)\b(api[ _-]?key|key|unauthori[sz]ed|account|subscription|plan)\b`), credentials},
-	{pattern.New(`(?i)\b(private|reserved|bogon|not in (the|our) database|not found)\b`), unknown},
-}
-
 // vpnAPIRisk makes a look-up at vpnapi.io. A response without security is about an address that the vendor does not
 // serve, unless the response names an error.
 func vpnAPIRisk(ctx context.Context, c Caller, addr netip.Addr) (document, error) {
@@ -143,7 +135,7 @@ func vpnAPIRisk(ctx context.Context, c Caller, addr netip.Addr) (document, error
 	case err != nil || d.object("security") != nil:
 		return d, err
 	case message != "":
-		return nil, c.byMessage(string(message), vpnAPIPhrases)
+		return nil, c.byMessage(string(message))
 	}
 	return nil, ErrUnknown
 }
@@ -189,12 +181,6 @@ func (c Caller) ipAPI(ctx context.Context, addr netip.Addr, fields string) (docu
 	return nil, c.fail(unusable, "response without a known status")
 }
 
-// ipQualityScorePhrases are those of a failure, in the order in which they are looked for.
-var ipQualityScorePhrases = []phrase{
-	{pattern.New(`(?i)insufficient credits|exceeded your request quota`), quota},
-	{pattern.New(`(?i)\b(invalid|unauthorized)\b.*\bkey\b`), credentials},
-}
-
 // ipQualityScoreRisk makes a look-up at IPQualityScore. The body decides, because failures have HTTP status 200. The
 // strictness is the least, and public access points are not proxies, as the vendor recommends for a start.
 func ipQualityScoreRisk(ctx context.Context, c Caller, addr netip.Addr) (document, error) {
@@ -207,7 +193,7 @@ func ipQualityScoreRisk(ctx context.Context, c Caller, addr netip.Addr) (documen
 	case !known:
 		return nil, c.fail(unusable, "response without success")
 	case !success:
-		return nil, c.byMessage(string(d.text("message")), ipQualityScorePhrases)
+		return nil, c.byMessage(string(d.text("message")))
 	}
 	for _, flag := range []string{"vpn", "proxy", "tor"} {
 		if _, known := d.flag(flag); !known {

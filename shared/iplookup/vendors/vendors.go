@@ -38,8 +38,13 @@ type service struct {
 	// Statuses and Codes are what HTTP statuses and codes of errors mean that differ from those of other vendors.
 	Statuses map[int]meaning  `json:"statuses"`
 	Codes    map[text]meaning `json:"codes"`
-	Object   string           `json:"object"` // the path of the object that has the flags; empty: the response itself
-	Flags    Flags            `json:"flags"`
+	// Phrases are patterns of the vendor's messages, also with HTTP 200, in the order in which they are looked for.
+	Phrases []struct {
+		Pattern string  `json:"pattern"`
+		Meaning meaning `json:"meaning"`
+	} `json:"phrases"`
+	Object string `json:"object"` // the path of the object that has the flags; empty: the response itself
+	Flags  Flags  `json:"flags"`
 }
 
 //go:embed services.json
