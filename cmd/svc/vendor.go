@@ -38,23 +38,29 @@ func listVendors(a *app.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			header := []string{"KIND", "VENDOR", "TITLE", "SETTINGS", "SECRET FIELDS"}
+			if len(args) == 2 {
+				header = []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}
+			}
 			var views []vendorView
+			var tables []app.Table
 			for _, o := range catalog.Offers() {
 				if len(args) > 0 && string(o.Kind) != args[0] || len(args) > 1 && o.Spec.Name != args[1] {
 					continue
 				}
+				if len(views) == 0 || o.Kind != views[len(views)-1].Kind {
+					tables = append(tables, app.Table{Header: header})
+				}
 				v := vendorView{o.Kind, o.Spec}
 				v.Settings, v.Secrets = append([]upstream.Field{}, o.Settings()...), append([]upstream.Field{}, v.Secrets...)
-				views = append(views, v)
+				rows := [][]string{{string(v.Kind), v.Name, v.Title, markedFields(v.Settings), markedFields(v.Secrets)}}
+				if len(args) == 2 {
+					rows = v.rows()
+				}
+				t := &tables[len(tables)-1]
+				views, t.Rows = append(views, v), append(t.Rows, rows...)
 			}
-			if len(args) == 2 {
-				header := []string{"KIND", "VENDOR", "TITLE", "FIELD", "IS", "REQUIRED", "DESCRIPTION"}
-				return a.Print(views, app.Table{Header: header, Rows: views[0].rows()})
-			}
-			const header = "KIND, VENDOR, TITLE, SETTINGS, SECRET FIELDS"
-			return app.PrintList(a, header, "", views, func(v vendorView) []string {
-				return []string{string(v.Kind), v.Name, v.Title, markedFields(v.Settings), markedFields(v.Secrets)}
-			})
+			return a.Print(views, tables...)
 		},
 	}
 }
