@@ -9,7 +9,8 @@ import (
 )
 
 // denied are the system calls that AWS Lambda denies with EPERM, each with the reports, and those that a function must
-// not need in case Lambda denies them. The constants are the numbers of the architecture that this program is built for.
+// not need in case Lambda denies them. The constants are the numbers of the architecture that this program is built
+// for.
 var denied = []uint32{
 	// hashicorp/terraform-exec#172, chromedp/chromedp#720, vansante/go-ffprobe#23, ClickHouse/ClickHouse#53117
 	unix.SYS_PRCTL,

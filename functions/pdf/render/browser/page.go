@@ -276,15 +276,15 @@ func (p *page) printSheets(d Document, wanted []int) ([]byte, error) {
 		parameters["scale"] = d.Scale
 	}
 	if len(d.Header)+len(d.Footer) > 0 {
-		header, err := p.template(string(d.Header))
-		if err != nil {
-			return nil, err
+		parameters["displayHeaderFooter"] = true
+		names := []string{"headerTemplate", "footerTemplate"}
+		for i, html := range [][]byte{d.Header, d.Footer} {
+			template, err := p.template(string(html))
+			if err != nil {
+				return nil, err
+			}
+			parameters[names[i]] = template
 		}
-		footer, err := p.template(string(d.Footer))
-		if err != nil {
-			return nil, err
-		}
-		parameters["displayHeaderFooter"], parameters["headerTemplate"], parameters["footerTemplate"] = true, header, footer
 	}
 	response, err := p.s.in(p.ctx, p.id).Call(p.ctx, string(p.id), "Page.printToPDF", parameters)
 	if refused, ok := errors.AsType[*cdp.Error](err); ok && d.PageRanges != "" &&

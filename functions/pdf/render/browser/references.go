@@ -128,8 +128,8 @@ func (o objects) places(fragments []string) map[string]int {
 	return found
 }
 
-// files are the programs that run in the page, of which common.js has what they share, the template of a PDF's metadata,
-// and the flags of the browser.
+// files are the programs that run in the page, of which common.js has what they share, the template of a PDF's
+// metadata, and the flags of the browser.
 //
 //go:embed *.js metadata.xml flags.txt
 var files embed.FS

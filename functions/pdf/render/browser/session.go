@@ -108,16 +108,14 @@ func (s *session) listen() {
 	}
 }
 
-// counted are the kinds of resources that a document shows.
-var counted = []proto.NetworkResourceType{
-	proto.NetworkResourceTypeImage, proto.NetworkResourceTypeStylesheet, proto.NetworkResourceTypeFont,
-	proto.NetworkResourceTypeMedia, proto.NetworkResourceTypeDocument,
-}
-
-// ofFiles are the kinds of resources that files may be.
-var ofFiles = []proto.NetworkResourceType{
-	proto.NetworkResourceTypeImage, proto.NetworkResourceTypeStylesheet, proto.NetworkResourceTypeFont,
-}
+var (
+	// ofFiles are the kinds of resources that files may be.
+	ofFiles = []proto.NetworkResourceType{
+		proto.NetworkResourceTypeImage, proto.NetworkResourceTypeStylesheet, proto.NetworkResourceTypeFont,
+	}
+	// counted are the kinds of resources that a document shows.
+	counted = append(ofFiles, proto.NetworkResourceTypeMedia, proto.NetworkResourceTypeDocument)
+)
 
 // respond decides about one request of the browser. A file of the document and a permitted image are fulfilled from
 // this process, a data URL is continued, and every other request fails.

@@ -207,13 +207,6 @@ var implies = func() map[string]implied {
 	return m
 }()
 
-func (s *stack) top() string {
-	if len(s.names) == 0 {
-		return ""
-	}
-	return s.names[len(s.names)-1]
-}
-
 // read opens and closes the elements of a document, and yields each start tag, and no tag for the text of each style
 // element.
 func (s *stack) read(document string) iter.Seq2[*html.Tokenizer, *html.Token] {
@@ -226,7 +219,7 @@ func (s *stack) read(document string) iter.Seq2[*html.Tokenizer, *html.Token] {
 			case html.ErrorToken:
 				return // the end, because every text can be tokenised
 			case html.TextToken:
-				if s.top() == "style" && !yield(tokens, nil) {
+				if n := len(s.names); n > 0 && s.names[n-1] == "style" && !yield(tokens, nil) {
 					return
 				}
 			case html.EndTagToken:
