@@ -236,10 +236,6 @@ func (p *page) source(address string) (string, error) {
 	if data, ok := p.inline(address, "", 0); ok {
 		return data, nil
 	}
-	if p.document.Images == nil {
-		p.block(address)
-		return "data:,", nil
-	}
 	mediaType, body, err := p.document.Images.Get(p.ctx, address)
 	if errors.Is(err, fetch.ErrNotPermitted) {
 		p.block(address)

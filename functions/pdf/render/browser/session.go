@@ -152,7 +152,7 @@ func (s *session) respond(r *proto.FetchRequestPaused) {
 			p.note(p.fetched, r.Request.URL)
 		}
 		fulfil(event.MediaType(name), p.document.Files[name])
-	case image && p != nil && p.document.Images != nil && p.owns(r.FrameID):
+	case image && p != nil && p.owns(r.FrameID):
 		mediaType, body, err := p.document.Images.Get(ctx, r.Request.URL)
 		switch {
 		case errors.Is(err, fetch.ErrNotPermitted):

@@ -252,10 +252,10 @@ type load struct {
 func (c *Client) Document() *Images { return &Images{client: c, loads: map[string]*load{}} }
 
 // Get returns the image at an address with the media type of its bytes. The error is ErrNotPermitted or an
-// *event.RejectionError.
+// *event.RejectionError. Without a set no image is permitted.
 func (i *Images) Get(ctx context.Context, address string) (mediaType string, body []byte, err error) {
 	u, err := url.Parse(address)
-	if err != nil || !i.client.Permitted(u) {
+	if err != nil || i == nil || !i.client.Permitted(u) {
 		return "", nil, ErrNotPermitted
 	}
 	u.Fragment, u.RawFragment = "", ""
