@@ -469,9 +469,10 @@ func TestLateLeases(t *testing.T) {
 func TestManyLeases(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		begin time.Time
-		calls int64
-	}{{base, 17}, {base.Truncate(24 * time.Hour).Add(-128 * time.Millisecond), 33}} {
+		leases int
+		begin  time.Time
+		calls  int64
+	}{{8, base, 17}, {256, base, 17}, {256, base.Truncate(24 * time.Hour).Add(-128 * time.Millisecond), 33}} {
 		direct, through, pending := wallettest.New(t, 1000), &wallettest.Faults{}, dynamo.Item{}
 		put := func(key wallet.Key, credits types.AttributeValue) {
 			item := enginetest.LedgerKey("p", key)
@@ -479,7 +480,7 @@ func TestManyLeases(t *testing.T) {
 			item["ts"] = dynamo.Text(test.begin.Format(time.RFC3339Nano))
 			direct.Put(direct.Names.Ledger, item)
 		}
-		for i := range 256 {
+		for i := range test.leases {
 			key := wallet.NewKey(test.begin.Add(time.Duration(i)*time.Millisecond), fmt.Sprint(i))
 			pending[wallet.Lease{Project: "p", Key: key, Slots: 8, Credits: 8}.Name()] = dynamo.Number(8)
 			put(key+".07", dynamo.Number(1))
@@ -488,8 +489,8 @@ func TestManyLeases(t *testing.T) {
 			}
 		}
 		direct.Change(direct.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET pending = :p, lent = :l",
-			dynamo.Item{":p": &types.AttributeValueMemberM{Value: pending}, ":l": dynamo.Number(256 * 16 * 8)})
-		const want = 1000 + 255*7
+			dynamo.Item{":p": &types.AttributeValueMemberM{Value: pending}, ":l": dynamo.Number(int64(test.leases * 16 * 8))})
+		want := int64(1000 + (test.leases-1)*7)
 		balance, err := direct.Over(through).Balance(t.Context(), "p")
 		if got := through.Calls.Load(); err != nil || balance != want || got > test.calls {
 			t.Errorf("the balance is %d after %d calls, want %d after %d: %v", balance, got, want, test.calls, err)

@@ -254,7 +254,7 @@ func (s *Store) unspent(ctx context.Context, leases []Lease) (sum int64, err err
 		}
 	}
 	partitions, unspent := map[string][]Key{}, map[Key]int64{}
-	for _, l := range leases { // the oldest first
+	for _, l := range leases {
 		pk := Partition(l.Project, l.Key)
 		partitions[pk], unspent[l.Key] = append(partitions[pk], l.Key), l.Credits
 	}
@@ -267,8 +267,8 @@ func (s *Store) unspent(ctx context.Context, leases []Lease) (sum int64, err err
 			in := dynamo.Partition(s.tables.Ledger, pk)
 			in.ProjectionExpression = aws.String("sk, st, cr")
 			*in.KeyConditionExpression += " AND sk BETWEEN :first AND :last"
-			in.ExpressionAttributeValues[":first"] = dynamo.Text(string(keys[0]))
-			in.ExpressionAttributeValues[":last"] = dynamo.Text(string(keys[len(keys)-1]) + "/") // after its slots
+			in.ExpressionAttributeValues[":first"] = dynamo.Text(string(slices.Min(keys)))
+			in.ExpressionAttributeValues[":last"] = dynamo.Text(string(slices.Max(keys)) + "/") // after its slots
 			_, err := dynamo.Query(ctx, s.client, in, func(item dynamo.Item) error {
 				credits, invalid := dynamo.NumberOf(item["cr"])
 				lease, state := Key(dynamo.TextOf(item["sk"])).Lease(), State(dynamo.TextOf(item["st"]))
