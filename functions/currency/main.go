@@ -80,8 +80,6 @@ const (
 	targetMalformed = "is invalid: a target is three letters, LKR-SELL, LKR-BUY or LKR-CENTRAL"
 )
 
-const amountRule = "must be a number above 0 of at most 15 digits, with at most 8 decimals"
-
 // updateFormat is the format of last_updated, which openapi.yaml#PairRate does not define.
 const updateFormat = "2006-01-02T15:04:05Z"
 
@@ -315,7 +313,7 @@ func decodeConversion(in *request.Input) (rateRequest, error) {
 	text := in.Parameter("amount")
 	amount, err := rates.Parse(text)
 	if !amountPattern().MatchString(text) || err != nil || amount.Sign() == 0 {
-		in.Problem("amount", amountRule)
+		in.Problem("amount", "must be a number above 0 of at most 15 digits, with at most 8 decimals")
 	}
 	r.amount = amount.Reduced()
 	return r, nil

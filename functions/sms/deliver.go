@@ -355,9 +355,6 @@ func (s *sender) attempt(ctx context.Context, batch []*recipient) (o outcome) {
 	return o
 }
 
-// keyOf returns the key of the send to a recipient, or of the call whose first recipient this is.
-func (d *delivery) keyOf(p *recipient) string { return vendors.SendKey(d.key, p.index) }
-
 // reference returns the reference of a call that the vendor may have accepted, and "" for any other call.
 func (d *delivery) reference(by upstream.Account, batch []*recipient, o outcome) string {
 	if known := o.status(); known != accepted && known != uncertain {
@@ -367,13 +364,14 @@ func (d *delivery) reference(by upstream.Account, batch []*recipient, o outcome)
 	if len(batch) == 1 {
 		number = batch[0].To
 	}
-	return d.references.Seal(by, d.keyOf(batch[0]), o.receipt.ID, number, batch[0].text)
+	return d.references.Seal(by, vendors.SendKey(d.key, batch[0].index), o.receipt.ID, number, batch[0].text)
 }
 
 func (d *delivery) send(ctx context.Context, adapter vendors.Adapter, batch []*recipient) (vendors.Receipt, error) {
 	messages := make([]vendors.Message, len(batch))
 	for i, p := range batch {
-		messages[i] = vendors.Message{To: []string{p.To}, Text: p.text, Unicode: p.unicode, Key: d.keyOf(p)}
+		messages[i] = vendors.Message{To: []string{p.To}, Text: p.text, Unicode: p.unicode,
+			Key: vendors.SendKey(d.key, p.index)}
 	}
 	if len(batch) > 1 && d.method != bulkSame {
 		return adapter.(vendors.DifferentSender).SendDifferent(ctx, messages)

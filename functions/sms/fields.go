@@ -33,9 +33,6 @@ var refusedFields = sync.OnceValue(func() map[string]string {
 	return messages
 })
 
-// senderField is the rule of sender_id, whose value must be in the integration's list.
-var senderField = request.Text{Min: 1, Max: 64}
-
 // from returns the accounts whose integration lists the sender, with the sender in their settings. Without a sender all
 // accounts send under their own one. The error for a sender in no list names the field.
 func (r *sendRequest) from(accounts []upstream.Account) ([]upstream.Account, error) {

@@ -167,7 +167,7 @@ func decodeSend(in *request.Input) (sendRequest, error) {
 	in.Refuse(refusedFields())
 	r := sendRequest{method: in.Text("send_method",
 		request.Text{Required: true, OneOf: []string{single, bulkSame, bulkDifferent}})}
-	r.sender = in.Text("sender_id", senderField)
+	r.sender = in.Text("sender_id", request.Text{Min: 1, Max: 64})
 	e := encoder{smart: in.Bool("smart_encoding")}
 	message := request.Text{Required: true, Min: 1, Max: 4096}
 	switch r.method {

@@ -100,27 +100,21 @@ func (row *identifier) read(field string) {
 	row.components = append(row.components, c)
 }
 
-// begin matches an identifier in parentheses.
-var begin = pattern.New(`^\((\d{2,4})\)`)
+// firstElement matches the first element: an identifier in parentheses, and a value up to a parenthesis without a backslash.
+var firstElement = pattern.New(`(?s)^\((\d{2,4})\)((?:\\.|[^(])*)`)
 
 // Parse reads a message. A parenthesis within a value is written as \( or \). The error is a client message, which does
 // not repeat values.
 func Parse(text string) (*Message, error) {
 	m := &Message{}
 	for rest := text; rest != ""; {
-		found := begin().FindStringSubmatch(rest)
+		found := firstElement().FindStringSubmatch(rest)
 		if found == nil {
 			return nil, fmt.Errorf("takes identifiers in parentheses, such as (10)LOT-7; none begins at "+
 				"position %d", len(text)-len(rest)+1)
 		}
 		rest = rest[len(found[0]):]
-		end := 0
-		for end < len(rest) && rest[end] != '(' {
-			if end++; rest[end-1] == '\\' && end < len(rest) {
-				end++
-			}
-		}
-		value := strings.NewReplacer(`\(`, "(", `\)`, ")").Replace(rest[:end])
+		value := strings.NewReplacer(`\(`, "(", `\)`, ")").Replace(found[2])
 		row := identifiers()[found[1]]
 		if row == nil {
 			return nil, fmt.Errorf("the identifier (%s) is not in GS1's table", found[1])
@@ -134,7 +128,6 @@ func Parse(text string) (*Message, error) {
 			}
 		}
 		m.elements = append(m.elements, element{found[1], value, row.predefined})
-		rest = rest[end:]
 	}
 	m.pair()
 	return m, nil

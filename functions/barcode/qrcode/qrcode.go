@@ -5,10 +5,12 @@
 package qrcode
 
 import (
+	_ "embed" // blocks.txt
 	"fmt"
 	"image"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/boombuler/barcode"
 	"github.com/boombuler/barcode/utils"
@@ -252,29 +254,20 @@ func group(m mode, text []byte) (value int) {
 
 const maxVersion = 40
 
-// The standard's table 9, by level and version (index 0 is version 1).
-var (
-	eccBytesPerBlock = [4][maxVersion]int{
-		{7, 10, 15, 20, 26, 18, 20, 24, 30, 18, 20, 24, 26, 30, 22, 24, 28, 30, 28, 28, 28, 28, 30, 30, 26, 28, 30, 30, 30,
-			30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30},
-		{10, 16, 26, 18, 24, 16, 18, 22, 22, 26, 30, 22, 22, 24, 24, 28, 28, 26, 26, 26, 26, 28, 28, 28, 28, 28, 28, 28, 28,
-			28, 28, 28, 28, 28, 28, 28, 28, 28, 28, 28},
-		{13, 22, 18, 26, 18, 24, 18, 22, 20, 24, 28, 26, 24, 20, 30, 24, 28, 28, 26, 30, 28, 30, 30, 30, 30, 28, 30, 30, 30,
-			30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30},
-		{17, 28, 22, 16, 22, 28, 26, 26, 24, 28, 24, 28, 22, 24, 24, 30, 28, 28, 26, 28, 30, 24, 30, 30, 30, 30, 30, 30, 30,
-			30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30},
+//go:embed blocks.txt
+var blocksText string
+
+// blocks returns the rows of blocks.txt by version and level. The first call reads the text.
+var blocks = sync.OnceValue(func() (rows [][4]struct{ ecc, count int }) {
+	for line := range strings.Lines(blocksText) {
+		var r [4]struct{ ecc, count int }
+		if line[0] != '#' {
+			_, _ = fmt.Sscan(line, &r[L].ecc, &r[L].count, &r[M].ecc, &r[M].count, &r[Q].ecc, &r[Q].count, &r[H].ecc, &r[H].count)
+			rows = append(rows, r)
+		}
 	}
-	blocks = [4][maxVersion]int{
-		{1, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 4, 6, 6, 6, 6, 7, 8, 8, 9, 9, 10, 12, 12, 12, 13, 14, 15, 16, 17, 18, 19,
-			19, 20, 21, 22, 24, 25},
-		{1, 1, 1, 2, 2, 4, 4, 4, 5, 5, 5, 8, 9, 9, 10, 10, 11, 13, 14, 16, 17, 17, 18, 20, 21, 23, 25, 26, 28, 29, 31, 33, 35,
-			37, 38, 40, 43, 45, 47, 49},
-		{1, 1, 2, 2, 4, 4, 6, 6, 8, 8, 8, 10, 12, 16, 12, 17, 16, 18, 21, 20, 23, 23, 25, 27, 29, 34, 34, 35, 38, 40, 43, 45,
-			48, 51, 53, 56, 59, 62, 65, 68},
-		{1, 1, 2, 4, 4, 4, 5, 6, 8, 8, 11, 11, 16, 16, 18, 16, 19, 21, 25, 25, 25, 34, 30, 32, 35, 37, 40, 42, 45, 48, 51, 54,
-			57, 60, 63, 66, 70, 74, 77, 81},
-	}
-)
+	return rows
+})
 
 // sizeOf returns the modules per side of a version.
 func sizeOf(version int) int { return 17 + 4*version }
@@ -296,13 +289,14 @@ func totalBytes(version int) int {
 
 // dataBytes returns how many bytes of a version remain for data.
 func dataBytes(version int, level Level) int {
-	return totalBytes(version) - eccBytesPerBlock[level][version-1]*blocks[level][version-1]
+	row := blocks()[version-1][level]
+	return totalBytes(version) - row.ecc*row.count
 }
 
 // protect splits data into blocks, adds error correction to each and interleaves them (section 7.6). The last
 // blocks are one byte longer where the division has a remainder.
 func protect(data []byte, version int, level Level) []byte {
-	count, ecc := blocks[level][version-1], eccBytesPerBlock[level][version-1]
+	count, ecc := blocks()[version-1][level].count, blocks()[version-1][level].ecc
 	short, long := len(data)/count, len(data)%count
 	field := utils.NewGaloisField(0x11d, 256, 0) // x^8+x^4+x^3+x^2+1
 	divisor, remainder := generator(field, ecc), make([]int, ecc)
