@@ -61,13 +61,11 @@ var (
 	amountPattern = pattern.New(`^\d{1,15}(\.\d{1,8})?$`)
 )
 
-// maxCodeShown bounds the text of a code in a message, in bytes.
-const maxCodeShown = 20
-
 // errCode returns the error for an unknown, an inactive or a malformed code.
 func errCode(code, reason string) *request.Error {
-	if len(code) > maxCodeShown {
-		code = strings.ToValidUTF8(code[:maxCodeShown], "") + "…"
+	const shown = 20 // bytes
+	if len(code) > shown {
+		code = strings.ToValidUTF8(code[:shown], "") + "…"
 	}
 	return &request.Error{Status: 400, Code: request.CodeInvalidCurrency,
 		Message: fmt.Sprintf("The currency code %q %s.", code, reason)}

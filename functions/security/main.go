@@ -53,16 +53,9 @@ type emailResult struct {
 	Domain        string  `json:"domain"`
 	ValidSyntax   bool    `json:"is_valid_syntax"`
 	Disposable    bool    `json:"is_disposable"`
-	Source        string  `json:"source"`
+	Source        string  `json:"source"` // the list by which the domain is disposable: custom, global or none
 	ExecutionTime float64 `json:"execution_time_ms"`
 }
-
-// The values of source name the list by which the domain is disposable.
-const (
-	sourceCustom = "custom"
-	sourceGlobal = "global"
-	sourceNone   = "none"
-)
 
 // emailShield checks e-mail addresses.
 type emailShield struct {
@@ -118,15 +111,15 @@ func (s *emailShield) check(call *request.Call, r emailRequest) *request.Job {
 		},
 		Run: func(context.Context) (*request.Result, error) {
 			start := time.Now()
-			source := sourceNone
+			source := "none"
 			if own == burner.Disposable {
-				source = sourceCustom
+				source = "custom"
 			} else if own == burner.None && s.global.has(r.domain) {
-				source = sourceGlobal
+				source = "global"
 			}
 			spent += time.Since(start)
 			return &request.Result{Data: emailResult{
-				Email: r.email, Domain: r.domain, ValidSyntax: true, Disposable: source != sourceNone, Source: source,
+				Email: r.email, Domain: r.domain, ValidSyntax: true, Disposable: source != "none", Source: source,
 				ExecutionTime: float64(spent.Microseconds()) / 1000,
 			}}, nil
 		},

@@ -98,17 +98,14 @@ const (
 	leastTime = 2 * time.Second
 )
 
-// Reasons why no further send through an account begins.
 var (
+	// Reasons why no further send through an account begins.
 	errNoTime  = errors.New("no time left")
 	errRefused = errors.New("the vendor has refused the account")
+	// Outcomes of a message whose recipient's limit is reached, and of one whose count failed.
+	errLimited   = &upstream.Error{Class: upstream.NotSent, Detail: "the limit of messages to the number is reached"}
+	errUncounted = &upstream.Error{Class: upstream.NotSent, Detail: "the message could not be counted"}
 )
-
-// errLimited is the outcome of a message whose recipient's limit is reached.
-var errLimited = &upstream.Error{Class: upstream.NotSent, Detail: "the limit of messages to the number is reached"}
-
-// errUncounted is the outcome of a message whose count failed.
-var errUncounted = &upstream.Error{Class: upstream.NotSent, Detail: "the message could not be counted"}
 
 // delivery is the sending of one request's messages.
 type delivery struct {

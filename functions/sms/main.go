@@ -142,9 +142,8 @@ func (g *group) prepareBalance(ctx context.Context, call *request.Call, _ struct
 				return err
 			},
 			Run: func(context.Context) (*request.Result, error) {
-				return &request.Result{Data: balanceResult{Source: "service_wallet",
-						Balance: wallet.Grouped(credits) + " credits"}},
-					nil
+				balance := wallet.Grouped(credits) + " credits"
+				return &request.Result{Data: balanceResult{Source: "service_wallet", Balance: balance}}, nil
 			},
 		}, nil
 	}

@@ -150,12 +150,17 @@ func (d document) flag(path string) (set, known bool) {
 // fields are the paths of a vendor's fields by the name in Place or Risk. The first path with a value counts.
 type fields map[string][]string
 
+// place returns the place with its coordinates in degrees, or without both where one is absent.
 func (d document) place(f fields) Place {
 	get := func(name string) text { return d.first(f[name]) }
-	return Place{
+	place := Place{
 		Country: get("country").pointer(), CountryCode: get("country_code").country(), City: get("city").pointer(),
 		ISP: get("isp").pointer(), Timezone: get("timezone").pointer(),
-	}.at(get("latitude"), get("longitude"))
+	}
+	if lat, lon := get("latitude").within(maxLatitude), get("longitude").within(maxLongitude); lat != nil && lon != nil {
+		place.Latitude, place.Longitude = lat, lon
+	}
+	return place
 }
 
 // first returns the first text of the paths that is not absent, or the empty text.
@@ -233,11 +238,3 @@ const (
 	maxLatitude  = 90
 	maxLongitude = 180
 )
-
-// at returns the place with its coordinates in degrees, or without both where one is absent.
-func (p Place) at(latitude, longitude text) Place {
-	if lat, lon := latitude.within(maxLatitude), longitude.within(maxLongitude); lat != nil && lon != nil {
-		p.Latitude, p.Longitude = lat, lon
-	}
-	return p
-}

@@ -246,7 +246,8 @@ func FuzzValues(f *testing.F) {
 			(math.Abs(*n) > maxLongitude || math.IsNaN(*n) || math.Signbit(*n) && *n == 0) {
 			t.Errorf("%q is the number %v", value, *n)
 		}
-		if p := (Place{}).at(parsed, parsed); (p.Latitude == nil) != (p.Longitude == nil) ||
+		both := fields{"latitude": {"n"}, "longitude": {"n"}}
+		if p := (document{"n": decoded}).place(both); (p.Latitude == nil) != (p.Longitude == nil) ||
 			p.Latitude != nil && math.Abs(*p.Latitude) > maxLatitude {
 			t.Errorf("%q is a place", value)
 		}
