@@ -34,11 +34,6 @@ type lookupRequest struct {
 	provider *string // the hint in the request; nil: none
 }
 
-// meta is the meta object of the envelope.
-type meta struct {
-	Override *string `json:"provider_override"`
-}
-
 var providerPattern = pattern.New(`^[A-Za-z0-9_-]+$`)
 
 // errUnavailable is the error for a chain whose vendors all failed. The contract has only 500 for that failure, and the
@@ -69,7 +64,7 @@ func lookup(chain *iplookup.Chain[vendors.Place]) request.Route {
 			}
 			return chain.Job(ctx, call, integrations, r.addr, errUnavailable,
 				func(found iplookup.Result[vendors.Place]) *request.Result {
-					return &request.Result{Data: found.Value, Meta: meta{r.provider}}
+					return &request.Result{Data: found.Value, Meta: map[string]*string{"provider_override": r.provider}}
 				})
 		},
 	}

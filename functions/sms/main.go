@@ -110,13 +110,9 @@ var errNoBalance = httpError(422, request.ReasonBalanceUnavailable,
 	"The SMS provider of this integration has no balance to ask for.")
 
 type balanceResult struct {
-	Source   string           `json:"source"`
-	Balance  string           `json:"balance_formatted"`
-	Provider *providerBalance `json:"provider_response,omitzero"`
-}
-
-type providerBalance struct {
-	Balance string `json:"balance"`
+	Source   string            `json:"source"`
+	Balance  string            `json:"balance_formatted"`
+	Provider map[string]string `json:"provider_response,omitzero"`
 }
 
 // balance returns the operation openapi.yaml#getSmsBalance: the balance of the wallet for a Managed integration, and
@@ -158,7 +154,8 @@ func (g *group) prepareBalance(ctx context.Context, call *request.Call, _ struct
 		if err != nil {
 			return nil, vendorError(balanceErrors, name, err)
 		}
-		return &request.Result{Data: balanceResult{"sms_provider_direct", text, &providerBalance{text}}, Vendor: name}, nil
+		data := balanceResult{"sms_provider_direct", text, map[string]string{"balance": text}}
+		return &request.Result{Data: data, Vendor: name}, nil
 	}}, nil
 }
 

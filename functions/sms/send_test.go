@@ -481,7 +481,7 @@ func TestBalance(t *testing.T) {
 					return
 				}
 				if err != nil || result.Vendor != "a" ||
-					!reflect.DeepEqual(result.Data, balanceResult{"sms_provider_direct", "12.50 LKR", &providerBalance{"12.50 LKR"}}) {
+					!reflect.DeepEqual(result.Data, balanceResult{"sms_provider_direct", "12.50 LKR", map[string]string{"balance": "12.50 LKR"}}) {
 					t.Errorf("%+v, %v", result, err)
 				}
 			})

@@ -100,7 +100,7 @@ func (row *identifier) read(field string) {
 	row.components = append(row.components, c)
 }
 
-// firstElement matches the first element: an identifier in parentheses, and a value up to a parenthesis without a backslash.
+// firstElement matches an identifier in parentheses, and a value up to a parenthesis without a backslash.
 var firstElement = pattern.New(`(?s)^\((\d{2,4})\)((?:\\.|[^(])*)`)
 
 // Parse reads a message. A parenthesis within a value is written as \( or \). The error is a client message, which does

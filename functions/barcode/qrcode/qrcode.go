@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"image"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -260,10 +261,13 @@ var blocksText string
 // blocks returns the rows of blocks.txt by version and level. The first call reads the text.
 var blocks = sync.OnceValue(func() (rows [][4]struct{ ecc, count int }) {
 	for line := range strings.Lines(blocksText) {
-		var r [4]struct{ ecc, count int }
-		if line[0] != '#' {
-			_, _ = fmt.Sscan(line, &r[L].ecc, &r[L].count, &r[M].ecc, &r[M].count, &r[Q].ecc, &r[Q].count, &r[H].ecc, &r[H].count)
-			rows = append(rows, r)
+		if numbers := strings.Fields(line); numbers[0] != "#" {
+			var row [4]struct{ ecc, count int }
+			for level := range row {
+				row[level].ecc, _ = strconv.Atoi(numbers[2*level])
+				row[level].count, _ = strconv.Atoi(numbers[2*level+1])
+			}
+			rows = append(rows, row)
 		}
 	}
 	return rows

@@ -1,6 +1,6 @@
-// Package vendors sends SMS through vendors: the mobile operators of Sri Lanka (operators.go: Dialog, Hutch), its gateways
-// (gateways.go: Notify.lk, SMSlenz, Ultimate SMS, Text.lk, QuickSend) and international ones (international.go: Twilio,
-// AWS). A new vendor is a file, an entry of vendors.json and an adapter of NewTable.
+// Package vendors sends SMS through vendors: the mobile operators of Sri Lanka (operators.go: Dialog, Hutch), its
+// gateways (gateways.go: Notify.lk, SMSlenz, Ultimate SMS, Text.lk, QuickSend) and international ones (international.go:
+// Twilio, AWS). A new vendor is a file, an entry of vendors.json and an adapter of NewTable.
 package vendors
 
 import (
@@ -99,8 +99,8 @@ type Vendor struct {
 	// Codes are the codes by which the vendor refuses a call, and States the states of a message in lower case.
 	Codes  map[string]Refusal `json:"codes"`
 	States map[string]State   `json:"states"`
-	// Words are those of a vendor without codes: the member success or status, a blank and the value in lower case by which
-	// the member shows that the vendor has accepted the call (true) or refused it (false).
+	// Words are those of a vendor without codes: the member success or status, a blank and the value in lower case by
+	// which the member shows that the vendor has accepted the call (true) or refused it (false).
 	Words map[string]bool                                  `json:"words"`
 	New   func(*upstream.Client, upstream.Account) Adapter `json:"-"`
 }
