@@ -15,7 +15,7 @@ type target struct {
 
 var targets = []target{
 	{folder: "functions/sms/units"},
-	{folder: "shared/rates", files: []string{"table.go", "bank.go"},
+	{folder: "shared/rates", files: []string{"rates.go"},
 		skip: "^Test(CurrentIsReplacedWhole|Sources|History|Claim)$"},
 	{folder: "functions/currency", files: []string{"operations.go"}},
 	{folder: "shared/ipaddr"},
