@@ -1,5 +1,5 @@
 // Package vendors sends SMS through vendors: the mobile operators of Sri Lanka (operators.go: Dialog, Hutch), its
-// gateways (gateways.go: Notify.lk, SMSlenz, Ultimate SMS, Text.lk, QuickSend) and international ones (international.go:
+// gateways (gateways.go: Notify.lk, SMSlenz, Ultimate SMS, Text.lk, QuickSend), international ones (international.go:
 // Twilio, AWS). A new vendor is a file, an entry of vendors.json and an adapter of NewTable.
 package vendors
 
