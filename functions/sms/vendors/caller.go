@@ -194,8 +194,8 @@ func (c caller) byStatus(r *upstream.Response, code string) error {
 	return c.refusal(class, code, http.StatusText(r.Status)+": "+string(r.Body), r.Header)
 }
 
-// read returns the members of a successful response of a vendor without error codes. Only Words show that the vendor has
-// accepted or refused the call. The reasons of a refusal are in other members.
+// read returns the members of a successful response of a vendor without error codes. Only Words show that the vendor
+// has accepted or refused the call. The reasons of a refusal are in other members.
 func (c caller) read(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
 	if err == nil {
 		err = c.byWords(response)
