@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,12 +81,13 @@ func usageCommand(a *app.App) *cobra.Command {
 	return cmd
 }
 
-// reportUsage prints the usage of projects, and names entries that cannot be read, which then are an error.
+// reportUsage prints the usage of one project after another, and names entries that cannot be read, which then are an
+// error.
 func reportUsage(ctx context.Context, s *app.Stack, projects []project.Project, days app.Days, whole bool) error {
-	rows, customers := []usageRow{}, []usageCustomer{}
-	total, unreadable, step, read := usageSums{}, 0, s.Progress("reading entry", 0), books.Reading{}
+	total, unreadable, step, list := usageSums{}, 0, s.Progress("reading entry", 0), newUsageList(s, projects, whole)
+	read := books.Reading{}
 	for _, p := range projects {
-		sums, sum := map[[2]string]usageSums{}, usageSums{} // by day and operation, and of the project
+		rows, sum := map[[2]string]usageSums{}, usageSums{} // by day and operation, and of the project
 		read.Skip = func(err error) {
 			unreadable++
 			s.Note("%s: %v: the sums lack this entry", p.ID, err)
@@ -97,37 +100,30 @@ func reportUsage(ctx context.Context, s *app.Stack, projects []project.Project, 
 			step()
 			switch at := [2]string{e.Key.Day(), e.Price}; e.State {
 			case wallet.Captured:
-				sums[at] = sums[at].plus(usageSums{Requests: 1, Units: e.Units, Credits: e.Credits})
+				rows[at] = rows[at].plus(usageSums{Requests: 1, Units: e.Units, Credits: e.Credits})
 			case wallet.Refunded:
-				sums[at] = sums[at].plus(usageSums{Refunds: e.Credits})
+				rows[at] = rows[at].plus(usageSums{Refunds: e.Credits})
 			}
 		})
+		for _, at := range slices.SortedFunc(maps.Keys(rows),
+			func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+			if err == nil && !whole {
+				row := usageRow{p.ID, at[0], at[1], rows[at].valued(), at[0] < open}
+				err = list.print(row, p.ID, at[0], at[1], row.usageSums, map[bool]string{true: "yes", false: "no"}[row.Final])
+			}
+			sum = sum.plus(rows[at])
+		}
+		if err == nil && whole && len(rows) > 0 {
+			row := usageCustomer{p.ID, p.Name, days.Period(), sum.valued(), "not counted"}
+			err = list.print(row, p.ID, p.Name, row.Period, row.usageSums, row.BYOK)
+		}
 		if err != nil {
 			return err
-		}
-		byDay := func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
-		for _, at := range slices.SortedFunc(maps.Keys(sums), byDay) {
-			rows = append(rows, usageRow{p.ID, at[0], at[1], sums[at].valued(), at[0] < open})
-			sum = sum.plus(sums[at])
-		}
-		if len(sums) > 0 {
-			customers = append(customers, usageCustomer{p.ID, p.Name, days.Period(), sum.valued(), "not counted"})
 		}
 		total = total.plus(sum)
 	}
 	noteCost(s, read)
-	var err error
-	if whole {
-		err = printUsage(s, "PROJECT, NAME, PERIOD, %s, BYOK", customers, total, func(c usageCustomer) []string {
-			return c.columns(s, c.ProjectID, c.Name, c.Period, c.BYOK)
-		})
-	} else {
-		err = printUsage(s, "PROJECT, DAY, OPERATION, %s, FINAL", rows, total, func(r usageRow) []string {
-			final := map[bool]string{true: "yes", false: "no"}[r.Final]
-			return r.columns(s, r.ProjectID, r.Day, r.Operation, final)
-		})
-	}
-	return cmp.Or(err, app.Problems(unreadable))
+	return cmp.Or(list.end(total.valued()), app.Problems(unreadable))
 }
 
 // openSince returns the first UTC day of a project that may still change: the day of half an hour ago, or that of the
@@ -141,20 +137,65 @@ func openSince(ctx context.Context, s *app.Stack, id string) (string, error) {
 	return since, err
 }
 
-// columns returns the columns of a row: three names, the sums and a remark.
-func (s usageSums) columns(to *app.Stack, first, second, third, last string) []string {
-	return []string{first, second, third, to.Number(s.Requests), to.Number(s.Units), to.Number(s.Credits),
-		to.Number(s.Refunds), s.USD, last}
+// usageList prints rows as they come and keeps none: 1,000 projects have 300,000 rows in a month.
+type usageList struct {
+	*app.Stack
+	table  app.Table // with the header until the first row
+	widths []int     // of the columns
+	before string    // the text before the next row of JSON
 }
 
-// printUsage prints rows and their total, which a CSV file lacks: its lines are all of one kind.
-func printUsage[R any](s *app.Stack, header string, rows []R, total usageSums, columns func(R) []string) error {
-	total = total.valued()
-	t := app.TableOf(fmt.Sprintf(header, "REQUESTS, UNITS, CREDITS, REFUNDS, USD"), "No usage.", rows, columns)
-	if len(rows) > 0 && !s.CSV() {
-		t.Rows = append(t.Rows, total.columns(s, "total", "", "", ""))
+func newUsageList(s *app.Stack, projects []project.Project, whole bool) *usageList {
+	l := &usageList{Stack: s, before: "{\n  \"rows\": ["}
+	id, name := len("PROJECT"), len("NAME")
+	for _, p := range projects {
+		id, name = max(id, len(p.ID)), max(name, len(p.Name))
 	}
-	return s.Print(map[string]any{"rows": rows, "totals": total}, t)
+	sums := []string{"REQUESTS", "UNITS", "CREDITS", "REFUNDS", "USD"}
+	l.table = app.Table{Header: slices.Concat([]string{"PROJECT", "DAY", "OPERATION"}, sums, []string{"FINAL"}),
+		Empty: "No usage."}
+	l.widths = []int{id, 10, 19, 9, 9, 14, 13, 12, 0}
+	if whole {
+		l.table.Header = slices.Concat([]string{"PROJECT", "NAME", "PERIOD"}, sums, []string{"BYOK"})
+		l.widths[1], l.widths[2] = name, 22
+	}
+	return l
+}
+
+// print prints a row: the value for programs, or its columns for people.
+func (l *usageList) print(value any, id, second, third string, sums usageSums, last string) error {
+	if l.ClearProgress(); l.JSON() {
+		text, err := json.Marshal(value)
+		fmt.Fprintf(l.Out, "%s\n    %s", l.before, text)
+		l.before = ","
+		return err
+	}
+	row := []string{id, second, third, l.Number(sums.Requests), l.Number(sums.Units), l.Number(sums.Credits),
+		l.Number(sums.Refunds), sums.USD, last}
+	for i := range row {
+		if !l.CSV() {
+			row[i] = fmt.Sprintf("%-*s", l.widths[i], app.Cell(row[i]))
+		}
+	}
+	l.table.Rows = [][]string{row}
+	err := l.Print(nil, l.table)
+	l.table.Header = nil
+	return err
+}
+
+// end prints the totals, which a CSV file lacks: its lines are all of one kind.
+func (l *usageList) end(total usageSums) error {
+	switch {
+	case l.JSON():
+		text, err := json.Marshal(total)
+		fmt.Fprintf(l.Out, "%s],\n  \"totals\": %s\n}\n", strings.Replace(l.before, ",", "\n  ", 1), text)
+		return err
+	case l.table.Header != nil: // no project has rows
+		return l.Print(nil, l.table)
+	case l.CSV():
+		return nil
+	}
+	return l.print(nil, "total", "", "", total, "")
 }
 
 // noteCost prints what the reads cost. A read unit costs 0.125 USD a million in us-east-1 (docs/units.json).

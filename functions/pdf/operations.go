@@ -36,23 +36,23 @@ type document struct {
 func (r *renderer) operations(resultBytes int) []request.Route {
 	advice := fmt.Sprintf(" POST %s/stream returns PDFs of up to %d bytes.", paths, resultBytes)
 	return []request.Route{
-		r.operation("generate", maxBuffered, advice), r.operation("stream", int64(resultBytes), ""),
+		r.operation(&request.Operation[document]{Name: "pdf_generate", Method: "POST", Path: paths + "/generate",
+			Kind: project.PDF, Price: wallet.PDF, Decode: decode}, maxBuffered, advice),
+		r.operation(&request.Operation[document]{Name: "pdf_stream", Method: "POST", Path: paths + "/stream", Streams: true,
+			Kind: project.PDF, Price: wallet.PDF, Decode: decode}, int64(resultBytes), ""),
 	}
 }
 
-// operation returns the operation that makes PDFs of a number of bytes at most. The advice follows the message about a
+// operation completes the operation that makes PDFs of a number of bytes at most. The advice follows the message about a
 // PDF with more bytes. The pipeline runs the job after rate limit and reservation have succeeded.
-func (r *renderer) operation(name string, maxBytes int64, advice string) request.Route {
-	return &request.Operation[document]{
-		Name: "pdf_" + name, Method: "POST", Path: paths + "/" + name, Streams: name == "stream",
-		Kind: project.PDF, Price: wallet.PDF, Decode: decode,
-		Prepare: func(_ context.Context, call *request.Call, d document) (*request.Job, error) {
-			d.event.RequestID, d.event.MaxBytes = call.RequestID, maxBytes
-			return &request.Job{Credits: call.Credits(1), Run: func(ctx context.Context) (*request.Result, error) {
-				return r.run(ctx, call, d, advice)
-			}}, nil
-		},
+func (r *renderer) operation(o *request.Operation[document], maxBytes int64, advice string) request.Route {
+	o.Prepare = func(_ context.Context, call *request.Call, d document) (*request.Job, error) {
+		d.event.RequestID, d.event.MaxBytes = call.RequestID, maxBytes
+		return &request.Job{Credits: call.Credits(1), Run: func(ctx context.Context) (*request.Result, error) {
+			return r.run(ctx, call, d, advice)
+		}}, nil
 	}
+	return o
 }
 
 // decode reads the fields of openapi.yaml#PdfRequest, where a new field begins. The field also has its place in

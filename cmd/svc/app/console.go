@@ -140,7 +140,7 @@ func (a *App) PrintJSON(value any) error {
 
 // Print prints a result: the value as JSON for programs, or the tables with an empty line between them.
 func (a *App) Print(value any, tables ...Table) error {
-	a.clearProgress()
+	a.ClearProgress()
 	if a.JSON() {
 		return a.PrintJSON(value)
 	}
@@ -240,8 +240,8 @@ func Cell(text string) string {
 	return text
 }
 
-// clearProgress removes the line of a progress from the terminal, before another output.
-func (a *App) clearProgress() {
+// ClearProgress removes the line of a progress from the terminal, before another output.
+func (a *App) ClearProgress() {
 	if a.drawn {
 		fmt.Fprint(a.Errs, "\r\x1b[K")
 	}
@@ -250,7 +250,7 @@ func (a *App) clearProgress() {
 
 // Note prints a line for people on standard error, apart from the result.
 func (a *App) Note(format string, args ...any) {
-	a.clearProgress()
+	a.ClearProgress()
 	fmt.Fprintf(a.Errs, format+"\n", args...)
 }
 
