@@ -43,8 +43,8 @@ func (r *renderer) operations(resultBytes int) []request.Route {
 	}
 }
 
-// operation completes the operation that makes PDFs of a number of bytes at most. The advice follows the message about a
-// PDF with more bytes. The pipeline runs the job after rate limit and reservation have succeeded.
+// operation completes the operation that makes PDFs of a number of bytes at most. The advice follows the message about
+// a PDF with more bytes. The pipeline runs the job after rate limit and reservation have succeeded.
 func (r *renderer) operation(o *request.Operation[document], maxBytes int64, advice string) request.Route {
 	o.Prepare = func(_ context.Context, call *request.Call, d document) (*request.Job, error) {
 		d.event.RequestID, d.event.MaxBytes = call.RequestID, maxBytes
