@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 
@@ -269,17 +268,28 @@ func titleOf(info string) string {
 	return text
 }
 
-// packet is the template of a PDF's metadata (XMP, ISO 16684-1), which claim PDF/UA-1 where Universal is true (ISO
-// 14289-1, 5).
-var packet = template.Must(template.New("metadata.xml").Funcs(template.FuncMap{"escape": func(text string) string {
-	var out strings.Builder
-	_ = xml.EscapeText(&out, []byte(text)) // a Builder returns no error
-	return out.String()
-}}).ParseFS(files, "metadata.xml"))
-
-// metadata returns the metadata stream of a PDF (ISO 32000-1, 14.3.2).
+// metadata returns the metadata stream (ISO 32000-1, 14.3.2; XMP, ISO 16684-1) of a PDF, which says that the PDF
+// conforms to PDF/UA-1 where universal is true (ISO 14289-1, 5).
 func metadata(m event.Metadata, language string, universal bool) string {
-	var out strings.Builder
-	_ = packet.Execute(&out, map[string]any{"Of": m, "Language": language, "Universal": universal})
-	return fmt.Sprintf("<</Type /Metadata\n/Subtype /XML\n/Length %d>> stream\n%s\nendstream", out.Len(), out.String())
+	var x strings.Builder
+	for _, e := range []struct{ before, text, after string }{
+		{`<dc:title><rdf:Alt><rdf:li xml:lang="x-default">`, m.Title, "</rdf:li></rdf:Alt></dc:title>"},
+		{"<dc:language><rdf:Bag><rdf:li>", language, "</rdf:li></rdf:Bag></dc:language>"},
+		{"<dc:creator><rdf:Seq><rdf:li>", m.Author, "</rdf:li></rdf:Seq></dc:creator>"},
+		{`<dc:description><rdf:Alt><rdf:li xml:lang="x-default">`, m.Subject, "</rdf:li></rdf:Alt></dc:description>"},
+		{"<pdf:Keywords>", m.Keywords, "</pdf:Keywords>"},
+		{"<pdfuaid:part>", map[bool]string{true: "1"}[universal], "</pdfuaid:part>"},
+	} {
+		if e.text != "" {
+			x.WriteString(e.before)
+			_ = xml.EscapeText(&x, []byte(e.text)) // a Builder returns no error
+			x.WriteString(e.after + "\n")
+		}
+	}
+	packet := "<?xpacket begin=\"\ufeff\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n" + `<x:xmpmeta xmlns:x="adobe:ns:meta/">` +
+		`<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about="" ` +
+		`xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:pdf="http://ns.adobe.com/pdf/1.3/" ` +
+		`xmlns:pdfuaid="http://www.aiim.org/pdfua/ns/id/">` + "\n" + x.String() +
+		"</rdf:Description></rdf:RDF></x:xmpmeta>\n<?xpacket end=\"r\"?>"
+	return fmt.Sprintf("<</Type /Metadata\n/Subtype /XML\n/Length %d>> stream\n%s\nendstream", len(packet), packet)
 }

@@ -131,7 +131,7 @@ func (o objects) places(fragments []string) map[string]int {
 // files are the programs that run in the page, of which common.js has what they share, the template of a PDF's
 // metadata, and the flags of the browser.
 //
-//go:embed *.js metadata.xml flags.txt
+//go:embed *.js flags.txt
 var files embed.FS
 
 // call runs a program with its options, and decodes what the program returns, if there is a result.
