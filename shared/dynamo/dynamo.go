@@ -179,8 +179,8 @@ func Get(ctx context.Context, client *dynamodb.Client, table string, key Item) (
 func Partition(table, pk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName:                 &table,
-		KeyConditionExpression:    new("pk = :p"),
-		ExpressionAttributeValues: Item{":p": Text(pk)},
+		KeyConditionExpression:    new("pk = :pk"),
+		ExpressionAttributeValues: Item{":pk": Text(pk)},
 		ConsistentRead:            new(true),
 	}
 }

@@ -162,8 +162,8 @@ func EncodeEntry(item dynamo.Item, e Entry) dynamo.Item {
 	if e.Units > 0 {
 		item["un"] = dynamo.Number(e.Units)
 	}
-	if e.Spent > 0 {
-		item["sp"] = dynamo.Number(e.Spent)
+	if e.Spent != nil {
+		item["sp"] = dynamo.Number(*e.Spent)
 	}
 	if e.Unused {
 		item["expires"] = dynamo.Number(e.At.Add(unusedLife).Unix())
@@ -231,7 +231,7 @@ type Entry struct {
 	Refunds     Key       `json:"refunds"`   // the charge that a refund returns; empty: none
 	Project     string    `json:"-"`
 	Unused      bool      `json:"-"` // of a slot that no request used: the entry expires after a day
-	Spent       int64     `json:"-"` // only written: by lower slots of the lease, where all outcomes are known
+	Spent       *int64    `json:"-"` // only written: by lower slots of the lease, where all outcomes are known
 }
 
 // unusedLife is the life of an unused slot's entry, which forbids a late capture: a late copy is valid for 15 minutes.
@@ -244,7 +244,7 @@ var errConflict = errors.New("the stored ledger entry forbids the write")
 func newEntry(r *Reservation, state State) Entry {
 	return Entry{
 		Key: r.Key, State: state, Credits: r.Credits, Price: r.Price, Units: r.Units,
-		RequestID: r.RequestID, Environment: r.Environment, At: time.Now(), Project: r.Project, Spent: r.lease.before(),
+		RequestID: r.RequestID, Environment: r.Environment, At: time.Now(), Project: r.Project, Spent: r.lease.before(r),
 	}
 }
 

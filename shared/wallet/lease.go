@@ -123,18 +123,18 @@ func (l *lease) end(r *Reservation, captured, free int64) {
 	l.spent, l.free, l.unsure, r.ended = l.spent+captured, l.free+free, l.unsure-1, true
 }
 
-// before returns what the slots below that of the request have spent, and 0 where another outcome is not known. Higher
+// before returns what the slots below that of the request have spent, and nil where another outcome is not known. Higher
 // slots that have spent credits have entries: nobody reads this one.
-func (l *lease) before() int64 {
-	if l == nil {
-		return 0
+func (l *lease) before(r *Reservation) *int64 {
+	if l == nil || l.Slots == 1 {
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.unsure > 1 {
-		return 0
+	if r.ended || l.unsure > 1 {
+		return nil
 	}
-	return l.spent
+	return new(l.spent)
 }
 
 // unspent returns the credits that closing the lease returns, and whether the next lease may close it.

@@ -361,11 +361,12 @@ func TestNewestEntry(t *testing.T) {
 		{"b", "reserve", 988, 2},
 		{"c", "reserve mark", 987, 3},
 		{"b", "mark capture", 986, 3},
-		{"c", "release release", 987, 3},
+		{"c", "release", 987, 2},
+		{"c", "release", 987, 3}, // a repeat
 		{"d", "reserve", 987, 3},
 		{"e", "reserve mark capture", 986, 3},
 		{"d", "mark capture", 985, 3},
-		{"f", "reserve mark capture", 984, 3}, // the first of its lease
+		{"f", "reserve mark capture", 984, 2}, // the first of its lease
 		{"g", "reserve mark capture", 983, 2},
 	} {
 		if requests[step.of] == nil {

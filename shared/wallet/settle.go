@@ -314,11 +314,13 @@ func (s *Store) newest(ctx context.Context, leases []Lease) (sum int64, others [
 				spent, unknown := dynamo.NumberOf(item["sp"])
 				credits, invalid := dynamo.NumberOf(item["cr"])
 				state := State(dynamo.TextOf(item["st"]))
-				if unknown != nil || invalid != nil || state != Sending && state != Captured {
+				if unknown != nil || invalid != nil || state != Sending && state != Captured && state != Released {
 					others = append(others, l)
 					return nil
 				}
-				l.Credits -= spent + credits
+				if l.Credits -= spent; state != Released {
+					l.Credits -= credits
+				}
 			}
 			sum += l.Credits
 			return nil
