@@ -123,8 +123,8 @@ func (l *lease) end(r *Reservation, captured, free int64) {
 	l.spent, l.free, l.unsure, r.ended = l.spent+captured, l.free+free, l.unsure-1, true
 }
 
-// before returns what the slots below that of the request have spent, and nil where another outcome is not known. Higher
-// slots that have spent credits have entries: nobody reads this one.
+// before returns what the slots below that of the request have spent, and nil where another outcome is not known. If a
+// higher slot has spent credits, its entry is read in place of this one.
 func (l *lease) before(r *Reservation) *int64 {
 	if l == nil || l.Slots == 1 {
 		return nil
