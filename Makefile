@@ -267,7 +267,7 @@ audit-pip: .local/audit/.ready ## known vulnerabilities of every list of pip; a 
 	@for list in $$(git ls-files '*requirements.txt' 'tools/*.txt'); do echo "$$list" && \
 		.local/audit/bin/pip-audit --strict --no-deps --disable-pip --requirement "$$list" || failed=1; done; exit $${failed:-0}
 
-pins: ## every pin with its age, in .local/pins.md; fails for a pin that is behind without a reason in tools/held.json, or without an answer
+pins: ## every pin with its age, in .local/pins.md; fails for a pin that is behind without a reason in tools/held-pins.json, or without an answer
 	python3 tools/pins.py > .local/pins.md || { cat .local/pins.md; exit 1; }
 
 vulnerabilities: ## known vulnerabilities of Go and of the modules, in functions that the product calls; asks Go's vulnerability database

@@ -3,7 +3,7 @@
 
 Usage: pins.py. The pins are the direct modules of every go.mod, the packages of every package.json, the packages that the first
 lines of a list of pip name (the others come with them), the artifacts of Maven and the actions of the workflows. Age and newest
-release come from each registry's ordinary client. tools/held.json has a reason and an end for each pin that is held back, and the
+release come from each registry's ordinary client. tools/held-pins.json has a reason and an end for each pin that is held back, and the
 date where the client names none (Maven). Exit code 1: a newer release is out for more than MOST_DAYS and the pin is not held, a
 hold has ended or holds nothing, or a client got no answer.
 """
@@ -86,7 +86,7 @@ def pip(file):
 
 
 def maven(file):
-    """Yield the artifacts with the date of tools/held.json: Maven's client names none."""
+    """Yield the artifacts with the date of tools/held-pins.json: Maven's client names none."""
     text = (ROOT / file).read_text(encoding="utf-8")
     plain = re.findall(r"-Dartifact=([\w.]+:[\w-]+):([\d.]+)", text)
     for group, artifact, version in re.findall(r"<groupId>(.*?)</groupId>\s*<artifactId>(.*?)</artifactId>\s*<version>(.*?)</version>", text):
@@ -111,7 +111,7 @@ def actions(file):
         yield name, version, date, newest, date
 
 
-HELD = {held["name"]: held for held in json.loads((ROOT / "tools/held.json").read_text(encoding="utf-8"))}
+HELD = {held["name"]: held for held in json.loads((ROOT / "tools/held-pins.json").read_text(encoding="utf-8"))}
 SOURCES = {
     go: ["go.mod", "*/go.mod"],
     npm: ["*package.json", ":!tools/clients"],
@@ -143,8 +143,8 @@ def main():
         if not held and newest != version and (TODAY - out).days > MOST_DAYS:
             wrong.append(f"{file}: {name} is {version}, {newest} is out for more than {MOST_DAYS} days")
     # A client without an answer hides the pins of its file.
-    wrong += [f"tools/held.json: {name} is no pin" for name in HELD if name not in seen and not wrong]
-    wrong += [f"tools/held.json: the hold of {name} ended" for name, held in HELD.items() if day(held["until"]) < TODAY]
+    wrong += [f"tools/held-pins.json: {name} is no pin" for name in HELD if name not in seen and not wrong]
+    wrong += [f"tools/held-pins.json: the hold of {name} ended" for name, held in HELD.items() if day(held["until"]) < TODAY]
     if wrong:
         print("", *wrong, sep="\n")
         sys.exit(1)

@@ -204,7 +204,7 @@ func TestPins(t *testing.T) {
 		if c.npm == "" {
 			npm = "#!/bin/sh\necho offline >&2\nexit 1\n"
 		}
-		for path, text := range map[string]string{"tools/pins.py": script, "tools/held.json": c.held, "bin/npm": npm,
+		for path, text := range map[string]string{"tools/pins.py": script, "tools/held-pins.json": c.held, "bin/npm": npm,
 			"package.json": `{"dependencies":{"left":"` + c.version + `"}}`} {
 			path = filepath.Join(dir, path)
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
