@@ -19,7 +19,6 @@ import (
 	"github.com/boombuler/barcode"
 
 	"svcapi/functions/barcode/draw"
-	"svcapi/functions/barcode/internal/samples"
 	"svcapi/functions/barcode/qrcode"
 	"svcapi/functions/barcode/symbology"
 	"svcapi/test/must"
@@ -31,7 +30,7 @@ func tool(t testing.TB, elements ...string) string {
 	path, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".local", "barcode"}, elements...)...))
 	must.Succeed(t, err)
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v\nrun make barcode-tools first: it installs the decoders and encoders that the pictures are compared with", err)
+		t.Fatalf("%v\nrun make barcode-tools first: it installs the decoder that reads the pictures", err)
 	}
 	return path
 }
@@ -70,18 +69,16 @@ func asRead(code barcode.Barcode, name, data string) string {
 	case "UPCE":
 		return "" // compared by bars and by its UPC-A below
 	case "C39+":
-		const characters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-. $/+%"
 		sum := 0
 		for _, c := range data {
-			sum += strings.IndexRune(characters, c)
+			sum += strings.IndexRune(code39, c)
 		}
-		return data + characters[sum%43:sum%43+1]
+		return data + code39[sum%43:sum%43+1]
 	}
 	return code.Content()
 }
 
-// elements returns the data of samples.Elements as a reader gives it: only (10), (21) and (91) have no pre-defined
-// length.
+// elements returns the data of randomElements as a reader gives it: only (10), (21) and (91) have no pre-defined length.
 func elements(data string) string {
 	var b strings.Builder
 	parts := strings.Split(data, "(")[1:]
@@ -158,7 +155,7 @@ func TestBarcodesReadBack(t *testing.T) {
 		if name == "DATAMATRIX" {
 			request.rotation *= min(1, factor-1) // the decoder reads no turned symbol of one pixel a module
 			if request.rectangle = len(all)%3 == 0 && len(data) < 20; len(all)%5 < 2 {
-				data, request.gs1 = samples.Elements(r), true
+				data, request.gs1 = randomElements(r), true
 				request.data, request.rectangle = data, len(all)%5 == 0 && len(data) < 60
 			}
 		}
@@ -195,7 +192,7 @@ func TestBarcodesReadBack(t *testing.T) {
 			continue
 		}
 		for i := range 80 {
-			add(name, samples.Random(r, name), 1+i%4, i%8 < 4)
+			add(name, randomData(r, name), 1+i%4, i%8 < 4)
 		}
 	}
 	compareDecoded(t, all)
@@ -228,7 +225,7 @@ func TestQRCodesReadBack(t *testing.T) {
 		// The smallest step between two versions is 7 bytes.
 		l := qrcode.ParseLevel(level)
 		for n, side := 1, 0; ; n += 7 {
-			data := random(r, "abcdefghijklmnopqrstuvwxyz0123456789", n)
+			data := random(r, small+digits, n)
 			code, err := qrcode.Encode(data, l)
 			if err != nil {
 				break
@@ -239,7 +236,7 @@ func TestQRCodesReadBack(t *testing.T) {
 			}
 		}
 		for i := range 36 {
-			alphabets := []string{"0123456789", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:", "ABC012345 a", "äöüß",
+			alphabets := []string{digits, digits + capitals + " $%*+-./:", "ABC012345 a", "äöüß",
 				"日本語ශ්\u200dරී", "😀é0A"}
 			add(random(r, alphabets[i%len(alphabets)], 1+i*i), level)
 		}
@@ -256,6 +253,67 @@ func TestQRCodesReadBack(t *testing.T) {
 	if len(versions) != 160 {
 		t.Errorf("%d combinations of level and version, want 160", len(versions))
 	}
+}
+
+// randomData returns data that a type accepts.
+func randomData(r *rand.Rand, name string) string {
+	switch name {
+	case "C128": // stretches of digits, letters and any characters
+		data := ""
+		for range 1 + r.IntN(6) {
+			data += random(r, []string{digits, capitals, small, ascii()}[r.IntN(4)], 1+r.IntN(12))
+		}
+		return data
+	case "C128A":
+		return random(r, ascii()[:96], 1+r.IntN(80))
+	case "C128B":
+		return random(r, ascii()[32:], 1+r.IntN(80))
+	case "C128C":
+		return random(r, digits, 2+2*r.IntN(39))
+	case "UPCE":
+		// Last digits 0 to 2 are free of forbidden forms; the others have no 0 in the third to fifth place.
+		if r.IntN(2) == 0 {
+			return random(r, digits, 5) + fmt.Sprint(r.IntN(3))
+		}
+		return fmt.Sprintf("%s%d%d%d%d", random(r, digits, 2), 3+r.IntN(7), 1+r.IntN(9), 1+r.IntN(9), 3+r.IntN(7))
+	case "C39", "C39+":
+		return random(r, code39, 1+r.IntN(40))
+	case "I25":
+		return random(r, digits, 1+r.IntN(40))
+	case "GS1128":
+		return randomElements(r)
+	case "DATAMATRIX":
+		return random(r, digits+"ABCDEFGHIJabcdefghij ./-\x00\x7f\u00a0éÿ", 1+r.IntN(80))
+	}
+	return random(r, digits, map[string]int{"EAN13": 12, "EAN8": 7, "UPCA": 11, "ITF14": 13}[name])
+}
+
+// randomElements returns GS1 elements of at most 48 characters, with and without pre-defined lengths.
+func randomElements(r *rand.Rand) string {
+	all := []string{
+		"(01)09506000134352", fmt.Sprintf("(17)26%02d%02d", 1+r.IntN(12), r.IntN(29)), "(3103)" + random(r, digits, 6),
+		"(10)" + random(r, capitals, 1+r.IntN(4)), "(21)" + random(r, digits, 1+r.IntN(4)),
+		"(91)" + random(r, small, 1+r.IntN(4)),
+	}
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return strings.Join(all[:1+r.IntN(len(all)-1)], "")
+}
+
+// The alphabets of random data; that of Code 39 is in the order of its values.
+const (
+	digits   = "0123456789"
+	capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	small    = "abcdefghijklmnopqrstuvwxyz"
+	code39   = digits + capitals + "-. $/+%"
+)
+
+// ascii returns the characters 0 to 127.
+func ascii() string {
+	all := make([]byte, 128)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	return string(all)
 }
 
 // random is about n bytes of an alphabet.

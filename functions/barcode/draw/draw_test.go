@@ -2,19 +2,19 @@ package draw
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
 	"math"
-	"math/rand/v2"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
-	"svcapi/functions/barcode/internal/samples"
 	"svcapi/functions/barcode/qrcode"
 	"svcapi/functions/barcode/symbology"
 	"svcapi/test/must"
@@ -113,17 +113,29 @@ func samePixels(t *testing.T, p *Picture, want func(x, y int) bool) {
 	}
 }
 
+// vectors returns the data of testdata/vectors.jsonl by type, at least ten texts of each.
+func vectors(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("../testdata/vectors.jsonl")
+	must.Succeed(t, err)
+	data := map[string][]string{}
+	for line := range bytes.Lines(text) {
+		var v struct{ Type, Data string }
+		must.Succeed(t, json.Unmarshal(line, &v))
+		data[v.Type] = append(data[v.Type], v.Data)
+	}
+	return data
+}
+
 // docs/decisions/pictures.md#barcode-pictures: width is modules times width_factor, height is exact, PNG and SVG show
 // the same; the quiet zone is the symbology's. Short bars of POSTNET have 0.4 of the height and begin at the bottom.
 func TestLinear(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	heights := []int{20, 21, 80, 300}
+	data, heights := vectors(t), []int{20, 21, 80, 300}
 	for _, name := range symbology.Names() {
 		kind, _ := symbology.Lookup(name)
 		for factor := 1; factor <= 4; factor++ {
 			height := heights[factor-1]
-			data := samples.Random(r, name)
-			code, err := kind.Encode(data)
+			code, err := kind.Encode(data[name][factor])
 			must.Succeed(t, err)
 			modules := code.Bounds().Dx()
 			short := height - (2*height+2)/5

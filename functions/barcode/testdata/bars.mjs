@@ -1,8 +1,6 @@
 // The bars that bwip-js draws, as strings: widths of bar, space, bar, ... in modules ("211232"), for POSTNET
-// T (tall) and S (short). Rules of the project that are options there are set here.
-//
-// As a program: reads a JSON array of [type, data] and writes a JSON array of bars. The working directory is the one
-// that `make barcode-tools` installs the packages in.
+// T (tall) and S (short). Rules of the project that are options there are set here. The working directory is the one
+// that `make barcode-vectors` installs the packages in.
 import { createRequire } from 'node:module';
 
 const bwipjs = createRequire(`${process.cwd()}/`)('bwip-js');
@@ -58,9 +56,3 @@ function matrixRows(options) {
 }
 
 export const version = `bwip-js ${bwipjs.BWIPJS_VERSION.split(' ')[0]}`;
-
-if (process.argv[1] === import.meta.filename) {
-  let input = '';
-  for await (const chunk of process.stdin) input += chunk;
-  process.stdout.write(JSON.stringify(JSON.parse(input).map(([type, data]) => bars(type, data))));
-}
