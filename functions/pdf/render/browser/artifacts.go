@@ -45,7 +45,6 @@ func (u *update) markArtifacts(m event.Margins) bool {
 			return false
 		}
 		height, _ := strconv.ParseFloat(box[2], 64)
-		const points = 72 / millimetresPerInch
 		c := content{objects: u.objects, text: u.stream(number), top: height - m.Top*points, bottom: m.Bottom * points}
 		if marked := c.mark(); marked != nil {
 			var packed bytes.Buffer

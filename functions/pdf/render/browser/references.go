@@ -109,8 +109,8 @@ var (
 	escaped = regexp.MustCompile(`[^!-~]|[#%()/<>\[\]{}]`)
 )
 
-// places returns the numbers of the pages that have the places of an address's fragments, of named destinations (ISO
-// 32000-1, 12.3.2.3) in a PDF with all pages.
+// places returns the numbers of a PDF's pages that have the places of an address's fragments, of named destinations
+// (ISO 32000-1, 12.3.2.3).
 func (o objects) places(fragments []string) map[string]int {
 	objectOf := map[string]string{}
 	names := number(destinations, o.object(number(rootEntry, o.trailer)))

@@ -147,8 +147,8 @@ func (p *page) reject(d Document, header []string, m measured, wanted []int) err
 		var places []string
 		for _, instance := range m.Instances[name] {
 			place := instance.Selector
-			if n := o.pageOf(instance.Mark, wanted); n > 0 {
-				place += " on page " + strconv.Itoa(n)
+			if n := o.places([]string{instance.Mark})[instance.Mark]; n > 0 && n <= len(wanted) {
+				place += " on page " + strconv.Itoa(wanted[n-1])
 			}
 			places = append(places, place)
 		}
@@ -188,23 +188,4 @@ func (o objects) printedScale() float64 {
 		}
 	}
 	return 0
-}
-
-// pageOf returns the number of the page with a named place (ISO 32000-1, 12.3.2.3), 0 without one. Chromium numbers the
-// objects of the pages in their order.
-func (o objects) pageOf(name string, wanted []int) int {
-	object := number(regexp.MustCompile(`/`+name+` \[(\d+) 0 R`), o.pdf)
-	if object < 0 {
-		return 0
-	}
-	before := 0
-	for n := range o.of("Page") {
-		if n < object {
-			before++
-		}
-	}
-	if before >= len(wanted) {
-		return 0
-	}
-	return wanted[before]
 }
