@@ -43,11 +43,11 @@ poppler:
 		test "$$(id -u)" = 0 || { echo 'poppler is missing: apt-get install poppler-utils, or brew install poppler' >&2; exit 1; }; \
 		apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends poppler-utils; }
 
-# The tests that the tag makes longer, or adds.
+# The tests that the variable makes longer, or adds.
 HOSTILE := ^(TestHostile|TestEgress|TestEgressUnlocked|TestFreeze|TestGeometryOverridesDocument|TestKilled|TestFiveHundred)$$
 
 test-hostile: poppler ## every hostile document, a storm of kills, 500 renders
-	go test -tags hostile -vet=off -count=1 -p 1 -timeout 4h -v -run '$(HOSTILE)' ./functions/pdf/render/...
+	EVERYTHING=1 go test -vet=off -count=1 -p 1 -timeout 4h -v -run '$(HOSTILE)' ./functions/pdf/render/...
 
 # veraPDF, a validator of PDF/UA, is a jar of Maven. Java needs more than the jail has.
 VERAPDF := .local/verapdf/greenfield-apps-1.28.2.jar

@@ -30,6 +30,9 @@ import (
 	"svcapi/test/must"
 )
 
+// Everything is true in make test-hostile, where the long tests also run.
+var Everything = os.Getenv("EVERYTHING") != ""
+
 // millimetresPerInch converts between the units of paper and of PDF: an inch has 72 points.
 const millimetresPerInch = 25.4
 

@@ -1,5 +1,3 @@
-//go:build hostile
-
 package browser
 
 import (
@@ -17,8 +15,17 @@ import (
 	"svcapi/test/pdftest"
 )
 
+// isLong skips a test outside of make test-hostile.
+func isLong(t *testing.T) {
+	t.Helper()
+	if !pdftest.Everything {
+		t.Skip("EVERYTHING is not set")
+	}
+}
+
 // Without the containment most vectors reach the canary, at every listener.
 func TestEgressUnlocked(t *testing.T) {
+	isLong(t)
 	c := listen(t)
 	options := limitsOf(t)
 	options.Path = c.launcher(t, "--host-resolver-rules*|--proxy-*|*webrtc-ip-handling*")
@@ -65,6 +72,7 @@ func bytesIn(t *testing.T, dir string) (sum int64) {
 
 // Neither the temporary folder nor the browser grows over 500 documents.
 func TestFiveHundred(t *testing.T) {
+	isLong(t)
 	o := limitsOf(t)
 	o.RecycleAfter = 200
 	r := run(t, o)
