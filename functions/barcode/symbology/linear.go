@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/color"
 	"strings"
 
 	"github.com/boombuler/barcode"
@@ -206,30 +205,17 @@ func postnet(data string) (barcode.Barcode, error) {
 	for i := range digits {
 		sum += int(digits[i] - '0')
 	}
-	bars := new(utils.BitList)
-	bars.AddBit(true)
+	tall := []bool{true}
 	for _, digit := range fmt.Sprint(digits, (10-sum%10)%10) {
 		for bar := 4; bar >= 0; bar-- {
-			bars.AddBit(false, postnetDigits[digit-'0']>>bar&1 == 1)
+			tall = append(tall, postnetDigits[digit-'0']>>bar&1 == 1)
 		}
 	}
-	bars.AddBit(false, true)
-	return postalBars{utils.New1DCode("POSTNET", data, bars)}, nil
-}
-
-// postalBars has bars of two heights, one module wide with one module between them. The embedded barcode has the tall
-// bars.
-type postalBars struct{ barcode.Barcode }
-
-// Bounds returns five rows: short bars have 0.4 of the height.
-func (p postalBars) Bounds() image.Rectangle { return image.Rect(0, 0, p.Barcode.Bounds().Dx(), 5) }
-
-// At returns black where a bar is: tall bars in all rows, all bars in the lower two.
-func (p postalBars) At(x, y int) color.Color {
-	if x%2 == 0 && y >= 3 {
-		return color.Black
-	}
-	return p.Barcode.At(x, 0)
+	tall = append(tall, true)
+	// A bar is one module wide, with one module to the next. Short bars are in the lower two of five rows: 0.4 of the height.
+	return Matrix{"POSTNET", image.Pt(2*len(tall)-1, 5), data, func(x, y int) bool {
+		return x%2 == 0 && (y >= 3 || tall[x/2])
+	}}, nil
 }
 
 // interleaved follows ISO/IEC 16390 (Interleaved 2 of 5), wide elements 3 modules: 9n+9 modules. Digits come in
