@@ -157,7 +157,7 @@ func (r *barcodeRequest) picture() (*draw.Picture, []string, error) {
 	}
 	picture.DPI, picture.Quarters = r.dpi, r.rotation/90
 	setColors(picture, r.color, r.background)
-	return picture, kind.Warnings(r.data), nil
+	return picture, symbology.Warnings(code), nil
 }
 
 // qrRequest is the decoded body of POST /utilities/qrcode/generate.

@@ -252,20 +252,15 @@ var rules = sync.OnceValue(func() map[string]func(string) error {
 	for line := range strings.Lines(patterns) {
 		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		expression, what, _ := strings.Cut(rest, " ")
-		all[name] = like(expression, what) // also for #, which no row names
+		all[name] = func(part string) error { // also for #, which no row names
+			if !regexp.MustCompile(expression).MatchString(part) {
+				return fmt.Errorf("needs %s", what)
+			}
+			return nil
+		}
 	}
 	return all
 })
-
-// like returns the rule that a part matches an expression.
-func like(expression, what string) func(string) error {
-	return func(part string) error {
-		if !regexp.MustCompile(expression).MatchString(part) {
-			return fmt.Errorf("needs %s", what)
-		}
-		return nil
-	}
-}
 
 // date returns the rule of a date. With anyDay the day 00 is the whole month.
 func date(layout string, anyDay bool) func(string) error {

@@ -93,9 +93,6 @@ func Variant(name string, rectangle, gs1 bool) (*Type, bool) {
 // Matrix reports whether the symbols of the type have two dimensions.
 func (t *Type) Matrix() bool { return t.Name == "DATAMATRIX" }
 
-// GS1 reports whether the data of the type has identifiers in parentheses.
-func (t *Type) GS1() bool { return t.takes.rule == gs1Takes.rule }
-
 // Names lists the names of all types, in the order of openapi.yaml#BarcodeRequest.
 func Names() []string {
 	names := make([]string, len(types))
@@ -172,23 +169,26 @@ func gs1Symbol(limit int, encode encoder) encoder {
 		if err != nil {
 			return nil, err
 		}
-		return readAs{code, message.Text()}, nil
+		return elements{readAs{code, message.Text()}, message}, nil
 	}
 }
 
-// Warnings returns the warnings about data that the type has encoded (openapi.yaml#Warnings).
-func (t *Type) Warnings(data string) (warnings []string) {
-	if !t.GS1() {
+// elements is a symbol of a message with identifiers in parentheses.
+type elements struct {
+	readAs
+	message *gs1.Message
+}
+
+// Warnings returns the warnings about the data of a symbol (openapi.yaml#Warnings).
+func Warnings(code barcode.Barcode) (warnings []string) {
+	e, ok := code.(elements)
+	if !ok {
 		return nil
-	}
-	message, err := gs1.Parse(data)
-	if err != nil {
-		return nil // never of encoded data
 	}
 	for _, w := range []struct {
 		name  string
 		names []string
-	}{{"missing-companions", message.Lacking}, {"invalid-pairs", message.Invalid}} {
+	}{{"missing-companions", e.message.Lacking}, {"invalid-pairs", e.message.Invalid}} {
 		if n := len(w.names); n > 0 {
 			warnings = append(warnings, fmt.Sprintf("%s;n=%d;names=%q", w.name, n, strings.Join(w.names[:min(n, 5)], " ")))
 		}

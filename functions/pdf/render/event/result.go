@@ -1,7 +1,6 @@
 package event
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -80,24 +79,17 @@ var errResult = errors.New("result: not of the expected form")
 // Read reads a result from the stream of a renderer, with a PDF of at most maxBytes. Read returns when the last byte of
 // the result has come, which may be before the end of the stream.
 func Read(stream io.Reader, maxBytes int64) (Result, error) {
-	in := bufio.NewReaderSize(stream, 32<<10)
-	var head []byte
-	for !bytes.HasSuffix(head, separator) {
-		b, err := in.ReadByte()
-		if err != nil {
-			return Result{}, fmt.Errorf("%w: no head: %w", errResult, err)
-		}
-		if len(head) == maxHead {
-			return Result{}, fmt.Errorf("%w: the head has no end", errResult)
-		}
-		head = append(head, b)
-	}
+	head := json.NewDecoder(io.LimitReader(stream, maxHead))
 	var form struct {
 		StatusCode int               `json:"statusCode"`
 		Headers    map[string]string `json:"headers"`
 	}
-	if err := json.Unmarshal(bytes.TrimSuffix(head, separator), &form); err != nil {
+	if err := head.Decode(&form); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", errResult, err)
+	}
+	in, end := io.MultiReader(head.Buffered(), stream), make([]byte, len(separator))
+	if _, err := io.ReadFull(in, end); err != nil || !bytes.Equal(end, separator) {
+		return Result{}, errors.Join(fmt.Errorf("%w: the head has no end", errResult), err)
 	}
 	rejected := form.StatusCode == http.StatusBadRequest
 	if rejected {
