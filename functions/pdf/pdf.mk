@@ -1,6 +1,6 @@
 ## PDFs: the browser, hostile documents, the gallery, the benchmark
 
-.PHONY: layer browser browser-drill fonts patch-fonts pack-fonts poppler test-hostile gallery-pdf bench-pdf build-PdfRenderFunction
+.PHONY: layer browser browser-drill fonts patch-fonts pack-fonts poppler test-unjailed test-hostile gallery-pdf bench-pdf build-PdfRenderFunction
 
 gallery: gallery-pdf
 bench: bench-pdf
@@ -43,11 +43,19 @@ poppler:
 		test "$$(id -u)" = 0 || { echo 'poppler is missing: apt-get install poppler-utils, or brew install poppler' >&2; exit 1; }; \
 		apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends poppler-utils; }
 
+# The tests of the browser's processes and names run in the jail, where the kernel denies what Lambda denies, and without it.
+UNJAILED := ^(TestIsolate|TestKilled|TestClose|TestOrphans|TestParentKilled|TestEgressOfNames)$$
+
+test-units: test-unjailed
+test-unjailed: poppler
+	JAIL=off go test -vet=off -timeout 4h -run '$(UNJAILED)' ./functions/pdf/render/browser
+
 # The tests that the variable makes longer, or adds.
 HOSTILE := ^(TestHostile|TestEgress|TestEgressUnlocked|TestFreeze|TestGeometryOverridesDocument|TestKilled|TestFiveHundred)$$
 
 test-hostile: poppler ## every hostile document, a storm of kills, 500 renders
 	EVERYTHING=1 go test -vet=off -count=1 -p 1 -timeout 4h -v -run '$(HOSTILE)' ./functions/pdf/render/...
+	EVERYTHING=1 JAIL=off go test -vet=off -count=1 -timeout 4h -v -run '^TestKilled$$' ./functions/pdf/render/browser
 
 # veraPDF, a validator of PDF/UA, is a jar of Maven. Java needs more than the jail has.
 VERAPDF := .local/verapdf/greenfield-apps-1.28.2.jar

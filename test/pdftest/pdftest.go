@@ -37,10 +37,10 @@ var Everything = os.Getenv("EVERYTHING") != ""
 const millimetresPerInch = 25.4
 
 // Main runs a package's tests in the jail of the local stack's functions, with the browser's path in the variable
-// CHROMIUM. The tests with the names of outside run once more without the jail: they check what the jail denies. Where
-// there is no jail (JAIL=off, or another system than Linux), all run without it.
-func Main(m *testing.M, outside ...string) {
-	code, err := run(m, outside)
+// CHROMIUM. Where there is no jail (JAIL=off, or another system than Linux), the tests run without it: make
+// test-unjailed runs those so that check what the jail denies.
+func Main(m *testing.M) {
+	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -48,7 +48,7 @@ func Main(m *testing.M, outside ...string) {
 	os.Exit(code)
 }
 
-func run(m *testing.M, outside []string) (int, error) {
+func run(m *testing.M) (int, error) {
 	if Jailed() {
 		err := errors.Join(os.Chdir(os.Getenv(dirVariable)), os.Setenv("TMPDIR", "/tmp"), parse())
 		if err != nil {
@@ -75,17 +75,7 @@ func run(m *testing.M, outside []string) (int, error) {
 	if !j.Has(spec.Filter) {
 		return m.Run(), nil
 	}
-	if err := confined(j, filepath.Dir(path)); err != nil {
-		return 0, err
-	}
-	again := among(outside, value("test.run"))
-	if again == "" {
-		return 0, nil
-	}
-	if err := errors.Join(flag.Set("test.run", again), flag.Set("test.bench", "")); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	return 0, confined(j, filepath.Dir(path))
 }
 
 // parse reads the flags. The parallel tests wait more than they compute.
@@ -136,19 +126,6 @@ func confined(j *jail.Jail, browser string) error {
 }
 
 func value(name string) string { return flag.Lookup(name).Value.String() }
-
-// among returns a pattern for the names that match a pattern of tests, or "".
-func among(names []string, pattern string) string {
-	top, below, _ := strings.Cut(pattern, "/")
-	chosen := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		matches, err := regexp.MatchString(top, name)
-		return err == nil && !matches
-	})
-	if len(chosen) == 0 {
-		return ""
-	}
-	return "^(" + strings.Join(chosen, "|") + ")$/" + below
-}
 
 // Rows returns the rows of a file of testdata, each a line with a name, a colon and a text, without the lines that
 // begin with "#".

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("AWS_SECRET_ACCESS_KEY", "CANARY-SECRET"); err != nil { // no browser has it
 		panic(err)
 	}
-	pdftest.Main(m, "TestIsolate", "TestKilled", "TestClose", "TestOrphans", "TestParentKilled", "TestEgressOfNames")
+	pdftest.Main(m)
 }
 
 // servedDir is the variable that makes this program render each line of its standard input, with a folder for profiles.
