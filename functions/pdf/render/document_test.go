@@ -203,15 +203,13 @@ func TestReferences(t *testing.T) {
 	for _, c := range []struct{ html, want, warnings string }{ // the texts of the first page
 		{counter("' on ' target-counter(attr(href), page)") + chapters, "A on 2 B on 4 ", ""},
 		{counter("' on ' target-counter(attr(href url), page, upper-roman) ';' !important") +
-			"<style>a::after{content:none}" +
-			"</style>" + chapters, "A on II; B on IV; ", ""},
+			"<style>a::after{content:none}</style>" + chapters, "A on II; B on IV; ", ""},
 		{"<style>@media print{p{a:after{content:' on ' target-counter(attr(href),page)}}@media screen{a::after{" +
 			"content:none}}}</style>" + chapters, "A on 2 B on 4 ", ""},
 		{counter("' ' target-text(attr(href)) target-counter('#one', page)") + "<p><a href='#one'>A</a>" + next +
 			"<h1 id=one>First  one</h1>", "A First one2 First", ""},
 		{"<style>h1::before{content:'1. '}a::after{content:target-text(attr(href), before) target-text(attr(href), " +
-			"first-letter)}" +
-			"</style><a href=#x>A</a><h1 id=x>Words</h1>", "A1. W 1. Words", ""},
+			"first-letter)}</style><a href=#x>A</a><h1 id=x>Words</h1>", "A1. W 1. Words", ""},
 		{counter("target-counter(attr(href), page)") + "<a href='#caf%C3%A9'>A</a>" + next + "<p id=café>x", "A2", ""},
 		{counter("target-counter(attr(href), page)") + "<a href='https://a.example/#one'>A</a><a>B</a>", "AB", ""},
 		{counter("target-counter(attr(href), page)") + "<a href=#none>A</a>", "A",

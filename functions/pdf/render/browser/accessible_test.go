@@ -74,8 +74,7 @@ func running(d *Document) {
 // docs/decisions/pdf.md#pdf-accessible: only a PDF that keeps the rules says that it conforms. Where VERAPDF names the
 // program of veraPDF, make test-accessible, that program agrees.
 func TestAccessible(t *testing.T) {
-	t.Parallel()
-	r := run(t, limitsOf(t))
+	r := beside(t)
 	folder, files := t.TempDir(), make([]string, len(accessible))
 	for i, c := range accessible {
 		d := a4(c.html)
@@ -115,8 +114,7 @@ func TestAccessible(t *testing.T) {
 // docs/decisions/pdf.md#pdf-accessible: another reader finds the metadata, a name of each link, and headers and footers
 // outside of the structure.
 func TestAccessibleParts(t *testing.T) {
-	t.Parallel()
-	r := run(t, limitsOf(t))
+	r := beside(t)
 	d := a4(accessibleHead + accessibleBody)
 	d.Tagged, d.Margins, d.Metadata.Author = true, margins(20, 20, 20, 20), "Nimal & Co"
 	running(&d)

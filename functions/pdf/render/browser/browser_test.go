@@ -46,8 +46,7 @@ func folders(t testing.TB, dir string) []string {
 
 // Text of each script is text in the PDF, in the fonts of the layer, upright and bold.
 func TestText(t *testing.T) {
-	t.Parallel()
-	r := run(t, limitsOf(t))
+	r := beside(t)
 	want := []string{
 		"Invoice 2026-114, total Rs. 1,250.00", "ශ්\u200dරී ලංකාව, කොළඹ", "தமிழ் எழுத்துக்கள்", "Ελληνικά", "Русский",
 		"ගෙවිය යුතු මුදල", "மொத்தத் தொகை",
@@ -76,8 +75,7 @@ func TestText(t *testing.T) {
 
 // Background colours print, scripts do not run, and a document without text is rendered.
 func TestContent(t *testing.T) {
-	t.Parallel()
-	r := run(t, limitsOf(t))
+	r := beside(t)
 	for html, want := range map[string]string{
 		"plain <b>text</b>": "plain text",
 		"<script>document.write('written')</script><noscript>no script</noscript>":                   "no script",

@@ -23,6 +23,13 @@ func hasFonts(t *testing.T) {
 	}
 }
 
+// drawing returns the renderer of beside, for a test of the layer's fonts.
+func drawing(t *testing.T) *Renderer {
+	t.Helper()
+	hasFonts(t)
+	return beside(t)
+}
+
 // The cells of a sheet: 30 points each, drawn as 60 pixels.
 const (
 	cellPoints, cellPixels = 30, 60
@@ -96,9 +103,7 @@ func sample(first, last, every rune) []string {
 // Every character of the covered scripts has ink of its own, is not the box of a missing character, and looks like no
 // other character of its block (docs/decisions/pdf.md#pdf-fonts).
 func TestFonts(t *testing.T) {
-	t.Parallel()
-	hasFonts(t)
-	r := run(t, limitsOf(t))
+	r := drawing(t)
 	const missing = "\u0378" // never assigned
 	blocks := []struct {
 		name   string
@@ -198,9 +203,7 @@ var word = regexp.MustCompile(`<word xMin="([\d.]+)" yMin="[\d.]+" xMax="([\d.]+
 
 // Text in Arial, Times New Roman and Courier New has their widths, in 1/2048 of the font size.
 func TestMetrics(t *testing.T) {
-	t.Parallel()
-	hasFonts(t)
-	r := run(t, limitsOf(t))
+	r := drawing(t)
 	const repeats, size = 20, 20.48
 	for _, test := range []struct {
 		style  string
@@ -238,9 +241,7 @@ func TestMetrics(t *testing.T) {
 
 // The columns of monospace text are aligned: a bar after as many characters is in the same column of pixels.
 func TestMonospace(t *testing.T) {
-	t.Parallel()
-	hasFonts(t)
-	r := run(t, limitsOf(t))
+	r := drawing(t)
 	for _, style := range []string{"monospace", "'Courier New'", "monospace;font-weight:bold",
 		"monospace;font-style:normal;font-size:13.3px"} {
 		var lines []string
@@ -308,9 +309,7 @@ func near(a, b int) bool { return a*100 >= b*97 && a*100 <= b*103 }
 // Each family has the nearest font, and text of each script has the ink of that script's font, regular or bold. No text
 // is a Type 3 font, which Chromium writes for a bold of its own (docs/decisions/pdf.md#pdf-fonts).
 func TestFamilies(t *testing.T) {
-	t.Parallel()
-	hasFonts(t)
-	r := run(t, limitsOf(t))
+	r := drawing(t)
 	var texts []string
 	var regular, bold []int
 	for family, words := range bolds {
@@ -345,9 +344,7 @@ func TestFamilies(t *testing.T) {
 // MathML has the font of mathematics: parentheses and roots are as high as their content, and limits are above and
 // below.
 func TestMath(t *testing.T) {
-	t.Parallel()
-	hasFonts(t)
-	r := run(t, limitsOf(t))
+	r := drawing(t)
 	drawn := func(math string) (width, height float64) {
 		pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8><math display=block>"+math)
 		if fonts := strings.Split(string(pdftest.Tool(t, pdf, "pdffonts")), "\n"); len(fonts) != 4 {
@@ -368,9 +365,7 @@ func TestMath(t *testing.T) {
 
 // A PDF contains the glyphs that it shows, and not a whole font.
 func TestSmallPDF(t *testing.T) {
-	t.Parallel()
-	hasFonts(t)
-	r := run(t, limitsOf(t))
+	r := drawing(t)
 	for _, html := range []string{"<h1>ශ්\u200dරී ලංකාවේ බිල්පත</h1>", "<p>የኢትዮጵያ ቋንቋ ነው።", "<p>\U0010ffff",
 		"<b>✓ ★ ₹ 😀"} {
 		if pdf := render(t, r, "<!DOCTYPE html><meta charset=utf-8>"+html); len(pdf) > 20_000 {
@@ -395,9 +390,7 @@ func TestHanShapes(t *testing.T) {
 // A shown character that no font has causes a warning, and no text that is not shown does
 // (docs/decisions/pdf.md#pdf-missing-glyphs).
 func TestMissingGlyphs(t *testing.T) {
-	t.Parallel()
-	hasFonts(t)
-	r := run(t, limitsOf(t))
+	r := drawing(t)
 	for html, want := range map[string]bool{
 		"<p>Amharic: አማርኛ":                   true,
 		"<b>አ</b>":                           true,

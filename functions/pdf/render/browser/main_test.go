@@ -77,6 +77,13 @@ func run(t testing.TB, o Options) *Renderer {
 	return r
 }
 
+// beside returns a renderer with the options of the deployed function, for a test that runs beside others.
+func beside(t *testing.T) *Renderer {
+	t.Helper()
+	t.Parallel()
+	return run(t, limitsOf(t))
+}
+
 // next waits for the prepared page of a renderer, and leaves the page there.
 func next(t testing.TB, r *Renderer) prepared {
 	t.Helper()

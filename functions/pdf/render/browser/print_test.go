@@ -39,8 +39,7 @@ func wantSheet(t *testing.T, pdf []byte, d Document) {
 // millimetres; and the size of the document's page rule, which has a limit and leaves the margins to the request
 // (docs/decisions/pdf.md#pdf-fields).
 func TestGeometry(t *testing.T) {
-	t.Parallel()
-	r := run(t, limitsOf(t))
+	r := beside(t)
 	for name := range named {
 		for _, landscape := range []bool{false, true} {
 			several := []event.Margins{margins(15, 15, 15, 15), margins(5, 12.5, 30, 60)}
@@ -154,8 +153,7 @@ const fivePages = `<title>Five</title><style>p{break-after:page;margin:0}p:last-
 
 // Headers and footers are drawn within the margins of each page, with the page's numbers, and run nothing.
 func TestHeaderAndFooter(t *testing.T) {
-	t.Parallel()
-	r := run(t, limitsOf(t))
+	r := beside(t)
 	render := func(header, footer string) (pdf []byte, err error) {
 		d := a4(fivePages)
 		d.Header, d.Footer = []byte(header), []byte(footer)
@@ -271,8 +269,7 @@ func TestScale(t *testing.T) {
 
 // TestMetadata checks what a PDF says of itself, and that a tagged PDF has tags.
 func TestMetadata(t *testing.T) {
-	t.Parallel()
-	r := run(t, limitsOf(t))
+	r := beside(t)
 	const odd = `(a) \ <b> ස්තුතියි 😀 "q"`
 	for _, title := range []string{"", odd} {
 		for _, tagged := range []bool{false, true} {
@@ -308,8 +305,7 @@ func TestMetadata(t *testing.T) {
 
 // A PDF links to http, https, mailto, tel and its own places, without other actions (docs/decisions/pdf.md#pdf-links).
 func TestLinks(t *testing.T) {
-	t.Parallel()
-	r := run(t, limitsOf(t))
+	r := beside(t)
 	text, err := os.ReadFile("testdata/links.html")
 	must.Succeed(t, err)
 	tagged, header := a4(string(text)), a4("<p>a")

@@ -186,8 +186,7 @@ type implied struct{ ends, boundary []string }
 
 var implies = func() map[string]implied {
 	const blocks = "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer " +
-		"form h1 h2 h3 h4 h5 " +
-		"h6 header hgroup hr main menu nav ol p pre search section summary table ul"
+		"form h1 h2 h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section summary table ul"
 	m := map[string]implied{}
 	for _, rule := range []struct{ tags, ends, boundary string }{
 		{"li", "li", "ul ol table template"},
