@@ -41,13 +41,10 @@ var (
 		Message: "must be six hexadecimal digits, with or without #, or transparent", Default: "FFFFFF"}
 )
 
-// transparent is the value of a background that is left out.
-const transparent = "transparent"
-
 // setColors sets the colours of a picture. The background of a transparent picture stays white.
 func setColors(p *draw.Picture, color, background string) {
 	p.Foreground = draw.ParseColor(color)
-	if p.Transparent = background == transparent; !p.Transparent {
+	if p.Transparent = background == "transparent"; !p.Transparent {
 		p.Background = draw.ParseColor(background)
 	}
 }

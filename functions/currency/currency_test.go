@@ -105,11 +105,6 @@ func (w *fixture) project(id string) {
 	w.access[id] = [2]string{key, issued}
 }
 
-var accepted = map[string]map[string]string{
-	"openexchangerates": sandbox.Account("openexchangerates"),
-	"exchangerateapi":   sandbox.Account("exchangerateapi"),
-}
-
 func (w *fixture) connect(id string, mode project.Mode, vendor string, priority int, endpoint string) {
 	w.t.Helper()
 	err := w.projects.PutIntegration(w.t.Context(), id, project.Integration{
@@ -117,9 +112,9 @@ func (w *fixture) connect(id string, mode project.Mode, vendor string, priority 
 		Priority: priority,
 		Settings: map[string]string{"endpoint": endpoint + "/" + vendor},
 	})
-	if err == nil && mode == project.BYOK && accepted[vendor] != nil {
+	if err == nil && mode == project.BYOK {
 		err = w.writer.Put(w.t.Context(), project.Currency, id,
-			secret.Change{Environment: project.Development, Vendor: vendor, After: accepted[vendor]})
+			secret.Change{Environment: project.Development, Vendor: vendor, After: sandbox.Account(vendor)})
 	}
 	must.Succeed(w.t, err)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -99,28 +98,20 @@ func (g *group) usedOnDays(ctx context.Context, from, to time.Time,
 	for day := from; !day.After(to); day = day.AddDate(0, 0, 1) {
 		sets = append(sets, current)
 	}
-	var mu sync.Mutex
-	var missing bool
-	var first time.Time
+	first := make([]time.Time, len(sets)) // the first day that is stored, where a day has no set
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.SetLimit(parallelReads)
 	for i := range sets {
-		day := from.AddDate(0, 0, i)
-		if day.Equal(g.today()) {
-			continue
+		if day := from.AddDate(0, 0, i); !day.Equal(g.today()) {
+			reads.Go(func() (err error) {
+				sets[i], first[i], err = g.usedOn(ctx, day)
+				return err
+			})
 		}
-		reads.Go(func() error {
-			set, stored, err := g.usedOn(ctx, day)
-			if sets[i] = set; set == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				missing, first = true, stored
-			}
-			return err
-		})
 	}
-	if err := reads.Wait(); err != nil || missing {
-		return nil, first, err
+	err := reads.Wait()
+	if i := slices.Index(sets, nil); err != nil || i >= 0 {
+		return nil, first[max(i, 0)], err
 	}
 	return sets, from, nil
 }

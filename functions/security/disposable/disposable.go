@@ -138,10 +138,8 @@ var Hash = sync.OnceValue(func() string {
 
 // Pack returns a difference to the compiled table, compressed: the hash of the table, and a line for each domain that
 // was added (+) or removed (-).
-func Pack(added, removed []string) []byte { return pack(Hash(), added, removed) }
-
-func pack(hash string, added, removed []string) []byte {
-	text := []byte(hash)
+func Pack(added, removed []string) []byte {
+	text := []byte(Hash())
 	for _, d := range added {
 		text = append(append(text, "\n+"...), d...)
 	}

@@ -34,10 +34,9 @@ const servedDir = "BROWSER_SERVE"
 // render.
 func serveLines() {
 	var starts counter
-	r := New(Options{
-		Path: pdftest.Browser(), Dir: os.Getenv(servedDir), Time: 2 * time.Second, Memory: 1536 << 20, Pages: 500,
-		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(), Log: slog.New(slog.NewTextHandler(&starts, nil)),
-	})
+	o := deployed("")
+	o.Dir, o.Time, o.Log = os.Getenv(servedDir), 2*time.Second, slog.New(slog.NewTextHandler(&starts, nil))
+	r := New(o)
 	lines := bufio.NewReader(os.Stdin)
 	for {
 		line, err := lines.ReadString('\n')
@@ -61,9 +60,11 @@ func (c *counter) Write(line []byte) (int, error) {
 }
 
 // limitsOf returns the options of the deployed function.
-func limitsOf(t testing.TB) Options {
+func limitsOf(t testing.TB) Options { return deployed(t.TempDir()) }
+
+func deployed(dir string) Options {
 	return Options{
-		Path: pdftest.Browser(), Dir: t.TempDir(), Time: 20 * time.Second, Memory: 1536 << 20, Pages: 500,
+		Path: pdftest.Browser(), Dir: dir, Time: 20 * time.Second, Memory: 1536 << 20, Pages: 500,
 		RecycleAfter: 200, RecycleMemory: 300 << 20, Protections: Isolate(), Log: slog.New(slog.DiscardHandler),
 	}
 }
