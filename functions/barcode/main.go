@@ -154,7 +154,7 @@ func (r *barcodeRequest) picture() (*draw.Picture, []string, error) {
 	}
 	picture.DPI, picture.Quarters = r.dpi, r.rotation/90
 	setColors(picture, r.color, r.background)
-	return picture, symbology.Warnings(code), nil
+	return picture, code.Warnings(), nil
 }
 
 // qrRequest is the decoded body of POST /utilities/qrcode/generate.

@@ -137,7 +137,7 @@ func TestLinear(t *testing.T) {
 			height := heights[factor-1]
 			code, err := kind.Encode(data[name][factor])
 			must.Succeed(t, err)
-			modules := code.Bounds().Dx()
+			modules := code.Size.X
 			short := height - (2*height+2)/5
 			for _, quiet := range []bool{false, true} {
 				left, right := 0, 0
@@ -147,7 +147,7 @@ func TestLinear(t *testing.T) {
 				p, above := Linear(name, code, factor, height, left, right), 0
 				if kind.Matrix() {
 					p, above = Matrix(name, code, factor, left), left*factor
-					height = (code.Bounds().Dy() + 2*left) * factor
+					height = (code.Size.Y + 2*left) * factor
 				}
 				p.Foreground = Color{0x12, 0x34, 0x56}
 				if p.Width != (left+modules+right)*factor || p.Height != height {
@@ -160,14 +160,14 @@ func TestLinear(t *testing.T) {
 					}
 					row := 0
 					if kind.Matrix() {
-						if row = y/factor - above/factor; row < 0 || row >= code.Bounds().Dy() {
+						if row = y/factor - above/factor; row < 0 || row >= code.Size.Y {
 							return false
 						}
 					}
 					if name == "POSTNET" && y >= short {
 						row = 4
 					}
-					return code.At(column, row) == color.Color(color.Black)
+					return code.Dark(column, row)
 				})
 			}
 		}
@@ -192,7 +192,7 @@ func TestSquare(t *testing.T) {
 		must.Succeed(t, err)
 		p, err := Square("QR code", code, c.size, c.margin)
 		must.Succeed(t, err)
-		side := code.Bounds().Dx()
+		side := code.Size.X
 		if p.Width != c.size || p.Height != c.size || p.module != c.module || p.left != c.left {
 			t.Errorf("%d modules, margin %d on %d: modules of %d from %d, want %d from %d", side, c.margin, c.size, p.module,
 				p.left, c.module, c.left)
@@ -205,7 +205,7 @@ func TestSquare(t *testing.T) {
 		samePixels(t, p, func(x, y int) bool {
 			x, y = x-p.left, y-p.left
 			return x >= 0 && y >= 0 && x < side*p.module && y < side*p.module &&
-				code.At(x/p.module, y/p.module) == color.Color(color.Black)
+				code.Dark(x/p.module, y/p.module)
 		})
 	}
 }

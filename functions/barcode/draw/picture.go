@@ -11,15 +11,15 @@ import (
 	"fmt"
 	"hash/crc32"
 	"image"
-	"image/color"
 	"math"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode"
 
-	"github.com/boombuler/barcode"
 	"golang.org/x/image/font/sfnt"
+
+	"svcapi/functions/barcode/symbology"
 )
 
 // Color has red, green and blue. The zero value is black.
@@ -39,7 +39,7 @@ type Picture struct {
 	// Title names the symbol for readers who cannot see the picture.
 	Title string
 
-	code   barcode.Barcode
+	code   symbology.Symbol
 	module int   // pixels
 	left   int   // where the first column of modules begins
 	tops   []int // where the rows of modules begin, then where the last row ends
@@ -78,8 +78,8 @@ func (p *Picture) Contrast() float64 {
 
 // Linear lays out a linear barcode: modules are factor pixels wide, the bars are height pixels high, and there
 // are quietLeft and quietRight light modules beside them.
-func Linear(title string, code barcode.Barcode, factor, height, quietLeft, quietRight int) *Picture {
-	size := code.Bounds().Size()
+func Linear(title string, code symbology.Symbol, factor, height, quietLeft, quietRight int) *Picture {
+	size := code.Size
 	tops := make([]int, size.Y+1)
 	for row := range tops {
 		tops[row] = (2*height*row + size.Y) / (2 * size.Y) // rounded
@@ -91,9 +91,8 @@ func Linear(title string, code barcode.Barcode, factor, height, quietLeft, quiet
 }
 
 // Matrix lays out a matrix code: modules are squares of factor pixels, with quiet light modules around the symbol.
-func Matrix(title string, code barcode.Barcode, factor, quiet int) *Picture {
-	size := code.Bounds().Size()
-	p := Linear(title, code, factor, size.Y*factor, quiet, quiet)
+func Matrix(title string, code symbology.Symbol, factor, quiet int) *Picture {
+	p := Linear(title, code, factor, code.Size.Y*factor, quiet, quiet)
 	for row := range p.tops {
 		p.tops[row] += quiet * factor
 	}
@@ -112,8 +111,8 @@ func (p *Picture) Size() (width, height int) {
 // Square lays out a matrix code on size by size pixels, with at least margin light modules around the symbol. Modules
 // have an integer number of pixels; pixels that remain widen the margin. The error is a client message: the symbol does
 // not fit.
-func Square(title string, code barcode.Barcode, size, margin int) (*Picture, error) {
-	side := code.Bounds().Dx()
+func Square(title string, code symbology.Symbol, size, margin int) (*Picture, error) {
+	side := code.Size.X
 	module := size / (side + 2*margin)
 	if module == 0 {
 		return nil, fmt.Errorf("%d modules and margins of %d do not fit %d pixels; size must be at least %d",
@@ -132,7 +131,7 @@ func (p *Picture) runs(row int, ends []int) {
 	clear(ends)
 	for x := 0; x < len(ends); x++ {
 		start := x
-		for x < len(ends) && p.code.At(x, row) == color.Color(color.Black) {
+		for x < len(ends) && p.code.Dark(x, row) {
 			x++
 		}
 		if x > start {
@@ -206,7 +205,7 @@ func (p *Picture) raster(depth int, add func(pixels []byte, count int)) {
 	pixels := make([]byte, 1+(p.Width*depth+7)/8)
 	p.fill(pixels, 0)
 	add(pixels, p.tops[0])
-	ends := make([]int, p.code.Bounds().Dx())
+	ends := make([]int, p.code.Size.X)
 	for row := range p.tops[1:] {
 		clear(pixels)
 		p.runs(row, ends)
@@ -321,7 +320,7 @@ func (p *Picture) SVG() []byte {
 	pixelsX, pixelsY := p.Size()
 	out := fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %d %d" `+
 		`role="img" shape-rendering="crispEdges"><title>%s</title><desc>%s</desc>`,
-		size(pixelsX), size(pixelsY), pixelsX, pixelsY, escape(p.Title), escape(p.code.Content()))
+		size(pixelsX), size(pixelsY), pixelsX, pixelsY, escape(p.Title), escape(p.code.Text))
 	if !p.Transparent {
 		out = fmt.Appendf(out, `<rect width="100%%" height="100%%" fill="#%x"/>`, p.Background)
 	}
@@ -332,7 +331,7 @@ func (p *Picture) SVG() []byte {
 	}
 	out = fmt.Appendf(out, `<path fill="#%x" d="`, p.Foreground)
 
-	width := p.code.Bounds().Dx()
+	width := p.code.Size.X
 	ends, open, tops := make([]int, width), make([]int, width), make([]int, width)
 	for row, y := range p.tops {
 		if row+1 < len(p.tops) {

@@ -61,7 +61,7 @@ func (p *Picture) Print(labels []symbology.Label, guards [][2]int, bearer int) e
 	if bearer > 0 {
 		p.added = []image.Rectangle{image.Rect(0, 0, p.Width, bearer), image.Rect(0, top-bearer, p.Width, top)}
 	}
-	ends := make([]int, p.code.Bounds().Dx())
+	ends := make([]int, p.code.Size.X)
 	p.runs(0, ends)
 	for _, g := range guards {
 		for column, end := range ends[g[0]:g[1]] {

@@ -103,7 +103,7 @@ func TestTextLeavesTheBars(t *testing.T) {
 			}
 			column, guard := (x-p.left)/p.factor, long[p.with.Title]
 			for y := range 5 * p.factor {
-				if x >= p.left && guard != nil && column < p.with.code.Bounds().Dx() && guard(column) &&
+				if x >= p.left && guard != nil && column < p.with.code.Size.X && guard(column) &&
 					with.ColorIndexAt(x, before.Y+y) != 15*without.ColorIndexAt(x, 0) {
 					t.Fatalf("%s: the guard bar at module %d ends at %d", p.with.Title, column, y)
 				}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/boombuler/barcode"
 	"github.com/boombuler/barcode/utils"
 
 	"svcapi/functions/barcode/symbology"
@@ -43,15 +42,14 @@ func (l Level) String() string { return levelNames[l : l+1] }
 // announce it (ECI) is not read by all of them.
 //
 // The error is a client message: data does not fit the level, and the message names what would.
-func Encode(data string, level Level) (barcode.Barcode, error) {
+func Encode(data string, level Level) (symbology.Symbol, error) {
 	version, segments := smallest(data, level)
 	if version == 0 {
-		return nil, tooMuch(data, level)
+		return symbology.Symbol{}, tooMuch(data, level)
 	}
 	codewords := protect(pack(data, segments, version, level), version, level)
 	modules := newCanvas(codewords, version).bestMask(level)
-	return symbology.Matrix{Kind: barcode.TypeQR, Size: image.Pt(modules.size, modules.size), Text: data,
-		Dark: modules.get}, nil
+	return symbology.Symbol{Size: image.Pt(modules.size, modules.size), Text: data, Dark: modules.get}, nil
 }
 
 // Fits reports whether the largest symbol holds data at the lowest error correction.

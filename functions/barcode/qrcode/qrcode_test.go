@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"image/color"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -80,7 +79,7 @@ func TestCapacity(t *testing.T) {
 		digits, alphanumerics, bytes int
 	}{{L, 7089, 4296, 2953}, {M, 5596, 3391, 2331}, {Q, 3993, 2420, 1663}, {H, 3057, 1852, 1273}} {
 		for text, most := range map[string]int{"7": c.digits, "Q": c.alphanumerics, "q": c.bytes} {
-			if code, err := Encode(strings.Repeat(text, most), c.level); err != nil || code.Bounds().Dx() != 177 {
+			if code, err := Encode(strings.Repeat(text, most), c.level); err != nil || code.Size.X != 177 {
 				t.Errorf("%d of %q at %s: %v", most, text, c.level, err)
 			}
 			if _, err := Encode(strings.Repeat(text, most+1), c.level); err == nil {
@@ -274,9 +273,9 @@ func FuzzEncode(f *testing.F) {
 			}
 			return
 		}
-		last := code.Bounds().Dx() - 1
+		last := code.Size.X - 1
 		for _, at := range [][2]int{{3, 3}, {last - 3, 3}, {3, last - 3}} {
-			if code.At(at[0], at[1]) != color.Color(color.Black) {
+			if !code.Dark(at[0], at[1]) {
 				t.Fatalf("%q: no finder at %v", data, at)
 			}
 		}

@@ -3,9 +3,7 @@ package symbology
 import (
 	"fmt"
 	"image"
-	"image/color"
 
-	"github.com/boombuler/barcode"
 	"github.com/boombuler/barcode/utils"
 )
 
@@ -34,14 +32,14 @@ var latin1 = characters{"takes characters of ISO/IEC 8859-1 only",
 
 // dataMatrix returns the encoder of the smallest symbol of a list of sizes, in ASCII encodation (ISO/IEC 16022, 5.2.3).
 func dataMatrix(sizes []matrixSize) encoder {
-	return func(data string) (barcode.Barcode, error) {
+	return func(data string) (Symbol, error) {
 		words := codewords(data)
 		for _, size := range sizes {
 			if size.data >= len(words) {
 				return size.draw(words, data), nil
 			}
 		}
-		return nil, fmt.Errorf("takes at most %d codewords in this shape; the data needs %d", sizes[len(sizes)-1].data,
+		return Symbol{}, fmt.Errorf("takes at most %d codewords in this shape; the data needs %d", sizes[len(sizes)-1].data,
 			len(words))
 	}
 }
@@ -79,7 +77,7 @@ func latin(data string) string {
 }
 
 // draw pads the codewords, adds those of the error correction and places all of them.
-func (s matrixSize) draw(words []byte, text string) barcode.Barcode {
+func (s matrixSize) draw(words []byte, text string) Symbol {
 	for padded := len(words); len(words) < s.data; {
 		pad := 129
 		if len(words) > padded { // the 253-state algorithm (ISO/IEC 16022, B.1)
@@ -103,7 +101,7 @@ func (s matrixSize) draw(words []byte, text string) barcode.Barcode {
 	}
 	height, width := s.rows-2*s.down, s.columns-2*s.across
 	bits := place(words, height, width)
-	return Matrix{barcode.TypeDataMatrix, image.Pt(s.columns, s.rows), text, func(x, y int) bool {
+	return Symbol{Size: image.Pt(s.columns, s.rows), Text: text, Dark: func(x, y int) bool {
 		inY, inX := y%(s.rows/s.down), x%(s.columns/s.across)
 		switch {
 		case inX == 0 || inY == s.rows/s.down-1: // the solid border
@@ -168,32 +166,4 @@ func place(words []byte, height, width int) []int8 {
 		bits[last], bits[last-1], bits[last-width], bits[last-width-1] = 1, 0, 0, 1
 	}
 	return bits
-}
-
-// Matrix is a symbol of rows and columns, one pixel per module, without quiet zone.
-type Matrix struct {
-	Kind string // as boombuler names it
-	Size image.Point
-	Text string
-	Dark func(x, y int) bool
-}
-
-// Bounds returns the size in modules.
-func (m Matrix) Bounds() image.Rectangle { return image.Rectangle{Max: m.Size} }
-
-// ColorModel returns a model that has black and white.
-func (m Matrix) ColorModel() color.Model { return color.GrayModel }
-
-// Content returns the text in the symbol.
-func (m Matrix) Content() string { return m.Text }
-
-// Metadata returns the kind of barcode.
-func (m Matrix) Metadata() barcode.Metadata { return barcode.Metadata{CodeKind: m.Kind, Dimensions: 2} }
-
-// At returns black where the module is dark.
-func (m Matrix) At(x, y int) color.Color {
-	if m.Dark(x, y) {
-		return color.Black
-	}
-	return color.White
 }

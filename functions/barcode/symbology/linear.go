@@ -7,7 +7,6 @@ import (
 	"image"
 	"strings"
 
-	"github.com/boombuler/barcode"
 	"github.com/boombuler/barcode/ean"
 	"github.com/boombuler/barcode/twooffive"
 	"github.com/boombuler/barcode/utils"
@@ -16,29 +15,21 @@ import (
 )
 
 // eanCode follows GS1 General Specifications, 5.2.1: EAN-13 has 95 modules, EAN-8 has 67.
-func eanCode(number string) (barcode.Barcode, error) { return ean.Encode(number) }
+func eanCode(number string) (Symbol, error) { return drawn(ean.Encode(number)) }
 
 // upcA returns the EAN-13 of 0 and the number: the same 95 modules, read as 12 digits.
-func upcA(number string) (barcode.Barcode, error) {
-	code, err := ean.Encode("0" + number)
-	return readAs{code, number}, err
+func upcA(number string) (Symbol, error) {
+	code, err := drawn(ean.Encode("0" + number))
+	code.Text = number
+	return code, err
 }
-
-// readAs is a symbol that is read as another text than its encoder was given.
-type readAs struct {
-	barcode.Barcode
-	text string
-}
-
-// Content returns the text that a reader gives.
-func (r readAs) Content() string { return r.text }
 
 // checked returns the encoder of a number of length digits, the last of which is the check digit.
 func checked(length int, encode encoder) encoder {
-	return func(data string) (barcode.Barcode, error) {
+	return func(data string) (Symbol, error) {
 		number, err := withCheckDigit(data, length)
 		if err != nil {
-			return nil, err
+			return Symbol{}, err
 		}
 		return encode(number)
 	}
@@ -71,7 +62,7 @@ var upceParities = [10]int{
 // upcE follows GS1 General Specifications, 5.2.1: 51 modules. The data is 6 digits (number system 0), 7 (with the
 // number system), 8 (with the check digit as well), or 11 or 12 digits of a UPC-A that compresses. The check digit is
 // that of the UPC-A.
-func upcE(data string) (barcode.Barcode, error) {
+func upcE(data string) (Symbol, error) {
 	number := data // number system, six digits, perhaps the check digit
 	switch len(data) {
 	case 6:
@@ -80,27 +71,27 @@ func upcE(data string) (barcode.Barcode, error) {
 	case 11, 12:
 		full, err := withCheckDigit(data, 12)
 		if err != nil {
-			return nil, err
+			return Symbol{}, err
 		}
 		if number, err = compressUPCA(full); err != nil {
-			return nil, err
+			return Symbol{}, err
 		}
 	default:
-		return nil, fmt.Errorf("takes 6, 7, 8, 11 or 12 digits; found %d", len(data))
+		return Symbol{}, fmt.Errorf("takes 6, 7, 8, 11 or 12 digits; found %d", len(data))
 	}
 
 	system, six := number[0], number[1:7]
 	if system > '1' {
-		return nil, fmt.Errorf("the number system (first digit) must be 0 or 1; found %c", system)
+		return Symbol{}, fmt.Errorf("the number system (first digit) must be 0 or 1; found %c", system)
 	}
 	full, err := expandUPCE(system, six)
 	if err != nil {
-		return nil, err
+		return Symbol{}, err
 	}
 	check := gs1.CheckDigit(full)
 	if len(number) == 8 {
 		if err := gs1.ValidateCheckDigit(full + number[7:]); err != nil {
-			return nil, err
+			return Symbol{}, err
 		}
 	}
 
@@ -114,7 +105,7 @@ func upcE(data string) (barcode.Barcode, error) {
 		bars.AddBits(upceDigits[parity>>(5-i)&1][six[i]-'0'], 7)
 	}
 	bars.AddBits(0b010101, 6)
-	return utils.New1DCode("UPC E", string(system)+six+string(check), bars), nil
+	return oneRow(bars, string(system)+six+string(check)), nil
 }
 
 // expandUPCE returns the 11 digits of the UPC-A that system and six encode. Six digits are forbidden where
@@ -168,7 +159,7 @@ var code128Widths string // a line for each symbol character by value, with its 
 // code39 returns the encoder with or without the modulo 43 check character. Wide elements have 3 modules and gaps 1:
 // 16(n+2)-1 modules.
 func code39(checked bool) encoder {
-	return func(data string) (barcode.Barcode, error) {
+	return func(data string) (Symbol, error) {
 		text, sum := "*"+data, 0
 		for i := range data {
 			sum += strings.IndexByte(code39Characters, data[i])
@@ -183,7 +174,7 @@ func code39(checked bool) encoder {
 			}
 			addWidths(bars, code39Widths[10*strings.IndexRune(code39Characters, character):][:9])
 		}
-		return utils.New1DCode(barcode.TypeCode39, data, bars), nil
+		return oneRow(bars, data), nil
 	}
 }
 
@@ -196,10 +187,10 @@ var postnetTakes = characters{"takes digits, - and space only", oneOf("012345678
 
 // postnet takes a ZIP, ZIP+4 or delivery point code and always adds the check digit, which completes the sum of
 // the digits to a multiple of ten. Tall start and stop bars: 5n+7 bars, 10n+13 modules.
-func postnet(data string) (barcode.Barcode, error) {
+func postnet(data string) (Symbol, error) {
 	digits := strings.NewReplacer("-", "", " ", "").Replace(data)
 	if n := len(digits); n != 5 && n != 9 && n != 11 {
-		return nil, fmt.Errorf("takes 5, 9 or 11 digits, not counting - and space; found %d", n)
+		return Symbol{}, fmt.Errorf("takes 5, 9 or 11 digits, not counting - and space; found %d", n)
 	}
 	sum := 0
 	for i := range digits {
@@ -212,24 +203,24 @@ func postnet(data string) (barcode.Barcode, error) {
 		}
 	}
 	tall = append(tall, true)
-	// A bar is one module wide, with one module to the next. Short bars are in the lower two of five rows: 0.4 of the height.
-	return Matrix{"POSTNET", image.Pt(2*len(tall)-1, 5), data, func(x, y int) bool {
+	// A bar is one module wide, with one module to the next. Short bars are in the lower two of five rows.
+	return Symbol{Size: image.Pt(2*len(tall)-1, 5), Text: data, Dark: func(x, y int) bool {
 		return x%2 == 0 && (y >= 3 || tall[x/2])
 	}}, nil
 }
 
 // interleaved follows ISO/IEC 16390 (Interleaved 2 of 5), wide elements 3 modules: 9n+9 modules. Digits come in
 // pairs, so that an odd count gets a leading zero. ITF-14 (GS1 General Specifications, 5.3) has 135 modules here.
-func interleaved(data string) (barcode.Barcode, error) {
+func interleaved(data string) (Symbol, error) {
 	if len(data)%2 == 1 {
 		data = "0" + data
 	}
-	return twooffive.Encode(data, true)
+	return drawn(twooffive.Encode(data, true))
 }
 
 // msi writes each digit as four bits, most significant first: 0 is a narrow bar and a wide space, 1 the
 // opposite. There is no check digit in this type: 12n+7 modules.
-func msi(data string) (barcode.Barcode, error) {
+func msi(data string) (Symbol, error) {
 	bars := new(utils.BitList)
 	bars.AddBits(0b110, 3)
 	for i := range data {
@@ -239,7 +230,7 @@ func msi(data string) (barcode.Barcode, error) {
 		}
 	}
 	bars.AddBits(0b1001, 4)
-	return utils.New1DCode("MSI", data, bars), nil
+	return oneRow(bars, data), nil
 }
 
 // The code sets of Code 128 (ISO/IEC 15417, table 1): A has the control characters and upper case, B has upper and
@@ -259,13 +250,13 @@ const (
 
 // code128 returns the shortest symbol for data: 11n+35 modules, where n counts the symbol characters between
 // start and check.
-func code128(data string) (barcode.Barcode, error) { return drawCode128(data, shortest(data)), nil }
+func code128(data string) (Symbol, error) { return drawCode128(data, shortest(data)), nil }
 
 // code128In returns the encoder that stays in one set.
 func code128In(set int) encoder {
-	return func(data string) (barcode.Barcode, error) {
+	return func(data string) (Symbol, error) {
 		if set == setC && len(data)%2 != 0 {
-			return nil, fmt.Errorf("takes an even count of digits; found %d", len(data))
+			return Symbol{}, fmt.Errorf("takes an even count of digits; found %d", len(data))
 		}
 		symbols := append(make([]byte, 0, len(data)+1), byte(startA+set))
 		for i := 0; i < len(data); i += width(set, data[i:]) {
@@ -361,7 +352,7 @@ func shortest(data string) []byte {
 }
 
 // drawCode128 adds the check character (modulo 103, each symbol character weighted by its position) and the stop.
-func drawCode128(data string, symbols []byte) barcode.Barcode {
+func drawCode128(data string, symbols []byte) Symbol {
 	bars := new(utils.BitList)
 	check := int(symbols[0])
 	for i, symbol := range symbols {
@@ -369,7 +360,7 @@ func drawCode128(data string, symbols []byte) barcode.Barcode {
 		addWidths(bars, code128Widths[7*int(symbol):][:6])
 	}
 	addWidths(bars, code128Widths[check%103*7:][:6]+strings.TrimSpace(code128Widths[7*106:]))
-	return utils.New1DCode(barcode.TypeCode128, data, bars)
+	return oneRow(bars, data)
 }
 
 // addWidths adds bars and spaces in turn, with their widths in modules as digits.

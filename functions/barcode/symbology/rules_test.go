@@ -80,7 +80,7 @@ func TestCheckDigits(t *testing.T) {
 					accepted += data + string(check)
 				}
 			}
-			if content := encode(t, name, data).Content(); accepted != content {
+			if content := encode(t, name, data).Text; accepted != content {
 				t.Errorf("%s %s: accepted %q, added %q", name, data, accepted, content)
 			}
 		}
@@ -117,8 +117,8 @@ func FuzzEncode(f *testing.F) {
 			}
 			return
 		}
-		size := code.Bounds().Size()
-		if !dark(code, 0, 0) || !dark(code, size.X-1, size.Y-1) {
+		size := code.Size
+		if !code.Dark(0, 0) || !code.Dark(size.X-1, size.Y-1) {
 			t.Fatalf("%s %q does not begin and end with a bar", kind.Name, data)
 		}
 		if len(data) <= 80 && size.X > 35+11*3*80 {
@@ -160,7 +160,7 @@ func TestLabels(t *testing.T) {
 				}
 				end = l.To
 			}
-			if got := fmt.Sprint(texts); got != c.want || end > code.Bounds().Dx()+margins[1] {
+			if got := fmt.Sprint(texts); got != c.want || end > code.Size.X+margins[1] {
 				t.Errorf("%s %q: %s up to %d, want %s", c.kind, c.data, got, end, c.want)
 			}
 		}
@@ -207,7 +207,7 @@ func canSay(data string, limit int) bool {
 // symbolCharacters returns the number of symbol characters between start and check. TestBarcodesReadBack reads symbols.
 func symbolCharacters(t *testing.T, data string) int {
 	t.Helper()
-	return (encode(t, "C128", data).Bounds().Dx() - 35) / 11
+	return (encode(t, "C128", data).Size.X - 35) / 11
 }
 
 // docs/decisions/pictures.md#code-128: the shortest symbol there is, shown by exhaustive search over all strings of up

@@ -1,15 +1,17 @@
 // Package symbology turns text into the modules of linear barcodes.
 //
-// Every symbol is a [barcode.Barcode] with one pixel per module, without quiet zone. A linear symbol is one row high;
-// POSTNET, whose bars have two heights, has five rows. Bars are color.Black.
+// A linear symbol is one row high; POSTNET, whose bars have two heights, has five rows.
 package symbology
 
 import (
 	"fmt"
+	"image"
+	"image/color"
 	"strings"
 	"unicode"
 
 	"github.com/boombuler/barcode"
+	"github.com/boombuler/barcode/utils"
 
 	"svcapi/functions/barcode/gs1"
 )
@@ -23,8 +25,31 @@ type Type struct {
 	encode                encoder
 }
 
+// Symbol is a drawn symbol, without quiet zone.
+type Symbol struct {
+	Size    image.Point         // in modules
+	Text    string              // that a reader returns
+	Dark    func(x, y int) bool // reports whether a module is dark
+	message *gs1.Message        // nil: data without identifiers in parentheses
+}
+
+// drawn returns a symbol that a library has drawn, or its error.
+func drawn(code barcode.Barcode, err error) (Symbol, error) {
+	if err != nil {
+		return Symbol{}, err
+	}
+	return Symbol{Size: code.Bounds().Size(), Text: code.Content(), Dark: func(x, y int) bool {
+		return code.At(x, y) == color.Color(color.Black)
+	}}, nil
+}
+
+// oneRow returns the symbol of bars and spaces.
+func oneRow(bars *utils.BitList, text string) Symbol {
+	return Symbol{Size: image.Pt(bars.Len(), 1), Text: text, Dark: func(x, _ int) bool { return bars.GetBit(x) }}
+}
+
 // encoder draws data that has only characters of its type.
-type encoder func(data string) (barcode.Barcode, error)
+type encoder func(data string) (Symbol, error)
 
 // characters says which characters a type takes, as the text of an error and as a test.
 type characters struct {
@@ -112,18 +137,19 @@ func Lookup(name string) (*Type, bool) {
 	return nil, false
 }
 
-// Encode returns the symbol for data. Content() of the symbol is the text that a reader returns: with the check digit
-// of EAN, UPC and ITF-14, and with the zero before an odd count of digits (I25).
+// Encode returns the symbol for data. Its text has the check digit of EAN, UPC and ITF-14, and the zero before an odd
+// count of digits (I25).
 //
 // The error is a client message: the type, the rule, and the offending character with its position (from 1, in
 // characters) or the expected check digit.
-func (t *Type) Encode(data string) (barcode.Barcode, error) {
-	if err := t.takes.validate(data); err != nil {
-		return nil, fmt.Errorf("%s: %w", t.Name, err)
+func (t *Type) Encode(data string) (Symbol, error) {
+	err := t.takes.validate(data)
+	var code Symbol
+	if err == nil {
+		code, err = t.encode(data)
 	}
-	code, err := t.encode(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.Name, err)
+		return Symbol{}, fmt.Errorf("%s: %w", t.Name, err)
 	}
 	return code, nil
 }
@@ -156,39 +182,30 @@ var gs1Takes = characters{"takes ASCII characters 32 to 126 only", func(r rune) 
 // gs1Symbol returns the encoder of elements with identifiers in parentheses, of at most a number of characters (0:
 // any).
 func gs1Symbol(limit int, encode encoder) encoder {
-	return func(data string) (barcode.Barcode, error) {
+	return func(data string) (Symbol, error) {
 		message, err := gs1.Parse(data)
 		if err != nil {
-			return nil, err
+			return Symbol{}, err
 		}
 		text := message.Data(string([]byte{fnc1}))
 		if n := len(text) - 1; limit > 0 && n > limit {
-			return nil, fmt.Errorf("takes at most %d characters with identifiers and separators; found %d", limit, n)
+			return Symbol{}, fmt.Errorf("takes at most %d characters with identifiers and separators; found %d", limit, n)
 		}
 		code, err := encode(text)
-		if err != nil {
-			return nil, err
-		}
-		return elements{readAs{code, message.Text()}, message}, nil
+		code.Text, code.message = message.Text(), message
+		return code, err
 	}
 }
 
-// elements is a symbol of a message with identifiers in parentheses.
-type elements struct {
-	readAs
-	message *gs1.Message
-}
-
-// Warnings returns the warnings about the data of a symbol (openapi.yaml#Warnings).
-func Warnings(code barcode.Barcode) (warnings []string) {
-	e, ok := code.(elements)
-	if !ok {
+// Warnings returns the warnings about the data of the symbol (openapi.yaml#Warnings).
+func (s Symbol) Warnings() (warnings []string) {
+	if s.message == nil {
 		return nil
 	}
 	for _, w := range []struct {
 		name  string
 		names []string
-	}{{"missing-companions", e.message.Lacking}, {"invalid-pairs", e.message.Invalid}} {
+	}{{"missing-companions", s.message.Lacking}, {"invalid-pairs", s.message.Invalid}} {
 		if n := len(w.names); n > 0 {
 			warnings = append(warnings, fmt.Sprintf("%s;n=%d;names=%q", w.name, n, strings.Join(w.names[:min(n, 5)], " ")))
 		}
@@ -246,16 +263,16 @@ func (t *Type) Bearer() int {
 
 // Labels returns the human-readable text of a symbol: EAN and UPC in the groups of their standard, all other types as
 // one label below the whole symbol. Characters that cannot be printed are left out.
-func (t *Type) Labels(code barcode.Barcode, quietZone bool) []Label {
+func (t *Type) Labels(code Symbol, quietZone bool) []Label {
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return -1
 		}
 		return r
-	}, code.Content())
+	}, code.Text)
 	grouping, grouped := groupings[t.Name]
 	if !grouped {
-		return []Label{{text, 0, code.Bounds().Dx()}}
+		return []Label{{text, 0, code.Size.X}}
 	}
 	groups := grouping.bare
 	if quietZone {

@@ -2,14 +2,11 @@ package symbology
 
 import (
 	"encoding/json"
-	"image/color"
 	"io"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/boombuler/barcode"
 
 	"svcapi/test/must"
 )
@@ -39,7 +36,7 @@ func vectors(t testing.TB) []vector {
 	}
 }
 
-func encode(t testing.TB, name, data string) barcode.Barcode {
+func encode(t testing.TB, name, data string) Symbol {
 	t.Helper()
 	base, variant, _ := strings.Cut(name, " ")
 	kind, ok := Variant(base, strings.Contains(variant, "rectangle"), strings.Contains(variant, "gs1"))
@@ -53,17 +50,15 @@ func encode(t testing.TB, name, data string) barcode.Barcode {
 	return code
 }
 
-func dark(code barcode.Barcode, x, y int) bool { return code.At(x, y) == color.Color(color.Black) }
-
 // bars writes a symbol as the vectors do: widths of bar, space, bar, ...; for two heights T and S; for a matrix its
 // rows.
-func bars(code barcode.Barcode) string {
-	size := code.Bounds().Size()
+func bars(code Symbol) string {
+	size := code.Size
 	var b strings.Builder
 	if size.Y > 5 {
 		for y := range size.Y {
 			for x := range size.X {
-				b.WriteString(map[bool]string{true: "1", false: "0"}[dark(code, x, y)])
+				b.WriteString(map[bool]string{true: "1", false: "0"}[code.Dark(x, y)])
 			}
 			b.WriteString("/")
 		}
@@ -71,13 +66,13 @@ func bars(code barcode.Barcode) string {
 	}
 	if size.Y > 1 {
 		for x := 0; x < size.X; x += 2 {
-			b.WriteString(map[bool]string{true: "T", false: "S"}[dark(code, x, 0)])
+			b.WriteString(map[bool]string{true: "T", false: "S"}[code.Dark(x, 0)])
 		}
 		return b.String()
 	}
 	for x := 0; x < size.X; {
 		start := x
-		for x < size.X && dark(code, x, 0) == dark(code, start, 0) {
+		for x < size.X && code.Dark(x, 0) == code.Dark(start, 0) {
 			x++
 		}
 		b.WriteString(strconv.Itoa(x - start))
@@ -114,8 +109,8 @@ func TestVectors(t *testing.T) {
 		if got := bars(code); got != v.Bars {
 			t.Errorf("%s %q\n got %s\nwant %s (%s)", v.Type, v.Data, got, v.Bars, strings.Join(v.Sources, ", "))
 		}
-		if width := widths[v.Type]; width != nil && code.Bounds().Dx() != width(len(v.Data)) {
-			t.Errorf("%s %q is %d modules wide, want %d", v.Type, v.Data, code.Bounds().Dx(), width(len(v.Data)))
+		if width := widths[v.Type]; width != nil && code.Size.X != width(len(v.Data)) {
+			t.Errorf("%s %q is %d modules wide, want %d", v.Type, v.Data, code.Size.X, width(len(v.Data)))
 		}
 	}
 	for _, name := range Names() {
@@ -142,7 +137,7 @@ func TestWorkedExamples(t *testing.T) {
 		{"POSTNET", "55555-1237", "55555-1237", "ZIP+4 with check digit 2"},
 		{"C39+", "+A123BJC5D6E71", "+A123BJC5D6E71", "HIBC supplier label, check character G"},
 	} {
-		if got := encode(t, example.name, example.data).Content(); got != example.content {
+		if got := encode(t, example.name, example.data).Text; got != example.content {
 			t.Errorf("%s %s: content %s, want %s (%s)", example.name, example.data, got, example.content, example.source)
 		}
 	}
