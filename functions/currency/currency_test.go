@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,9 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	"github.com/aws/smithy-go/middleware"
 
 	"svcapi/local/sandbox"
 	"svcapi/shared/cache"
@@ -33,6 +30,7 @@ import (
 	"svcapi/test/logtest"
 	"svcapi/test/must"
 	"svcapi/test/secretstest"
+	"svcapi/test/wallettest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -51,7 +49,7 @@ type fixture struct {
 	writer   *secret.Writer
 	sandbox  *sandbox.Server
 	clock    *clocktest.Clock
-	calls    atomic.Int64 // to DynamoDB
+	dynamoDB wallettest.Faults // counts the calls
 	log      logtest.Buffer
 	newOne   func() http.Handler // another instance
 	handler  http.Handler
@@ -62,16 +60,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	plain, tables := enginetest.Client(t)
 	w := &fixture{t: t, clock: clocktest.New(), access: map[string][2]string{}}
-	db := dynamodb.New(plain.Options(), func(o *dynamodb.Options) {
-		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
-			return s.Initialize.Add(middleware.InitializeMiddlewareFunc("count",
-				func(ctx context.Context, in middleware.InitializeInput,
-					next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-					w.calls.Add(1)
-					return next.HandleInitialize(ctx, in)
-				}), middleware.Before)
-		})
-	})
+	db := w.dynamoDB.Client(t)
 	var err error
 	w.sandbox, err = sandbox.Start()
 	must.Succeed(t, err)
@@ -236,11 +225,11 @@ func TestCalls(t *testing.T) {
 		{59 * time.Minute, 1, own},
 	} {
 		w.later(step.later)
-		before := w.calls.Load()
+		before := w.dynamoDB.Calls.Load()
 		if a := w.get(w.handler, step.id, "/latest/EUR"); a.status != 200 {
 			t.Fatalf("%d: %s", i, a.text)
 		}
-		if got := w.calls.Load() - before; got != step.calls && (step.calls < 8 || got > step.calls) {
+		if got := w.dynamoDB.Calls.Load() - before; got != step.calls && (step.calls < 8 || got > step.calls) {
 			t.Errorf("%d, %s: %d calls, want %d", i, step.id, got, step.calls)
 		}
 	}
@@ -453,9 +442,9 @@ func TestDate(t *testing.T) {
 			t.Errorf("%s: %s", date, a.text)
 		}
 	}
-	calls := w.calls.Load()
+	calls := w.dynamoDB.Calls.Load()
 	w.expect(managed, "/pair/USD/LKR?date="+day(2), "302.5")
-	if calls = w.calls.Load() - calls; calls != 1 { // the count
+	if calls = w.dynamoDB.Calls.Load() - calls; calls != 1 { // the count
 		t.Errorf("%d calls for a day that was read before", calls)
 	}
 }

@@ -49,8 +49,8 @@ func TestDeadLeasedSend(t *testing.T) {
 			store, projects := books.NewStore(client, tables.Tables), admin.NewStore(client, tables.Projects)
 			_, err = projects.CreateProject(ctx,
 				project.Project{ID: id, Name: "p", Limit: project.RateLimit{Requests: 100, Window: time.Hour}})
-			must.Succeed(t, errors.Join(err, store.CreateWallet(ctx, id), store.Grant(ctx, books.Movement{
-				Project: id, ID: wallet.NewKey(time.Now(), "g"), Credits: 1_000_000, Actor: "test", Reason: "test"})))
+			must.Succeed(t, errors.Join(err, store.CreateWallet(ctx, id),
+				store.Grant(ctx, wallettest.Movement(id, time.Now(), "g", 1_000_000))))
 			key, password, err := projects.IssueCredential(ctx, id, project.Production)
 			must.Succeed(t, err)
 			reader := secretsmanager.New(secretstest.Start(t))

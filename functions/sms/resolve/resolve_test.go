@@ -23,6 +23,7 @@ import (
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
 	"svcapi/test/secretstest"
+	"svcapi/test/wallettest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -191,8 +192,7 @@ func newFixture(t *testing.T) *fixture {
 	_, err = f.admin.CreateProject(t.Context(),
 		project.Project{ID: projectID, Name: "p", Limit: project.RateLimit{Requests: 1, Window: time.Hour}})
 	must.Succeed(f.t, errors.Join(err, f.Credits.CreateWallet(t.Context(), projectID)))
-	must.Succeed(f.t, f.Credits.Grant(t.Context(),
-		books.Movement{Project: projectID, ID: wallet.NewKey(time.Now(), "g"), Credits: 100, Actor: "test", Reason: "test"}))
+	must.Succeed(f.t, f.Credits.Grant(t.Context(), wallettest.Movement(projectID, time.Now(), "g", 100)))
 	return f
 }
 
