@@ -53,11 +53,11 @@ components:
     Code: {type: string, example: LKR}
 `
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB, log io.Writer) *site {
 	t.Helper()
 	files, err := newFiles([]byte(small), nil, wallet.Prices{wallet.SMS: 1_234_567}, demo{})
 	must.Succeed(t, err)
-	return &site{files: func() map[string]*file { return files }, log: telemetry.New(io.Discard, telemetry.Config{})}
+	return &site{files: func() map[string]*file { return files }, log: telemetry.New(log, telemetry.Config{})}
 }
 
 func (s *site) get(header http.Header, path string) *httptest.ResponseRecorder {
@@ -70,7 +70,7 @@ func (s *site) get(header http.Header, path string) *httptest.ResponseRecorder {
 
 // The document has its original order, prices, samples and the address of its own stack.
 func TestDocument(t *testing.T) {
-	text := newSite(t).get(nil, "/docs/openapi.json").Body.Bytes()
+	text := newSite(t, io.Discard).get(nil, "/docs/openapi.json").Body.Bytes()
 	if z, a := bytes.Index(text, []byte(`"/z/{code}"`)), bytes.Index(text, []byte(`"/a"`)); z < 0 || a < z {
 		t.Errorf("the order is not that of the document: %s", text)
 	}
@@ -103,7 +103,7 @@ func TestDocument(t *testing.T) {
 
 // The page lists the operations with prices under their tags, in the order of the document, and escapes all text.
 func TestPage(t *testing.T) {
-	page := newSite(t).get(nil, "/docs").Body.String()
+	page := newSite(t, io.Discard).get(nil, "/docs").Body.String()
 	last := 0
 	for _, part := range []string{
 		"<title>Small &amp; short</title>", `data-sms-price="1234567"`, ">Second<", `href="#/Second/postA"`, ">First one<",
@@ -122,7 +122,7 @@ func TestPage(t *testing.T) {
 
 // RFC 9110, 12.5.3 and 13.1.2.
 func TestNegotiation(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t, io.Discard)
 	etag := s.files()["/docs"].etag
 	for _, c := range []struct {
 		name, value string
@@ -215,10 +215,8 @@ func FuzzSite(f *testing.F) {
 		f.Add("GET", path, "gzip;q=0.5, *;q=0", `W/"x", *`)
 		f.Add("POST", path, "gzip;q=NaN", "")
 	}
-	files, err := newFiles([]byte(small), nil, wallet.Prices{wallet.SMS: 1}, demo{})
-	must.Succeed(f, err)
 	var log bytes.Buffer
-	s := &site{files: func() map[string]*file { return files }, log: telemetry.New(&log, telemetry.Config{})}
+	s := newSite(f, &log)
 	f.Fuzz(func(t *testing.T, method, path, encoding, match string) {
 		u, err := url.ParseRequestURI(path)
 		if err != nil {
@@ -232,7 +230,7 @@ func FuzzSite(f *testing.F) {
 			t.Errorf("%s %q: %d, counted: %v", method, path, w.Code, counted)
 		}
 		log.Reset()
-		file, known := files[u.EscapedPath()]
+		file, known := s.files()[u.EscapedPath()]
 		body := w.Body.Bytes()
 		switch w.Code {
 		case http.StatusOK:
