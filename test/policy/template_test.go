@@ -70,6 +70,10 @@ func resources(s *templateFile) (f findings) {
 			f.want(r, `~\[\{Action: \[?sts:AssumeRole\]?, Effect: Allow, Principal: \{Service: \[?`+trusted[i][1]+
 				`\.amazonaws\.com\]?\}\}\]`, "AssumeRolePolicyDocument", "Statement")
 			f.want(r, "HasBoundary ? ${PermissionsBoundaryArn} : -", "PermissionsBoundary")
+			policies := r.properties.text("ManagedPolicyArns")
+			if r.id != "DeploymentRole" && strings.Contains(policies, "arn:") {
+				f.add("%s has a policy whose rights are not known here: %s", r.id, policies)
+			}
 			if r.id == "PdfRenderRole" {
 				f.want(r, "", "ManagedPolicyArns")
 			}
@@ -88,6 +92,10 @@ func resources(s *templateFile) (f findings) {
 			// No alarm fires before a first run: one of silence stays as it is where there is nothing at all.
 			f.want(r, map[bool]string{true: "ignore", false: "notBreaching"}[strings.HasSuffix(r.id, "SilentAlarm")],
 				"TreatMissingData")
+		default: // any other type could give a role more
+			if matches("AWS::(IAM|DynamoDB)::.*", r.kind) {
+				f.add("%s: no rule reads what a resource of the type %s permits", r.id, r.kind)
+			}
 		}
 	}
 	return f
@@ -103,10 +111,10 @@ func tables(r resource) (f findings) {
 	f.want(r, "", "ResourcePolicy")
 	policies, recovery, expiry := "Delete Delete", "", "{AttributeName: expires, Enabled: true}"
 	if slices.Contains(app.KeptTables(), r.folder()) {
-		policies, recovery, expiry = "RetainExceptOnCreate Retain", "{PointInTimeRecoveryEnabled: true}", ""
-	}
-	if r.folder() == "ledger" { // of slots that no request used (docs/decisions/money.md#settle)
-		expiry = "{AttributeName: expires, Enabled: true}"
+		policies, recovery = "RetainExceptOnCreate Retain", "{PointInTimeRecoveryEnabled: true}"
+		if r.folder() != "ledger" { // whose slots that no request used expire (docs/decisions/money.md#settle)
+			expiry = ""
+		}
 	}
 	f.want(r, recovery, "PointInTimeRecoverySpecification")
 	f.want(r, expiry, "TimeToLiveSpecification")
@@ -202,8 +210,7 @@ func times(s *templateFile) (f findings) {
 	integrations := map[string]time.Duration{}
 	for path, function := range s.routes() {
 		milliseconds := s.doc.seconds("Resources", "Api", "Properties", "Body", "paths", path,
-			"x-amazon-apigateway-any-method",
-			"x-amazon-apigateway-integration", "timeoutInMillis")
+			"x-amazon-apigateway-any-method", "x-amazon-apigateway-integration", "timeoutInMillis")
 		integrations[function] = max(integrations[function], cmp.Or(milliseconds/1000, gatewayGivesUp))
 	}
 	for _, function := range s.functions() {
@@ -268,11 +275,12 @@ func every(expression string) time.Duration {
 
 // rights are the actions of roles and managed policies, after the name of the stack's condition, where there is one,
 // and the resources and conditions of each. The first row whose pattern is that of role and action counts. An action in
-// no row is no right of any role.
+// no row is no right of any role. No row lets a function write a movement (docs/decisions/money.md#operator-movements),
+// and one lets the resolver put resolutions (docs/decisions/extensions.md#resolver).
 var rights = []struct{ action, on string }{
 	{`SmsResolveRole dynamodb:Scan`, `\$\{Ledger\.Arn\}/index/uncertain`},
-	{`SmsResolveRole dynamodb:(GetItem|UpdateItem)`,
-		`\$\{(Wallets|Ledger|Resolutions)\.Arn\}`}, // movements has the writes
+	{`SmsResolveRole dynamodb:GetItem`, `\$\{(Ledger|Resolutions)\.Arn\}`},
+	{`SmsResolveRole dynamodb:UpdateItem`, `\$\{(Wallets|Ledger)\.Arn\}`},
 	{`SmsResolveRole dynamodb:PutItem`, `\$\{Resolutions\.Arn\}`},
 	{`SmsResolveRole dynamodb:ConditionCheckItem`, `\$\{Movements\.Arn\}`},
 	{`SmsResolveRole secretsmanager:GetSecretValue`,
@@ -582,7 +590,7 @@ func environments(s *templateFile) (f findings) {
 
 // rules are the policies over the translated template.
 var rules = []func(*templateFile) findings{
-	resources, gateway, isolation, times, statements, movements, vendorRights, routes, gatewayResponses, versions,
+	resources, gateway, isolation, times, statements, vendorRights, routes, gatewayResponses, versions,
 	parameters, environments, alarms, dashboard,
 }
 
@@ -615,19 +623,19 @@ func TestTemplateFindings(t *testing.T) {
 		want string
 	}{
 		// docs/decisions/money.md#operator-movements: each way to let a function write a movement.
-		{charge + "1 Resource", arn("Movements"), "SmsRole may PutItem: grant"},
-		{charge + "1 Resource", arn("Resolutions"), "PdfRole may PutItem: confirmation"},
-		{charge + "0 Resource", []any{arn("Wallets"), arn("Movements")}, "SmsRole may UpdateItem: adjustment"},
-		{charge + "+", allow("dynamodb:BatchWriteItem", "*"), "BarcodeRole may BatchWriteItem: refund"},
-		{charge + "+", allow([]any{"dynamodb:PartiQL*"}, arn("Movements")), "LocationRole may PartiQLInsert: grant"},
+		{charge + "1 Resource", arn("Movements"), "ChargePolicy dynamodb:PutItem on ${Movements.Arn}, want"},
+		{charge + "1 Resource", arn("Resolutions"), "ChargePolicy dynamodb:PutItem on ${Resolutions.Arn}, want"},
+		{charge + "0 Resource", []any{arn("Wallets"), arn("Movements")}, "on [${Wallets.Arn}, ${Movements.Arn}], want"},
+		{charge + "+", allow("dynamodb:BatchWriteItem", "*"), "ChargePolicy dynamodb:BatchWriteItem is no right of it"},
+		{charge + "+", allow([]any{"dynamodb:PartiQL*"}, arn("Movements")), "[dynamodb:PartiQL*] is no right of it"},
 		{charge + "+", object{"Effect": "Allow", "NotAction": "iam:*", "NotResource": arn("Projects")},
-			"SecurityRole may DeleteItem: grant"},
+			"ChargePolicy  is no right of it"},
 		{settle + "+", allow("dynamodb:D*", object{"Fn::Sub": "arn:${AWS::Partition}:dynamodb:*:*:table/svc-${Stage}-res*"}),
-			"SettleRole may DeleteItem: refunding resolution"},
+			"SettleRole dynamodb:D* is no right of it"},
 		{settle + "+", object{"Fn::If": []any{"HasKey", allow("*", "*"), object{"Ref": "AWS::NoValue"}}},
-			"SettleRole may UpdateItem: grant"},
-		{resolver + "7 Resource", arn("Movements"), "SmsResolveRole may PutItem: grant"},
-		{resolver + "7 Action", "dynamodb:UpdateItem", "SmsResolveRole may UpdateItem: confirmation"},
+			"HasKey SettleRole * is no right of it"},
+		{resolver + "7 Resource", arn("Movements"), "SmsResolveRole dynamodb:PutItem on ${Movements.Arn}, want"},
+		{resolver + "7 Action", "dynamodb:UpdateItem", "SmsResolveRole dynamodb:UpdateItem on ${Resolutions.Arn}, want"},
 		{"Resources SmsRole Properties ManagedPolicyArns +", "arn:aws:iam::aws:policy/AmazonDynamoDBFullAccess",
 			"SmsRole has a policy whose rights are not known"},
 		{"Resources SmsRights", object{"Type": "AWS::IAM::Policy"},
@@ -689,10 +697,8 @@ func change(doc object, path []string, with any) {
 func TestParameterPublishes(t *testing.T) {
 	t.Parallel()
 	var published [][]string
-	for _, text := range translate(
-		nil, []string{"PriceSms=10000", "ApiBurst=1",
-			"ExpectedCreditsPerHour=7"}, []string{"PriceSms=10001"}, []string{"PdfImageHosts=a.example"},
-	) {
+	for _, text := range translate(nil, []string{"PriceSms=10000", "ApiBurst=1", "ExpectedCreditsPerHour=7"},
+		[]string{"PriceSms=10001"}, []string{"PdfImageHosts=a.example"}) {
 		var ids []string
 		for _, version := range parse(text).resources("AWS::Lambda::Version") {
 			ids = append(ids, version.id)

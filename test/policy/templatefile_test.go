@@ -196,6 +196,8 @@ func at(value any, keys ...string) any {
 		switch inner := value.(type) {
 		case object:
 			value = inner[key]
+		case map[string]any: // of JSON
+			value = inner[key]
 		case []any:
 			i, err := strconv.Atoi(key)
 			if err != nil || i >= len(inner) {
@@ -281,13 +283,18 @@ func show(value any) string {
 
 // resources are the resources of one type, of all types where kind is empty, by logical ID.
 func (s *templateFile) resources(kind string) (out []resource) {
-	all := s.doc.object("Resources")
-	for _, id := range all.names() {
-		if r := all.object(id); kind == "" || r.text("Type") == kind {
-			out = append(out, resource{id, r.text("Type"), r, r.object("Properties")})
+	for _, id := range s.doc.object("Resources").names() {
+		if r := s.resource(id); kind == "" || r.kind == kind {
+			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// resource is the resource of a logical ID.
+func (s *templateFile) resource(id string) resource {
+	r := s.doc.object("Resources", id)
+	return resource{id, r.text("Type"), r, r.object("Properties")}
 }
 
 // functions are the stack's functions.
