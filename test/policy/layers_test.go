@@ -11,25 +11,22 @@ import (
 	"testing"
 )
 
-const module = "svcapi/"
-
-// pkg is a package of this module, as go list reports it. Paths are below the module.
+// pkg is a package of this module, as go list reports it. The paths of this module's packages are below the module.
 type pkg struct {
-	ImportPath   string
-	Imports      []string
-	TestImports  []string
-	XTestImports []string
-	Deps         []string
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+	Deps                               []string
 }
 
 // packages are this module's packages by path below the module.
 var packages = sync.OnceValue(func() map[string]pkg {
 	output, err := run(root(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", "./...")
+	output = bytes.ReplaceAll(output, []byte(`"svcapi/`), []byte(`"`))
 	out := map[string]pkg{}
 	for decoder := json.NewDecoder(bytes.NewReader(output)); err == nil; {
 		var p pkg
 		if err = decoder.Decode(&p); err == nil {
-			out[strings.TrimPrefix(p.ImportPath, module)] = p
+			out[p.ImportPath] = p
 		}
 	}
 	if !errors.Is(err, io.EOF) {
@@ -86,16 +83,9 @@ const rendererPath = "functions/pdf/render"
 
 func TestLayers(t *testing.T) {
 	for path, p := range packages() {
-		for _, imports := range []struct {
-			list []string
-			test bool
-		}{{p.Imports, false}, {p.TestImports, true}, {p.XTestImports, true}} {
-			for _, imported := range imports.list {
-				to, own := strings.CutPrefix(imported, module)
-				if !own {
-					continue
-				}
-				if why := forbidden(path, to, imports.test); why != "" {
+		for i, imports := range [][]string{p.Imports, p.TestImports, p.XTestImports} {
+			for _, to := range imports {
+				if why := forbidden(path, to, i > 0); why != "" {
 					t.Errorf("%s imports %s: %s", path, to, why)
 				}
 			}
@@ -104,23 +94,16 @@ func TestLayers(t *testing.T) {
 }
 
 // TestBenchIsApart checks that the module bench/ takes this module from the same tree, with the same releases of what
-// both use, and that no package of this module needs it.
+// both use, and that this module does not require it: Go then refuses each import.
 func TestBenchIsApart(t *testing.T) {
 	own, bench := read("go.mod"), read("bench", "go.mod")
-	if !strings.Contains(bench, "\nreplace svcapi => ../\n") {
-		t.Error("bench/go.mod does not take this module from the same tree")
+	if !strings.Contains(bench, "\nreplace svcapi => ../\n") || strings.Contains(own, "svcapi/bench") {
+		t.Error("bench/go.mod does not take this module from the same tree, or go.mod requires it")
 	}
 	for line := range strings.Lines(own) {
 		name, release, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if at := strings.Index(bench, "\t"+name+" v"); at >= 0 && !strings.HasPrefix(bench[at+len(name)+2:], release) {
 			t.Errorf("bench/go.mod has another release than %s %s: go mod tidy -C bench", name, release)
-		}
-	}
-	for path, p := range packages() {
-		for _, to := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
-			if strings.HasPrefix(path, "bench/") || strings.HasPrefix(to, module+"bench/") {
-				t.Errorf("%s imports %s: bench/ is a module of its own", path, to)
-			}
 		}
 	}
 }
@@ -130,26 +113,18 @@ func TestBenchIsApart(t *testing.T) {
 // halves of shared/project and shared/upstream, with which the local stack and the tests of functions make projects.
 func TestSharedIsShared(t *testing.T) {
 	users := map[string][]string{}
-	for path := range packages() {
-		if top, _ := layer(path); top == "shared" {
-			users[path] = nil
-		}
-	}
 	for path, p := range packages() {
 		if path != "cmd/svc" && !isFunction(path) {
 			continue // the vendors of a function and such are among the function's own Deps
 		}
 		for _, dep := range p.Deps {
-			if to, own := strings.CutPrefix(dep, module); own {
-				if _, shared := users[to]; shared {
-					users[to] = append(users[to], path)
-				}
-			}
+			users[dep] = append(users[dep], path)
 		}
 	}
-	for path, by := range users {
-		if len(by) < 2 && path != "shared/project/admin" && path != "shared/secret" {
-			t.Errorf("%s is used by %v only: shared/ is for what two or more programs use", path, by)
+	for path := range packages() {
+		if top, _ := layer(path); top == "shared" && len(users[path]) < 2 && path != "shared/project/admin" &&
+			path != "shared/secret" {
+			t.Errorf("%s is used by %v only: shared/ is for what two or more programs use", path, users[path])
 		}
 	}
 }
@@ -178,7 +153,7 @@ func TestFunctionsStaySmall(t *testing.T) {
 		for _, dep := range p.Deps {
 			heavy := slices.Contains(tooHeavy, dep) && excused[path] != dep
 			// The browser is apart from the money (docs/decisions/pdf.md#pdf-renderer).
-			browser := strings.HasPrefix(dep, "github.com/go-rod/") || strings.HasPrefix(dep, module+rendererPath+"/browser")
+			browser := strings.HasPrefix(dep, "github.com/go-rod/") || strings.HasPrefix(dep, rendererPath+"/browser")
 			if heavy || browser && path != rendererPath ||
 				strings.HasPrefix(dep, "github.com/aws/aws-sdk-go-v2/") && path == rendererPath {
 				t.Errorf("%s depends on %s", path, dep)
