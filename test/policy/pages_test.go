@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"svcapi/shared/wallet"
 	"svcapi/test/must"
 )
 
@@ -68,9 +69,7 @@ func readModel(t *testing.T) *model {
 	s, m := current(), &model{runs: map[string]float64{}, used: map[string]bool{}}
 	decoder := json.NewDecoder(strings.NewReader(read("docs", "units.json")))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(m); err != nil {
-		t.Fatalf("docs/units.json: %v", err)
-	}
+	must.Succeed(t, decoder.Decode(m))
 	for _, alarm := range s.resources("AWS::CloudWatch::Alarm") {
 		m.alarms++
 		for _, metric := range watched(alarm) {
@@ -114,9 +113,9 @@ func (m *model) unit(name string) float64 {
 	return m.Units[name].Value
 }
 
-func (m *model) quota(name string) unit {
+func (m *model) quota(name string) float64 {
 	m.used[name] = true
-	return m.Quotas[name]
+	return m.Quotas[name].Value
 }
 
 // price returns the price of one unit in a region.
@@ -171,7 +170,6 @@ func (m *model) perSecond(rate float64, of func(operationUnits) float64) (sum fl
 // rest is the ledger's (docs/decisions/requests.md#phases).
 func paid(o operationUnits) bool             { return o.Writes >= 4 }
 func walletWrites(o operationUnits) float64  { return map[bool]float64{true: 2}[paid(o)] }
-func countWrites(operationUnits) float64     { return 1 }
 func ledgerWrites(o operationUnits) float64  { return map[bool]float64{true: o.Writes - 3}[paid(o)] }
 func ledgerEntries(o operationUnits) float64 { return map[bool]float64{true: 1}[paid(o)] }
 
@@ -197,16 +195,12 @@ func across[C any](columns []C, of func(C) string, first ...string) []string {
 
 // number writes a number with three digits that count, and thousands apart.
 func number(x float64) string {
-	text := strconv.FormatFloat(x, 'f', 0, 64)
-	if x < 100 {
-		text = strconv.FormatFloat(x, 'f', max(0, min(4, 2-int(math.Floor(math.Log10(max(x, 1e-9)))))), 64)
-		if strings.Contains(text, ".") {
-			text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-		}
-		return text
+	if x >= 100 {
+		return wallet.Grouped(int64(math.RoundToEven(x)))
 	}
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
+	text := strconv.FormatFloat(x, 'f', max(0, min(4, 2-int(math.Floor(math.Log10(max(x, 1e-9)))))), 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	}
 	return text
 }
@@ -303,8 +297,8 @@ func TestCosts(t *testing.T) {
 			"samconfig.toml\n"+
 			"sets for prod. A million requests of \"%s\" cost %s $; the web ACL adds %s $ and tracing up to %s $. Your\n"+
 			"vendor's bill and response time come on top: [what it costs](docs/costs.md).\n", dollars(idle), m.Regions[0],
-			dollars(prod),
-			m.Operations[0].Name, perMillion[0][5], dollars(m.price("acl_request", 0)*1e6), dollars(m.price("trace", 0)*1e6)),
+			dollars(prod), m.Operations[0].Name, perMillion[0][5], dollars(m.price("acl_request", 0)*1e6),
+			dollars(m.price("trace", 0)*1e6)),
 	})
 	known := slices.Concat(slices.Collect(maps.Keys(m.Units)), slices.Collect(maps.Keys(m.Quotas)),
 		slices.Collect(maps.Keys(m.Prices)))
@@ -404,14 +398,12 @@ func (m *model) flood() string {
 	}
 	slow, _ := strconv.ParseFloat(show(at(settings[1], "ThrottlingRateLimit")), 64)
 	slow *= float64(len(settings) - 1)
-	sent, milliseconds := m.quota("gateway_rate").Value, m.unit("refused_milliseconds")
+	sent, milliseconds := m.quota("gateway_rate"), m.unit("refused_milliseconds")
 	refused := m.request(operationUnits{Reads: 1, Milliseconds: milliseconds, ResponseBytes: m.unit("refused_bytes")}, 0)
 	page := m.request(operationUnits{Milliseconds: milliseconds, ResponseBytes: m.unit("docs_bytes")}, 0)
 	head := []string{"$ a day, " + m.Regions[0]}
-	rows := [][]string{
-		{fmt.Sprintf("%d routes, refused with 401 or 404",
-			len(s.routes()))}, {fmt.Sprintf("The documentation, %s files a second", number(slow))}, {"From one address alone"},
-	}
+	rows := [][]string{{fmt.Sprintf("%d routes, refused with 401 or 404", len(s.routes()))},
+		{fmt.Sprintf("The documentation, %s files a second", number(slow))}, {"From one address alone"}}
 	for _, stage := range stages {
 		rate, address, firewall, trace := set(stage, "ApiRequestsPerSecond"), math.Inf(1), 0.0, 0.0
 		if limit := set(stage, "AddressRequestsPer5Minutes"); limit > 0 {
@@ -430,8 +422,7 @@ func (m *model) flood() string {
 		}
 	}
 	return table(head, rows) + fmt.Sprintf("\nWith a web ACL %s $ of each row are WAF's, for %s requests a second that "+
-		"arrive.\n",
-		dollars(sent*m.price("acl_request", 0)*24*3600), number(sent))
+		"arrive.\n", dollars(sent*m.price("acl_request", 0)*24*3600), number(sent))
 }
 
 // project is the table of what a project costs that sends nothing.
@@ -455,67 +446,50 @@ func (m *model) project() string {
 // storage is the table of data out, storage and backups.
 func (m *model) storage() string {
 	var rows [][]string
-	row := func(what string, of func(region int) float64) {
+	row := func(what string, amount float64, price string) {
 		cells := []string{what}
 		for region := range m.Regions {
-			cells = append(cells, dollars(of(region)))
+			cells = append(cells, dollars(amount*m.price(price, region)))
 		}
 		rows = append(rows, cells)
 	}
-	entries := 1e6 * m.unit("ledger_entry_bytes") / gigabyte
-	row("Data out, a GB", func(r int) float64 { return m.price("data_out", r) })
-	row("Ledger of a million charges, a month and every month after",
-		func(r int) float64 { return entries * m.price("storage", r) })
-	row("Each read of it: svc usage, a statement, svc ledger verify",
-		func(r int) float64 { return 1e6 * m.unit("ledger_entry_bytes") / 4096 * m.price("read", r) })
-	row("Its point-in-time recovery", func(r int) float64 { return entries * m.price("recovery", r) })
-	row("Logs of a million requests, kept for a month",
-		func(r int) float64 { return 1e6 * m.unit("log_bytes") / gigabyte * m.price("log_storage", r) })
+	entries := 1e6 * m.unit("ledger_entry_bytes")
+	row("Data out, a GB", 1, "data_out")
+	row("Ledger of a million charges, a month and every month after", entries/gigabyte, "storage")
+	row("Each read of it: svc usage, a statement, svc ledger verify", entries/4096, "read")
+	row("Its point-in-time recovery", entries/gigabyte, "recovery")
+	row("Logs of a million requests, kept for a month", 1e6*m.unit("log_bytes")/gigabyte, "log_storage")
 	return table(slices.Concat([]string{"$"}, m.Regions), rows)
-}
-
-// demand is what a rate of requests asks of one quota.
-type demand struct {
-	name  string
-	quota unit
-	of    func(rate float64) float64
-}
-
-func (m *model) demands() []demand {
-	concurrency := func(rate float64) float64 { return m.perSecond(rate, m.seconds) }
-	writes := func(of func(operationUnits) float64) func(float64) float64 {
-		return func(rate float64) float64 { return m.perSecond(rate, of) }
-	}
-	asked := func(rate float64) float64 { // each request with a vendor, if no cached secret served it
-		return m.perSecond(rate, func(o operationUnits) float64 { return map[bool]float64{true: 1}[o.Vendor > 0] })
-	}
-	itself := func(rate float64) float64 { return rate }
-	invocations := m.quota("invocations")
-	invocations.Value *= m.quota("concurrency").Value
-	invocations.Unit = "invocations a second, for the concurrency above"
-	return []demand{
-		{"API Gateway", m.quota("gateway_rate"), itself},
-		{"Lambda, executions at once", m.quota("concurrency"), concurrency},
-		{"Lambda, invocations", invocations, itself},
-		{"DynamoDB, a new table: wallets", m.quota("new_table_writes"), writes(walletWrites)},
-		{"DynamoDB, wallets", m.quota("table_writes"), writes(walletWrites)},
-		{"DynamoDB, counters", m.quota("table_writes"), writes(countWrites)},
-		{"DynamoDB, ledger", m.quota("table_writes"), writes(ledgerWrites)},
-		{"CloudWatch Logs, one call for each request at most", m.quota("log_calls"), itself},
-		{"Secrets Manager, if no secret were cached", m.quota("secret_reads"), asked},
-	}
 }
 
 // rates is the table of what each rate asks of each quota, and its price.
 func (m *model) rates() string {
 	all := []float64{100, 1000, 10_000}
 	head := across(all, func(rate float64) string { return number(rate) + " a second" }, "Quota", "Value")
+	each := func(operationUnits) float64 { return 1 }
+	// each request with a vendor, if no cached secret served it
+	secrets := func(o operationUnits) float64 { return map[bool]float64{true: 1}[o.Vendor > 0] }
 	var rows [][]string
-	for _, d := range m.demands() {
-		row := []string{d.name, number(d.quota.Value)}
+	for _, d := range []struct {
+		name  string
+		quota float64
+		of    func(operationUnits) float64 // what a request asks of the quota
+	}{
+		{"API Gateway", m.quota("gateway_rate"), each},
+		{"Lambda, executions at once", m.quota("concurrency"), m.seconds},
+		{"Lambda, invocations", m.quota("invocations") * m.quota("concurrency"), each}, // for the concurrency above
+		{"DynamoDB, a new table: wallets", m.quota("new_table_writes"), walletWrites},
+		{"DynamoDB, wallets", m.quota("table_writes"), walletWrites},
+		{"DynamoDB, counters", m.quota("table_writes"), each},
+		{"DynamoDB, ledger", m.quota("table_writes"), ledgerWrites},
+		{"CloudWatch Logs, one call for each request at most", m.quota("log_calls"), each},
+		{"Secrets Manager, if no secret were cached", m.quota("secret_reads"), secrets},
+	} {
+		row := []string{d.name, number(d.quota)}
 		for _, rate := range all {
-			use := d.of(rate) / d.quota.Value
-			cell := fmt.Sprintf("%s (%.0f %%)", number(d.of(rate)), use*100)
+			asked := m.perSecond(rate, d.of)
+			use := asked / d.quota
+			cell := fmt.Sprintf("%s (%.0f %%)", number(asked), use*100)
 			if use > 1 {
 				cell = "**" + cell + "**"
 			}
@@ -530,7 +504,7 @@ func (m *model) rates() string {
 		}))
 	})
 	one(fmt.Sprintf("Write units of the wallet of one busy project that has all of them, of %s",
-		number(m.quota("key_writes").Value)), func(rate float64) string {
+		number(m.quota("key_writes"))), func(rate float64) string {
 		paid := m.perSecond(rate, walletWrites) / 2
 		if paid > 1000 { // the unit is of a smaller fleet
 			return "over 1,000"
@@ -538,7 +512,7 @@ func (m *model) rates() string {
 		return number(math.Ceil(paid * m.unit("lease_writes")))
 	})
 	one("Time to that concurrency, from nothing", func(rate float64) string {
-		return number(math.Ceil(m.perSecond(rate, m.seconds)/m.quota("scaling").Value)*10) + " s at most"
+		return number(math.Ceil(m.perSecond(rate, m.seconds)/m.quota("scaling"))*10) + " s at most"
 	})
 	one("Logs, GB an hour", func(rate float64) string { return number(rate * 3600 * m.unit("log_bytes") / gigabyte) })
 	one("Ledger grows, GB a day", func(rate float64) string {
