@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,11 +45,6 @@ func TestVersion(t *testing.T) {
 	for _, name := range []string{"Name", "Description", "Author", "ReadmeUrl", "LicenseUrl"} {
 		if application.text(name) == "" {
 			t.Errorf("the application's metadata has no %s", name)
-		}
-	}
-	for _, name := range []string{"ReadmeUrl", "LicenseUrl"} {
-		if _, err := os.Stat(root(application.text(name))); err != nil {
-			t.Error(err)
 		}
 	}
 	if !strings.Contains(read("README.md"), "\nVersion "+version+" · "+application.text("SpdxLicenseId")+" · ") {
@@ -104,12 +98,6 @@ func TestGuides(t *testing.T) {
 				}) {
 				t.Errorf("%s links to %s#%s, which is no heading", guide, match[1], match[2])
 			}
-		}
-	}
-	for _, name := range []string{"deploy", "upgrade", "runbook", "restore", "uninstall", "key-compromise", "costs",
-		"threat-model", "decisions"} {
-		if files()["docs/"+name+".md"] == "" {
-			t.Errorf("no guide %s", name)
 		}
 	}
 }
@@ -200,16 +188,10 @@ func TestReadme(t *testing.T) {
 func TestAddVendor(t *testing.T) {
 	t.Parallel()
 	tree := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		name = filepath.Join(tree, name)
-		must.Succeed(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		must.Succeed(t, os.WriteFile(name, []byte(text), 0o600))
-	}
 	for name := range strings.SplitSeq(tool(t, root(), "git", "ls-files", "--cached", "--others", "--exclude-standard"),
 		"\n") {
 		if text, err := os.ReadFile(root(name)); err == nil { // no file that the working tree lacks
-			write(name, string(text))
+			write(t, tree, map[string]string{name: string(text)})
 		}
 	}
 	page := read("docs", "add-an-sms-vendor.md")
@@ -219,10 +201,10 @@ func TestAddVendor(t *testing.T) {
 		t.Fatalf("the page has %d files and %d changes", len(created), len(changes))
 	}
 	for _, file := range created {
-		write(file[1], file[2])
+		write(t, tree, map[string]string{file[1]: file[2]})
 	}
 	for _, change := range changes {
-		write("change.diff", change[1])
+		write(t, tree, map[string]string{"change.diff": change[1]})
 		tool(t, tree, "git", "apply", "change.diff")
 	}
 	// Without vet, which analyses every dependency, the tests need what make test has compiled.

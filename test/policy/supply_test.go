@@ -138,6 +138,15 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
+// write writes files that can be run into a folder, by their paths.
+func write(t *testing.T, folder string, texts map[string]string) {
+	t.Helper()
+	for path, text := range texts {
+		path = filepath.Join(folder, path)
+		must.Succeed(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)))
+	}
+}
+
 // TestOneIssue: the nightly workflow opens one issue for red checks, renews it while they are red, and closes it when
 // they are green. Checks that did not run change no issue.
 func TestOneIssue(t *testing.T) {
@@ -163,12 +172,9 @@ func TestOneIssue(t *testing.T) {
 		{"checks that did not run", "absent", "7", ""},
 	} {
 		dir := t.TempDir()
-		if err := errors.Join(os.Mkdir(filepath.Join(dir, ".local"), 0o700),
-			os.WriteFile(filepath.Join(dir, "gh"), []byte(gh), 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, map[string]string{"gh": gh})
 		if c.red != "absent" {
-			must.Succeed(t, os.WriteFile(filepath.Join(dir, ".local", "outside.md"), []byte(c.red), 0o600))
+			write(t, dir, map[string]string{".local/outside.md": c.red})
 		}
 		script := fmt.Sprintf("export PATH=.:$PATH OPEN=%s TITLE='%s'\n%s", c.open, step.Env["TITLE"], step.Run)
 		if output, err := run(dir, "bash", "-e", "-c", script); err != nil {
@@ -204,13 +210,8 @@ func TestPins(t *testing.T) {
 		if c.npm == "" {
 			npm = "#!/bin/sh\necho offline >&2\nexit 1\n"
 		}
-		for path, text := range map[string]string{"tools/pins.py": script, "tools/held-pins.json": c.held, "bin/npm": npm,
-			"package.json": `{"dependencies":{"left":"` + c.version + `"}}`} {
-			path = filepath.Join(dir, path)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		write(t, dir, map[string]string{"tools/pins.py": script, "tools/held-pins.json": c.held, "bin/npm": npm,
+			"package.json": `{"dependencies":{"left":"` + c.version + `"}}`})
 		output, err := run(dir, "sh", "-c", "git init -q . && PATH=$PWD/bin:$PATH python3 tools/pins.py")
 		want, red := strings.CutPrefix(c.want, "! ")
 		if text := fmt.Sprint(string(output), err); (err != nil) != red || !strings.Contains(text, want) {
@@ -246,17 +247,14 @@ func TestBrowserAge(t *testing.T) {
 		"debian156": "156.0.8078.108-1~deb12u1", "ubuntu": "2:1snap1-0ubuntu2"} {
 		program := "#!/bin/sh\n[ \"$*\" = 'policy chromium' ] && printf 'chromium:\\n  Installed: (none)\\n  Candidate: " +
 			candidate + "\\n  Version table:\\n     999.0.1.1-1 500\\n'\n"
-		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(program), 0o700))
+		write(t, dir, map[string]string{name: program})
 	}
 	for lists, days := range map[string]int{"lists": 1, "old lists": 3} {
-		file, written := filepath.Join(dir, lists, "InRelease"), time.Now().AddDate(0, 0, -days)
-		if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600),
-			os.Chtimes(file, written, written)); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, map[string]string{lists + "/InRelease": ""})
+		written := time.Now().AddDate(0, 0, -days)
+		must.Succeed(t, os.Chtimes(filepath.Join(dir, lists, "InRelease"), written, written))
 	}
-	browser := filepath.Join(dir, "headless_shell")
-	must.Succeed(t, os.WriteFile(browser, []byte("\x7fELF\x00153.0.8010.0\x00127.0.0.1\x00"), 0o600))
+	write(t, dir, map[string]string{"headless_shell": "\x7fELF\x00153.0.8010.0\x00127.0.0.1\x00"})
 	for _, c := range []struct{ history, program, want string }{
 		{"same", "debian153", "the browser is 153.0.8010.0, Chrome's stable is 153.0.8010.0"},
 		{"new", "none", "the browser is 153.0.8010.0, Chrome's stable is 154.0.8040.7"},
@@ -269,8 +267,8 @@ func TestBrowserAge(t *testing.T) {
 		{"none", "debian153 old lists", "! no source answered: the age of the browser 153.0.8010.0 is not known"},
 	} {
 		program, lists, _ := strings.Cut(c.program, " ")
-		output, err := run(root(), "python3", "tools/browser_age.py", browser, server.URL+"/"+c.history,
-			filepath.Join(dir, program), filepath.Join(dir, cmp.Or(lists, "lists")))
+		output, err := run(root(), "python3", "tools/browser_age.py", filepath.Join(dir, "headless_shell"),
+			server.URL+"/"+c.history, filepath.Join(dir, program), filepath.Join(dir, cmp.Or(lists, "lists")))
 		text := string(output)
 		if err != nil {
 			text = "! " + err.Error()
