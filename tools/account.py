@@ -19,6 +19,7 @@ import json
 import logging
 import os
 import re
+import sys
 import threading
 import urllib.parse
 import urllib.request
@@ -110,6 +111,12 @@ def cut(path):
     template["Resources"] = {name: resource for name, resource in resources.items() if name not in gone}
     template["Outputs"] = {name: output for name, output in template["Outputs"].items() if not gone.intersection(references(output))}
     return template, collections.Counter(resources[name]["Type"] for name in gone)
+
+
+def want(what, got, wanted):
+    if got != wanted:
+        sys.exit(f"{what}: {got}, want {wanted}")
+    print(f"{what}: {got}")
 
 
 class Account:

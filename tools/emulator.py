@@ -11,7 +11,7 @@ import sys
 import botocore.exceptions
 import botocore.parsers
 
-from account import Account, cut
+from account import Account, cut, want
 
 STACK = "svc-smoke"
 KEPT = [f"{STACK}-{name}" for name in ("ledger", "movements", "projects", "resolutions", "wallets")]
@@ -43,12 +43,6 @@ class Emulator(Account):
         environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"} | self.environment()
         done = subprocess.run([self.svc, *args, "--stage", "smoke", "--output", "json"], env=environment, capture_output=True, text=True)
         return done.returncode, json.loads(done.stdout or "null"), done.stderr
-
-
-def want(what, got, wanted):
-    if got != wanted:
-        sys.exit(f"{what}: {got}, want {wanted}")
-    print(f"{what}: {got}")
 
 
 def found(emulator, check):

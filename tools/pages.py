@@ -20,7 +20,7 @@ from pathlib import Path
 
 import yaml
 
-from account import ACCOUNT, REGION, Account, codedeploy_backends, cut
+from account import ACCOUNT, REGION, Account, codedeploy_backends, cut, want
 
 ROOT = Path(__file__).resolve().parent.parent
 TAG = "v1.2.3"
@@ -157,12 +157,6 @@ def unfollowed():
             if not title and (language != "sh" or not FOLLOWED.intersection({(page, heading), (page, "")})):
                 left.append((page, heading))
     return left
-
-
-def want(what, got, wanted):
-    if got != wanted:
-        sys.exit(f"{what}: {got}, want {wanted}")
-    print(f"{what}: {got}")
 
 
 def wrong(what, because, run):

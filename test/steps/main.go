@@ -148,25 +148,19 @@ type reporter struct {
 // report reads the lines of go test -json, writes their output to a log, and returns the times of the top-level tests.
 func report(events io.Reader, out, log io.Writer) (map[string]float64, error) {
 	r := reporter{out: out, open: map[string]string{}, times: map[string]float64{}}
-	for lines := bufio.NewReader(events); ; {
-		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 {
-			var e event
-			if json.Unmarshal(line, &e) != nil { // a line of go itself, such as an unknown package
-				e = event{Action: "build-output", Output: string(line)}
-			}
-			if _, err := io.WriteString(log, e.Output); err != nil {
-				return nil, err
-			}
-			r.show(e)
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 1<<30) // bytes; a test may write all its output as one line
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil { // a line of go itself, such as an unknown package
+			e = event{Action: "build-output", Output: lines.Text() + "\n"}
 		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return r.times, nil
-		case err != nil:
+		if _, err := io.WriteString(log, e.Output); err != nil {
 			return nil, err
 		}
+		r.show(e)
 	}
+	return r.times, lines.Err()
 }
 
 func (r *reporter) show(e event) {

@@ -27,12 +27,9 @@ func main() {
 
 // patch replaces the fonts of a folder, and changes none where one of the results would be wrong.
 func patch(layer, folder string) error {
-	list, err := os.ReadFile(filepath.Join(layer, "fonts.sum"))
-	if err != nil {
-		return err
-	}
-	delta, err := os.ReadFile(filepath.Join(layer, "fonts.zst"))
-	if err != nil {
+	list, noList := os.ReadFile(filepath.Join(layer, "fonts.sum"))
+	delta, noDelta := os.ReadFile(filepath.Join(layer, "fonts.zst"))
+	if err := errors.Join(noList, noDelta); err != nil {
 		return err
 	}
 	var sources []byte

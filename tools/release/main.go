@@ -150,21 +150,15 @@ func pack(ctx context.Context, root, version, folder string) error {
 // addClient adds the client of a language to a folder: a file as its package manager takes it, or a zip.
 func addClient(artifacts, folder string) error {
 	entries, err := os.ReadDir(artifacts)
-	if err != nil {
-		return err
-	}
 	for _, entry := range entries {
 		from, to := filepath.Join(artifacts, entry.Name()), filepath.Join(folder, entry.Name())
 		if entry.IsDir() {
-			err = zipFolder(from, to+".zip")
+			err = errors.Join(err, zipFolder(from, to+".zip"))
 		} else {
-			err = os.Rename(from, to)
-		}
-		if err != nil {
-			return err
+			err = errors.Join(err, os.Rename(from, to))
 		}
 	}
-	return nil
+	return err
 }
 
 // pointAtZips builds the functions and layers of a template, each in its source folder, and points them at their zips.

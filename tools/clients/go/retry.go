@@ -2,6 +2,7 @@
 package svcapi
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -63,10 +64,6 @@ func (t *RetryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // attempt sends the request once. The end of the response's body ends the attempt's time.
 func (t *RetryTransport) attempt(r *http.Request) (*http.Response, error) {
-	next := t.Next
-	if next == nil {
-		next = http.DefaultTransport
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	r = r.Clone(ctx)
 	if r.GetBody != nil {
@@ -76,7 +73,7 @@ func (t *RetryTransport) attempt(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	response, err := next.RoundTrip(r)
+	response, err := cmp.Or(t.Next, http.DefaultTransport).RoundTrip(r)
 	if err != nil {
 		cancel()
 		return nil, err
