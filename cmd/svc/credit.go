@@ -70,6 +70,16 @@ func (m movedCredits) show(ctx context.Context, s *app.Stack, name string) (err 
 
 var errNoReason = app.Usagef("give a --reason for the ledger")
 
+// parseKey returns a parse function that stores the ID of an entry. The text says what the argument is.
+func parseKey(into *wallet.Key, text string) func(args []string) error {
+	return func(args []string) (err error) {
+		if *into, err = wallet.ParseKey(args[0]); err != nil {
+			err = app.Usagef("%s, not %q", text, args[0])
+		}
+		return err
+	}
+}
+
 // movement is an operator's movement: a new one, or a repeat with --id.
 type movement struct {
 	books.Movement
@@ -214,14 +224,12 @@ func adjustBalance(a *app.App) *cobra.Command {
 func refundCharge(a *app.App) *cobra.Command {
 	var charge wallet.Key
 	var reason string
-	cmd := a.ProjectCommand("refund PROJECT CHARGE", func(args []string) (err error) {
-		if charge, err = wallet.ParseKey(args[0]); err != nil {
-			return app.Usagef(`CHARGE is an ID of "svc credit ledger", not %q`, args[0])
+	cmd := a.ProjectCommand("refund PROJECT CHARGE", func(args []string) error {
+		err := parseKey(&charge, `CHARGE is an ID of "svc credit ledger"`)(args)
+		if err == nil && reason == "" {
+			err = errNoReason
 		}
-		if reason == "" {
-			return errNoReason
-		}
-		return nil
+		return err
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		if err := admin.RefuseClosed(&rec.Project); err != nil {
 			return err

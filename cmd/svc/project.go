@@ -238,7 +238,7 @@ func limitsCommand(a *app.App) *cobra.Command {
 				return err
 			}
 			s.Note("functions follow within seconds")
-			if stack, err := s.StageLimits(ctx); err != nil {
+			if stack, err := s.DeployedStack(ctx); err != nil {
 				s.Note("The stage's own limits are not known: %v", err)
 			} else if above := stack.AboveStage(p.Limit); above != "" {
 				s.Note("Warning: %s. docs/limits-and-429.md says which limit comes first.", above)
@@ -299,18 +299,14 @@ func (f *limitFlags) validate() error {
 // noteUnlimited prints which limits against abuse a project lacks, with the command that sets them.
 func noteUnlimited(s *app.Stack, p project.Project) {
 	line, lacks := "", ""
-	for _, l := range []struct {
-		lacks        bool
-		bounds, flag string
-	}{
-		{len(p.Limits.Recipients) == 0, "messages to one number", "--per-recipient 5/10m,20/24h"},
-		{p.Limits.DailyCredits == 0, "credits of a day", app.ProposedCredits},
-		{p.Limits.DailyUnits == 0, "SMS units of a day", app.ProposedUnits},
-	} {
-		if l.lacks {
-			lacks, line = lacks+", "+l.bounds, line+" "+l.flag
+	check := func(lacking bool, bounds, flag string) {
+		if lacking {
+			lacks, line = lacks+", "+bounds, line+" "+flag
 		}
 	}
+	check(len(p.Limits.Recipients) == 0, "messages to one number", "--per-recipient 5/10m,20/24h")
+	check(p.Limits.DailyCredits == 0, "credits of a day", app.ProposedCredits)
+	check(p.Limits.DailyUnits == 0, "SMS units of a day", app.ProposedUnits)
 	if line != "" {
 		s.Note("Not limited: %s. This command limits them:\n%s", lacks[2:], s.Line("project limits %s%s", p.ID, line))
 	}

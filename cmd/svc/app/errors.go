@@ -62,11 +62,8 @@ var errNoRegion = &FailureError{"no AWS region", ExitUsage,
 	`Give --region, such as --region eu-west-1, set AWS_REGION and for sam AWS_DEFAULT_REGION, ` +
 		`or run "aws configure set region eu-west-1".`}
 
-func signInError(err error) error {
-	return fmt.Errorf("%w: %w", &FailureError{"no AWS credentials", ExitFailed, signIn}, err)
-}
-
 var (
+	errSignIn       = &FailureError{"no AWS credentials", ExitFailed, signIn}
 	errNoLocalStack = errors.New("no local stack is running here (.local/demo.json is missing)")
 	// ErrRefused reports that a command would break a rule of svc.
 	ErrRefused = errors.New("refused")
@@ -109,24 +106,8 @@ var adviceByError = []struct {
 	{syscall.ECONNREFUSED, ExitFailed, "The connection was refused. With --local: is the local stack still running?"},
 }
 
-const (
-	lacksPermission = "Your AWS identity lacks a permission that the command needs."
-	signIn          = `Sign in ("aws sso login"), choose --profile, or set the AWS_ variables. "aws sts ` +
-		`get-caller-identity" must work.`
-)
-
-// hintByCode holds the hints for error codes of AWS.
-var hintByCode = map[string]string{
-	"ResourceNotFoundException": "The tables of the stage do not exist. Are --stage and --region right, and is the " +
-		"stack deployed?",
-	"AccessDenied":                lacksPermission,
-	"AccessDeniedException":       lacksPermission,
-	"UnrecognizedClientException": signIn,
-	"InvalidClientTokenId":        signIn,
-	"InvalidSignatureException":   signIn,
-	"ExpiredToken":                signIn,
-	"ExpiredTokenException":       signIn,
-}
+const signIn = `Sign in ("aws sso login"), choose --profile, or set the AWS_ variables. "aws sts ` +
+	`get-caller-identity" must work.`
 
 // explain returns the exit code of an error and a hint for the operator.
 func explain(err error) (exit int, hint string) {
@@ -144,9 +125,20 @@ func explain(err error) (exit int, hint string) {
 	return ExitFailed, ""
 }
 
+// hintOfAWS returns the hint for an error code of AWS, and "" for none.
 func hintOfAWS(err error) string {
-	if response, ok := errors.AsType[smithy.APIError](err); ok {
-		return hintByCode[response.ErrorCode()]
+	response, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return ""
+	}
+	switch response.ErrorCode() {
+	case "ResourceNotFoundException":
+		return "The tables of the stage do not exist. Are --stage and --region right, and is the stack deployed?"
+	case "AccessDenied", "AccessDeniedException":
+		return "Your AWS identity lacks a permission that the command needs."
+	case "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "ExpiredToken",
+		"ExpiredTokenException":
+		return signIn
 	}
 	return ""
 }

@@ -85,13 +85,13 @@ func (a *App) Open(ctx context.Context) (*Stack, error) {
 	a.Stage = cmp.Or(a.Stage, os.Getenv("SVC_STAGE"), "dev")
 	cfg, err := a.loadAWS(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile))
 	if err != nil {
-		return nil, signInError(err)
+		return nil, fmt.Errorf("%w: %w", errSignIn, err)
 	}
 	if cfg.Region == "" {
 		return nil, errNoRegion
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return nil, signInError(err)
+		return nil, fmt.Errorf("%w: %w", errSignIn, err)
 	}
 	s := a.newStack(cfg, "", "")
 	s.Actor = func(ctx context.Context) (string, error) {
@@ -286,8 +286,12 @@ func (s *Stack) DescribeStack(ctx context.Context) (*CloudStack, error) {
 	return stack, nil
 }
 
-// DeployedStack reads the stack of the stage from CloudFormation. A stack that does not exist is an error.
+// DeployedStack reads the stack of the stage from CloudFormation. A stack that does not exist is an error. The local
+// stack has no parameters and no outputs.
 func (s *Stack) DeployedStack(ctx context.Context) (*CloudStack, error) {
+	if s.Local {
+		return &CloudStack{}, nil
+	}
 	stack, err := s.DescribeStack(ctx)
 	switch {
 	case err != nil:
@@ -298,14 +302,6 @@ func (s *Stack) DeployedStack(ctx context.Context) (*CloudStack, error) {
 	return stack, nil
 }
 
-// StageLimits returns the deployed stack for AboveStage. The local stack has no limits of a stage.
-func (s *Stack) StageLimits(ctx context.Context) (*CloudStack, error) {
-	if s.Local {
-		return &CloudStack{}, nil
-	}
-	return s.DeployedStack(ctx)
-}
-
 // AboveStage returns which limit of the stage ends requests before a project's own limit does, and "" for none. The web
 // ACL counts an address over five minutes, and the throttle counts all projects on one route.
 func (c *CloudStack) AboveStage(limit project.RateLimit) string {
@@ -313,18 +309,14 @@ func (c *CloudStack) AboveStage(limit project.RateLimit) string {
 		return ""
 	}
 	own := float64(limit.Requests) / limit.Window.Seconds()
-	for _, l := range []struct {
-		parameter, what string
-		seconds         float64
-	}{
-		{"ApiRequestsPerSecond", "all projects on one route", 1},
-		{"AddressRequestsPer5Minutes", "one address", 300},
-	} {
-		stage, err := strconv.ParseFloat(c.Parameters[l.parameter], 64)
-		if err == nil && stage > 0 && own > stage/l.seconds {
-			return fmt.Sprintf("%.4g requests a second are above %s=%.0f, which is %.4g a second for %s", own, l.parameter,
-				stage, stage/l.seconds, l.what)
+	above := func(parameter, what string, seconds float64) string {
+		stage, err := strconv.ParseFloat(c.Parameters[parameter], 64)
+		if err == nil && stage > 0 && own > stage/seconds {
+			return fmt.Sprintf("%.4g requests a second are above %s=%.0f, which is %.4g a second for %s", own, parameter,
+				stage, stage/seconds, what)
 		}
+		return ""
 	}
-	return ""
+	return cmp.Or(above("ApiRequestsPerSecond", "all projects on one route", 1),
+		above("AddressRequestsPer5Minutes", "one address", 300))
 }
