@@ -83,8 +83,7 @@ func readDomains(a *app.App, file string) (domains []string, err error) {
 
 // command returns a command that changes the judgement about domains, which parse returns from the arguments. The
 // project is the first argument, or for allowed domains a flag.
-func (o burnerOperation) command(a *app.App, use string,
-	parse func(args []string) ([]string, error)) *cobra.Command {
+func (o burnerOperation) command(a *app.App, use string, parse func(args []string) ([]string, error)) *cobra.Command {
 	var projectID string
 	var domains []string
 	var cmd *cobra.Command
@@ -186,8 +185,8 @@ func burnerStatus(ctx context.Context, s *app.Stack) error {
 	for _, address := range slices.Sorted(maps.Keys(o.Sources)) {
 		sources.Rows = append(sources.Rows, []string{address, s.Number(int64(o.Sources[address]))})
 	}
-	return s.Print(o, app.Table{Rows: app.Rows("Fetched", app.Second(o.Fetched), "Age",
-		o.Age(time.Now()).Round(time.Second).String(),
-		"Tried", app.Second(o.Tried), "Failure", cmp.Or(o.Failure, "none"), "Domains", s.Number(int64(o.Domains)),
+	return s.Print(o, app.Table{Rows: app.Rows("Fetched", app.Second(o.Fetched),
+		"Age", o.Age(time.Now()).Round(time.Second).String(), "Tried", app.Second(o.Tried),
+		"Failure", cmp.Or(o.Failure, "none"), "Domains", s.Number(int64(o.Domains)),
 		"Added", s.Number(int64(o.Added)), "Removed", s.Number(int64(o.Removed)))}, sources)
 }

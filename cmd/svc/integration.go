@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ func listAll(ctx context.Context, s *app.Stack, envs []project.Environment) erro
 	if err != nil {
 		return err
 	}
-	var all []integrationUse
+	uses := map[string]*integrationUse{} // by what they have alike
 	for _, p := range projects {
 		rec, err := s.Load(ctx, p.ID)
 		if err != nil {
@@ -51,25 +52,23 @@ func listAll(ctx context.Context, s *app.Stack, envs []project.Environment) erro
 		}
 		chooseIntegrations(rec, envs, "", "")
 		for _, i := range rec.Integrations {
-			use := integrationUse{i.Kind, i.Vendor, i.Environment, i.Mode, catalog.State(i), i.Priority, []string{p.ID}}
-			n := slices.IndexFunc(all, func(u integrationUse) bool { return u.key() == use.key() })
-			if n < 0 {
-				all = append(all, use)
-			} else {
-				all[n].Projects = append(all[n].Projects, p.ID)
+			state := catalog.State(i)
+			key := fmt.Sprintf("%s %s %s %s %s %04d", i.Kind, i.Vendor, i.Environment, i.Mode, state, i.Priority)
+			if uses[key] == nil {
+				uses[key] = &integrationUse{i.Kind, i.Vendor, i.Environment, i.Mode, state, i.Priority, nil}
 			}
+			uses[key].Projects = append(uses[key].Projects, p.ID)
 		}
 	}
-	slices.SortFunc(all, func(a, b integrationUse) int { return cmp.Compare(a.key(), b.key()) })
+	var all []integrationUse
+	for _, key := range slices.Sorted(maps.Keys(uses)) {
+		all = append(all, *uses[key])
+	}
 	const header = "KIND, VENDOR, ENVIRONMENT, MODE, STATE, PRIORITY, PROJECTS"
 	return app.PrintList(s.App, header, "No integrations.", all, func(u integrationUse) []string {
 		return []string{string(u.Kind), u.Vendor, string(u.Environment), string(u.Mode), u.State,
 			strconv.Itoa(u.Priority), strings.Join(u.Projects, " ")}
 	})
-}
-
-func (u integrationUse) key() string {
-	return fmt.Sprintf("%s %s %s %s %s %04d", u.Kind, u.Vendor, u.Environment, u.Mode, u.State, u.Priority)
 }
 
 func listIntegrations(a *app.App) *cobra.Command {
@@ -210,14 +209,8 @@ func withOthers(s *app.Stack, rec *project.Record, replace bool,
 func checkIntegrations(a *app.App) *cobra.Command {
 	var kind, vendor string // empty for all
 	var envs []project.Environment
-	cmd := a.ProjectCommand("check PROJECT [KIND [VENDOR]]", func(args []string) (err error) {
-		switch len(args) {
-		case 1:
-			err = catalog.ValidateKind(args[0])
-		case 2:
-			_, err = catalog.Find(args[0], args[1])
-		}
-		return cmp.Or(err, app.Bind(&kind, &vendor)(args))
+	cmd := a.ProjectCommand("check PROJECT [KIND [VENDOR]]", func(args []string) error {
+		return cmp.Or(catalog.ValidateArguments(args), app.Bind(&kind, &vendor)(args))
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
 		if chooseIntegrations(rec, envs, project.Kind(kind), vendor); len(rec.Integrations) == 0 {
 			return fmt.Errorf("no such integrations of project %s: %w", rec.ID, admin.ErrNotFound)

@@ -209,8 +209,8 @@ func finishClosing(ctx context.Context, s *app.Stack, m books.Movement) error {
 	return s.PrintRows(map[string]any{
 		"project_id": m.Project, "closed": closed.Closed, "reopen_until": until, "credits": taken, "secrets": secrets,
 		"uncertain": len(uncertain),
-	}, "Project", m.Project, "State", "closed"+soon, "Reopen until", app.Second(until), "Credits taken",
-		app.Credits(taken),
+	}, "Project", m.Project, "State", "closed"+soon, "Reopen until", app.Second(until),
+		"Credits taken", app.Credits(taken),
 		"Deleted", cmp.Or(strings.Join(secrets, ", "), "no secret")+"; settings, trial destinations, own domains",
 		"Left", "ID, name, limits, client IDs, wallet and ledger")
 }

@@ -146,20 +146,17 @@ type usageList struct {
 }
 
 func newUsageList(s *app.Stack, projects []project.Project, whole bool) *usageList {
-	l := &usageList{Stack: s, before: "{\n  \"rows\": ["}
 	id, name := len("PROJECT"), len("NAME")
 	for _, p := range projects {
 		id, name = max(id, len(p.ID)), max(name, len(p.Name))
 	}
-	sums := []string{"REQUESTS", "UNITS", "CREDITS", "REFUNDS", "USD"}
-	l.table = app.Table{Header: slices.Concat([]string{"PROJECT", "DAY", "OPERATION"}, sums, []string{"FINAL"}),
-		Empty: "No usage."}
-	l.widths = []int{id, 10, 19, 9, 9, 14, 13, 12, 0}
+	header, widths := "PROJECT, DAY, OPERATION, REQUESTS, UNITS, CREDITS, REFUNDS, USD, FINAL",
+		[]int{id, 10, 19, 9, 9, 14, 13, 12, 0}
 	if whole {
-		l.table.Header = slices.Concat([]string{"PROJECT", "NAME", "PERIOD"}, sums, []string{"BYOK"})
-		l.widths[1], l.widths[2] = name, 22
+		header = "PROJECT, NAME, PERIOD, REQUESTS, UNITS, CREDITS, REFUNDS, USD, BYOK"
+		widths[1], widths[2] = name, 22
 	}
-	return l
+	return &usageList{s, app.Table{Header: strings.Split(header, ", "), Empty: "No usage."}, widths, "{\n  \"rows\": ["}
 }
 
 // print prints a row: the value for programs, or its columns for people.
@@ -209,9 +206,7 @@ func statementCommand(a *app.App) *cobra.Command {
 	var id, dir string
 	var all bool
 	cmd := a.Command("statement [PROJECT]", func(args []string) error {
-		if len(args) > 0 {
-			id = args[0]
-		}
+		id = strings.Join(args, "")
 		if all == (id != "") || all != (dir != "") {
 			return app.Usagef("a statement is of PROJECT, or of --all in --output-dir")
 		}

@@ -28,14 +28,8 @@ func listVendors(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:  "list [KIND [VENDOR]]",
 		Args: cobra.MaximumNArgs(2),
-		RunE: func(_ *cobra.Command, args []string) (err error) {
-			switch len(args) {
-			case 1:
-				err = catalog.ValidateKind(args[0])
-			case 2:
-				_, err = catalog.Find(args[0], args[1])
-			}
-			if err != nil {
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := catalog.ValidateArguments(args); err != nil {
 				return err
 			}
 			header := []string{"KIND", "VENDOR", "TITLE", "SETTINGS", "SECRET FIELDS"}

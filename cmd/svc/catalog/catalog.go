@@ -91,6 +91,17 @@ func Find(kind, vendor string) (Offer, error) {
 // FindByArguments returns the vendor of the arguments KIND and VENDOR. VENDOR may be absent.
 func FindByArguments(args []string) (Offer, error) { return Find(args[0], strings.Join(args[1:], "")) }
 
+// ValidateArguments returns an error for an unknown KIND or VENDOR among the arguments. Both may be absent.
+func ValidateArguments(args []string) (err error) {
+	switch len(args) {
+	case 1:
+		err = ValidateKind(args[0])
+	case 2:
+		_, err = Find(args[0], args[1])
+	}
+	return err
+}
+
 // Values returns the kinds, and the vendors of the kind before them or of SMS, for "svc completion".
 func Values() map[string]func(before []string) []string {
 	return map[string]func([]string) []string{"KIND": kinds, "VENDOR": vendors}
