@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"svcapi/cmd/svc/app"
 	"svcapi/local/workdir"
@@ -42,13 +43,11 @@ type account struct {
 }
 
 // ServeHTTP implements http.Handler for the calls of preflight, of rekey and of the check of a right.
-func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	service := strings.Split(r.Header.Get("Authorization"), "/")[3]
 	if service == a.refuse {
-		w.Header().Set("X-Amzn-Errortype", "AccessDeniedException:http://internal")
-		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprint(w, `{"message":"no"}`)
+		refuse(w, "AccessDeniedException:http://internal")
 		return
 	}
 	switch {
@@ -79,8 +78,7 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, `{"Table":{"TableName":%q}}`, asked.TableName)
 			return
 		}
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"none"}`)
+		refuse(w, "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException")
 	case service == "lambda" && strings.TrimSuffix(r.URL.Path, "/") == "/2016-08-19/account-settings":
 		n := cmp.Or(a.concurrency, 1000)
 		fmt.Fprintf(w, `{"AccountLimit":{"ConcurrentExecutions":%d,"UnreservedConcurrentExecutions":%d,"TotalCodeSize":%d},`+
@@ -90,6 +88,15 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{%s"throttleSettings":{"rateLimit":%d.0,"burstLimit":5000}}`, role, cmp.Or(a.rate, 10000))
 	default:
 		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// signInAt sets the environment of an operator at an AWS account with the tables and the secrets of the fixture.
+func (f *fixture) signInAt(a *account) {
+	signIn(f.t, serve(f.t, a.ServeHTTP))
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": enginetest.URL(f.t),
+		"AWS_ENDPOINT_URL_SECRETS_MANAGER": f.vault.URL, "SVC_STAGE": f.stage} {
+		f.t.Setenv(name, value)
 	}
 }
 
@@ -104,80 +111,70 @@ func TestPreflight(t *testing.T) {
 	must.Succeed(t, err)
 	programs := t.TempDir()
 	for _, name := range []string{"sam", "go", "make", "bash", "node", "npm"} {
-		if err := os.WriteFile(filepath.Join(programs, name),
-			[]byte("#!/bin/sh\necho "+name+" version 1\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\necho "+name+" version 1\n"), 0o755))
 	}
 	t.Setenv("PATH", programs)
 	t.Setenv("SVC_STAGE", "prod")
 	const topic = "AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:team "
 	const acm = "CertificateArn=arn:aws:acm:us-east-1:123456789012:certificate/1"
 	update, left := "UPDATE_COMPLETE", []string{"svc-prod-wallets"}
-	one := account{stack: update, parameters: map[string]string{"PdfIsolation": "shared"}}
-	type found []string // each of one finding; a broken one means exit code 1
-	for name, c := range map[string]struct {
+	type row struct {
 		account account
-		args    string // and parameters
-		want    found
-	}{
-		"ready":                 {args: topic},
-		"ready for dev":         {args: topic + "--stage dev"},
-		"ready for staging":     {args: topic + "--stage staging"},
-		"a stack to be updated": {account: account{stack: update, tables: left}, args: topic},
-		"no topic":              {want: found{"warning parameter AlarmTopicArn: .*notify no one"}},
-		"a table left": {account{tables: left}, topic,
-			found{"broken table svc-prod-wallets: .*ResourceExistenceCheck"}},
-		"a failed creation": {account{stack: "ROLLBACK_COMPLETE"}, topic, found{
-			"broken stack svc-prod: .*ROLLBACK_COMPLETE"}},
-		"a state to come":      {account{stack: "MOVED"}, topic, found{"broken stack svc-prod: it is MOVED"}},
-		"a rolled back update": {account{stack: "UPDATE_ROLLBACK_COMPLETE"}, topic, nil},
-		"a change set": {account{stack: "REVIEW_IN_PROGRESS"}, topic, found{
-			"warning stack svc-prod: .*REVIEW_IN_PROGRESS"}},
-		"a change set and a table": {account{stack: "REVIEW_IN_PROGRESS", tables: left}, topic, found{
-			"warning stack svc-prod: ", "broken table svc-prod-wallets: "}},
-		"code for 80 %":     {account{code: 800}, topic, nil},
-		"code above 80 %":   {account{code: 801}, topic, found{"warning quota Lambda code storage: 801 of 1000 MiB"}},
-		"hosts within 4 KB": {account{}, topic + hosts(3000), nil},
-		"hosts above 4 KB": {account{}, strings.TrimSpace(topic) + strings.Repeat("t", 5000) + " " + hosts(4000),
-			found{"broken environment PdfRenderFunction: its variables have 4[0-9]{3} bytes .*4096, Shorten PdfImageHosts "}},
-		"at work": {account{stack: "UPDATE_IN_PROGRESS"}, topic,
-			found{"broken stack svc-prod: .*IN_PROGRESS"}},
-		"a new account": {account{concurrency: 10}, topic, found{"broken quota Lambda: .*10 functions at once"}},
-		"too much for PDF": {account{}, topic + "PdfConcurrency=901",
-			found{"broken quota Lambda: .*PdfConcurrency=901"}},
-		"as much as allowed":       {account{}, topic + "PdfConcurrency=900", nil},
-		"more than Lambda carries": {account{concurrency: 400}, topic, found{"warning quota Lambda: .*400 functions"}},
-		"more than the gateway's":  {account{rate: 999}, topic, found{"warning quota API Gateway: .*999 requests"}},
-		"logs without the role":    {account{}, topic + "AccessLogs=on", found{"broken account API Gateway: .*log role"}},
+		args    string   // and parameters
+		want    []string // each of one finding; a broken one means exit code 1
+	}
+	on := func(a account, want ...string) row { return row{a, topic, want} }
+	with := func(args string, want ...string) row { return row{account{}, topic + args, want} }
+	for name, c := range map[string]row{
+		"ready":                 with(""),
+		"ready for dev":         with("--stage dev"),
+		"ready for staging":     with("--stage staging"),
+		"a stack to be updated": on(account{stack: update, tables: left}),
+		"no topic":              {want: []string{"warning parameter AlarmTopicArn: .*notify no one"}},
+		"a table left":          on(account{tables: left}, "broken table svc-prod-wallets: .*ResourceExistenceCheck"),
+		"a failed creation":     on(account{stack: "ROLLBACK_COMPLETE"}, "broken stack svc-prod: .*ROLLBACK_COMPLETE"),
+		"a state to come":       on(account{stack: "MOVED"}, "broken stack svc-prod: it is MOVED"),
+		"a rolled back update":  on(account{stack: "UPDATE_ROLLBACK_COMPLETE"}),
+		"a change set":          on(account{stack: "REVIEW_IN_PROGRESS"}, "warning stack svc-prod: .*REVIEW_IN_PROGRESS"),
+		"a change set and a table": on(account{stack: "REVIEW_IN_PROGRESS", tables: left},
+			"warning stack svc-prod: ", "broken table svc-prod-wallets: "),
+		"code for 80 %":     on(account{code: 800}),
+		"code above 80 %":   on(account{code: 801}, "warning quota Lambda code storage: 801 of 1000 MiB"),
+		"hosts within 4 KB": with(hosts(3000)),
+		"hosts above 4 KB": {args: strings.TrimSpace(topic) + strings.Repeat("t", 5000) + " " + hosts(4000), want: []string{
+			"broken environment PdfRenderFunction: its variables have 4[0-9]{3} bytes .*4096, Shorten PdfImageHosts "}},
+		"at work":                  on(account{stack: "UPDATE_IN_PROGRESS"}, "broken stack svc-prod: .*IN_PROGRESS"),
+		"a new account":            on(account{concurrency: 10}, "broken quota Lambda: .*10 functions at once"),
+		"too much for PDF":         with("PdfConcurrency=901", "broken quota Lambda: .*PdfConcurrency=901"),
+		"as much as allowed":       with("PdfConcurrency=900"),
+		"more than Lambda carries": on(account{concurrency: 400}, "warning quota Lambda: .*400 functions"),
+		"more than the gateway's":  on(account{rate: 999}, "warning quota API Gateway: .*999 requests"),
+		"logs without the role":    with("AccessLogs=on", "broken account API Gateway: .*log role"),
 		"logs with the role":       {account{logRole: true}, topic + "AccessLogs=on", nil},
-		"no permission":            {account{refuse: "lambda"}, topic, found{"broken quota Lambda: .*AccessDenied"}},
-		"signed out":               {account{refuse: "sts"}, topic, found{"broken sign-in AWS: .*who you are"}},
-		"a fraction": {account{}, topic + "PriceSms=1.5 ApiBurst=2.5", found{
-			"broken parameter ApiBurst: .*an integer", "broken parameter PriceSms: .*of the pattern"}},
-		"out of range": {account{}, topic + "PdfMaxPages=0", found{"broken parameter PdfMaxPages: .*at least 1"}},
-		"too much": {account{}, topic + "PdfMaxPages=2001",
-			found{"broken parameter PdfMaxPages: .*at most 2000"}},
-		"none of the values":   {account{}, topic + "Docs=false", found{"broken parameter Docs: .*one of on, off"}},
-		"an unknown parameter": {account{}, topic + "PriceFax=1", found{"broken parameter PriceFax: .*no such parameter"}},
-		"half a host name": {account{}, topic + "DomainName=api.example.com", found{
-			"broken parameters DomainName: .*needs CertificateArn"}},
-		"a certificate elsewhere": {account{}, topic + "DomainName=api.example.com " + acm, found{
-			"broken parameter CertificateArn: .*us-east-1"}},
-		"two web ACLs": {account{}, topic +
-			"AddressRequestsPer5Minutes=100 WebAclArn=arn:aws:wafv2:eu-west-1:123456789012:regional/webacl/a/b",
-			found{"broken parameters WebAclArn: .*one web ACL"}},
-		"a topic and an address": {account{}, topic + "AlarmEmail=team@example.com", found{
-			"broken parameters AlarmEmail: .*excludes AlarmTopicArn"}},
-		"an address": {account{}, "AlarmEmail=team@example.com MonthlyBudgetUsd=200", nil},
-		"a budget and no topic": {account{}, "MonthlyBudgetUsd=200", found{
+		"no permission":            on(account{refuse: "lambda"}, "broken quota Lambda: .*AccessDenied"),
+		"signed out":               on(account{refuse: "sts"}, "broken sign-in AWS: .*who you are"),
+		"a fraction": with("PriceSms=1.5 ApiBurst=2.5", "broken parameter ApiBurst: .*an integer",
+			"broken parameter PriceSms: .*of the pattern"),
+		"out of range":            with("PdfMaxPages=0", "broken parameter PdfMaxPages: .*at least 1"),
+		"too much":                with("PdfMaxPages=2001", "broken parameter PdfMaxPages: .*at most 2000"),
+		"none of the values":      with("Docs=false", "broken parameter Docs: .*one of on, off"),
+		"an unknown parameter":    with("PriceFax=1", "broken parameter PriceFax: .*no such parameter"),
+		"half a host name":        with("DomainName=api.example.com", "broken parameters DomainName: .*needs CertificateArn"),
+		"a certificate elsewhere": with("DomainName=api.example.com "+acm, "broken parameter CertificateArn: .*us-east-1"),
+		"two web ACLs": with("AddressRequestsPer5Minutes=100 "+
+			"WebAclArn=arn:aws:wafv2:eu-west-1:123456789012:regional/webacl/a/b", "broken parameters WebAclArn: .*one web ACL"),
+		"a topic and an address": with("AlarmEmail=team@example.com",
+			"broken parameters AlarmEmail: .*excludes AlarmTopicArn"),
+		"an address": {args: "AlarmEmail=team@example.com MonthlyBudgetUsd=200"},
+		"a budget and no topic": {args: "MonthlyBudgetUsd=200", want: []string{
 			"broken parameters MonthlyBudgetUsd: .*needs AlarmTopicArn", "warning parameter AlarmTopicArn"}},
-		"a renderer for each project": {one, topic, found{"warning parameter PdfIsolation: it changes from shared to " +
-			"project.*canary; exec.*cold starts, a fee .*no provisioned concurrency, Read docs/upgrade.md"}},
-		"a change to one renderer": {account{stack: update}, topic + "PdfIsolation=shared", found{
+		"a renderer for each project": on(account{stack: update, parameters: map[string]string{"PdfIsolation": "shared"}},
+			"warning parameter PdfIsolation: it changes from shared to project.*canary; exec.*cold starts, a fee "+
+				".*no provisioned concurrency, Read docs/upgrade.md"),
+		"a change to one renderer": {account{stack: update}, topic + "PdfIsolation=shared", []string{
 			"warning parameter PdfIsolation: it changes from project to shared.*canary, Read"}},
-		"a limit below that of WAF": {account{}, topic + "AddressRequestsPer5Minutes=9", found{
-			"broken parameter AddressRequestsPer5Minutes: .*below 10"}},
+		"a limit below that of WAF": with("AddressRequestsPer5Minutes=9",
+			"broken parameter AddressRequestsPer5Minutes: .*below 10"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			signIn(t, serve(t, c.account.ServeHTTP))
@@ -188,10 +185,7 @@ func TestPreflight(t *testing.T) {
 			}
 			broken := slices.ContainsFunc(c.want, func(p string) bool { return strings.HasPrefix(p, "broken") })
 			out, _ := call{args: args, exit: map[bool]int{true: app.ExitFailed}[broken], reports: true}.run(t)
-			var found []app.Finding
-			if err := json.Unmarshal([]byte(out), &found); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
+			found := decodeText[[]app.Finding](t, out)
 			same := slices.EqualFunc(found, c.want, func(f app.Finding, pattern string) bool {
 				text := fmt.Sprintf("%s %s %s: %s, %s", f.Severity, f.Check, f.Subject, f.Detail, f.Advice)
 				command := !strings.Contains(f.Advice, "aws ") ||
@@ -204,13 +198,11 @@ func TestPreflight(t *testing.T) {
 		})
 	}
 
-	signIn(t, serve(t, account{}.ServeHTTP))
+	signIn(t, serve(t, new(account).ServeHTTP))
 	t.Chdir(t.TempDir())
 	template := " --template " + filepath.Join(root, "template.yaml")
-	if err := os.WriteFile("own.toml",
-		[]byte(`prod.deploy.parameters.parameter_overrides = ["KmsKeyArn=''"]`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile("own.toml",
+		[]byte(`prod.deploy.parameters.parameter_overrides = ["KmsKeyArn=''"]`), 0o600))
 	const own, overrides = "preflight --config-file own.toml --parameter ApiBurst=41",
 		`--region eu-west-1 --parameter-overrides ApiBurst=41 `
 	const whole = `--resolve-s3 --capabilities CAPABILITY_IAM ` + overrides
@@ -221,20 +213,16 @@ func TestPreflight(t *testing.T) {
 	for _, name := range []string{"go", "npm"} {
 		must.Succeed(t, os.Remove(filepath.Join(programs, name)))
 	}
-	for _, c := range []call{
-		finds("preflight --config-file "+filepath.Join(root, "samconfig.toml")+template, "broken +tool +go ",
-			"broken +tool +npm "),
-		shows("preflight --released --parameter ApiBurst=41"+template, "AlarmTopicArn").
-			notes(`sam deploy --template-file \S+ --stack-name svc-prod ` + whole + `Stage=prod\n`),
-		shows("preflight --released --all"+template, "ok +tool +sam ", "ok +sign-in ", "ok +stack +svc-prod",
-			"ok +quota +Lambda").without("npm"),
-		misuse("preflight --released", "beside the template"),
-		misuse("preflight"+template, "samconfig.toml"),
-		misuse("preflight --released --parameter x"+template, "NAME=VALUE"),
-		misuse("preflight --local", "not deployed"),
-	} {
-		c.run(t)
-	}
+	finds("preflight --config-file "+filepath.Join(root, "samconfig.toml")+template, "broken +tool +go ",
+		"broken +tool +npm ").run(t)
+	shows("preflight --released --parameter ApiBurst=41"+template, "AlarmTopicArn").
+		notes(`sam deploy --template-file \S+ --stack-name svc-prod ` + whole + `Stage=prod\n`).run(t)
+	shows("preflight --released --all"+template, "ok +tool +sam ", "ok +sign-in ", "ok +stack +svc-prod",
+		"ok +quota +Lambda").without("npm").run(t)
+	misuse("preflight --released", "beside the template").run(t)
+	misuse("preflight"+template, "samconfig.toml").run(t)
+	misuse("preflight --released --parameter x"+template, "NAME=VALUE").run(t)
+	misuse("preflight --local", "not deployed").run(t)
 	t.Setenv("AWS_REGION", "")
 	t.Setenv("AWS_DEFAULT_REGION", "")
 	finds("preflight --released"+template,
@@ -252,12 +240,8 @@ func TestProtect(t *testing.T) {
 	// DynamoDB Local has no backups.
 	signIn(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		refuse := func(code string) {
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"refused"}`, code)
-		}
 		if described++; operation == "DescribeTable" && described == 3 {
-			refuse("ResourceNotFoundException")
+			refuse(w, "ResourceNotFoundException")
 			return
 		}
 		if !strings.HasSuffix(operation, "ContinuousBackups") {
@@ -270,7 +254,7 @@ func TestProtect(t *testing.T) {
 		}
 		if operation == "UpdateContinuousBackups" && refused == "" { // as after a restore
 			refused = asked.TableName
-			refuse("ContinuousBackupsUnavailableException")
+			refuse(w, "ContinuousBackupsUnavailableException")
 			return
 		}
 		recovery[asked.TableName] = recovery[asked.TableName] || operation == "UpdateContinuousBackups"
@@ -281,15 +265,14 @@ func TestProtect(t *testing.T) {
 	// The table that the command would protect last is missing: the tables before it stay as they are.
 	fails("protect --stage "+p.stage, "protect svc-"+p.stage+"-ledger: ").run(t)
 	shows("protect --dry-run --stage "+p.stage, "change the table svc-"+p.stage+"-projects").run(t)
-	wait := []string{"svc-" + p.stage + "-projects: .*the next attempt is in 1s"}
-	call{args: "protect --stage " + p.stage, out: []string{"(.*switched on +switched on\n){5}$"}, errs: wait}.run(t)
+	shows("protect --stage "+p.stage, "(.*switched on +switched on\n){5}$").
+		notes("svc-" + p.stage + "-projects: .*the next attempt is in 1s").run(t)
 	shows("protect --stage "+p.stage, "(.*was on +was on\n){5}$").run(t)
 	if len(recovery) != 5 {
 		t.Errorf("recovery of %v", recovery)
 	}
 	s := p.stack()
-	if _, err := s.DB.DeleteTable(t.Context(),
-		&dynamodb.DeleteTableInput{TableName: new(s.Table("ledger"))}); err == nil {
+	if _, err := s.DB.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: new(s.Table("ledger"))}); err == nil {
 		t.Error("a protected table was deleted")
 	}
 	for name := range recovery { // so that the fixture can delete them
@@ -306,22 +289,15 @@ func TestProtect(t *testing.T) {
 // (docs/decisions/operating.md#managed-without-secret).
 func TestManagedRight(t *testing.T) {
 	const sender = "arn:aws:sms-voice:eu-west-1:123456789012:sender-id/Acme/LK"
-	f, a := newFixture(t), account{stack: "UPDATE_COMPLETE", parameters: map[string]string{}}
-	signIn(t, serve(t, func(w http.ResponseWriter, r *http.Request) { a.ServeHTTP(w, r) }))
-	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", enginetest.URL(t))
-	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", f.vault.URL)
-	t.Setenv("SVC_STAGE", f.stage)
-	for _, c := range []call{
-		{args: "project create Acme --id acme"},
-		{args: "integration set acme sms aws --mode managed --env both --setting sender~id=Acme"},
-		{args: "project create Own --id own"},
-		shows("integration set own sms aws --mode byok --setting sender~id=Acme --secrets -").
-			given(`{"access_key_id":"AKIAEXAMPLE","secret_access_key":"topsecret"}`),
-		{args: "project create Number --id number"},
-		{args: "integration set number sms aws --mode managed --setting sender~id=+94771234567"},
-	} {
-		c.run(t)
-	}
+	a := &account{stack: "UPDATE_COMPLETE", parameters: map[string]string{}}
+	newFixture(t).signInAt(a)
+	shows("project create Acme --id acme").run(t)
+	shows("integration set acme sms aws --mode managed --env both --setting sender~id=Acme").run(t)
+	shows("project create Own --id own").run(t)
+	shows("integration set own sms aws --mode byok --setting sender~id=Acme --secrets -").
+		given(`{"access_key_id":"AKIAEXAMPLE","secret_access_key":"topsecret"}`).run(t)
+	shows("project create Number --id number").run(t)
+	shows("integration set number sms aws --mode managed --setting sender~id=+94771234567").run(t)
 	const lacks = "the role of the function lacks sms-voice:SendTextMessage on " + sender
 	check := func(project string, exit int, patterns ...string) {
 		t.Helper()
@@ -343,21 +319,17 @@ func TestManagedRight(t *testing.T) {
 	if out, _ := (finds("doctor --all")).run(t); strings.Contains(out, lacks) {
 		t.Errorf("doctor reports a right that the role has:\n%s", out)
 	}
-	test := refused("sms test acme aws --to 0771234567")
-	test.errs = []string{`Signed +by arn:aws:iam::123456789012:user/me, your own AWS identity`}
-	test.run(t)
+	refused("sms test acme aws --to 0771234567",
+		`Signed +by arn:aws:iam::123456789012:user/me, your own AWS identity`).run(t)
 }
 
 // TestAboveStage: "svc project limits" and "svc doctor" warn about a project's limit that the stage's limits do not let
 // through, and about no other (docs/decisions/operating.md#edge).
 func TestAboveStage(t *testing.T) {
-	f, a := newFixture(t), account{stack: "UPDATE_COMPLETE", parameters: map[string]string{
+	a := &account{stack: "UPDATE_COMPLETE", parameters: map[string]string{
 		"ApiRequestsPerSecond": "1000", "AddressRequestsPer5Minutes": "10000",
 	}}
-	signIn(t, serve(t, func(w http.ResponseWriter, r *http.Request) { a.ServeHTTP(w, r) }))
-	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", enginetest.URL(t))
-	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", f.vault.URL)
-	t.Setenv("SVC_STAGE", f.stage)
+	newFixture(t).signInAt(a)
 	call{args: "project create Acme --id acme"}.run(t)
 	for requests, warning := range map[string]string{
 		"2000": "", // 33.3 a second, as the web ACL has them
@@ -381,19 +353,14 @@ func TestAboveStage(t *testing.T) {
 	}
 }
 
-// silent is an endpoint that accepts each request and never responds.
-type silent struct{}
-
-// Do implements aws.HTTPClient.
-func (silent) Do(r *http.Request) (*http.Response, error) {
-	<-r.Context().Done()
-	return nil, r.Context().Err()
-}
-
 // TestSilentEndpoint: the whole run ends within 20 s, also where the programs, the source of credentials and each call
 // to AWS take their time, and what never responds is in a sentence.
 func TestSilentEndpoint(t *testing.T) {
-	cfg := aws.Config{Region: "eu-west-1", HTTPClient: silent{},
+	silent := smithyhttp.ClientDoFunc(func(r *http.Request) (*http.Response, error) { // accepts requests, never responds
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	})
+	cfg := aws.Config{Region: "eu-west-1", HTTPClient: silent,
 		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}
 	hangs := func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
 	knows := func(context.Context) (string, error) { return "me", nil }

@@ -34,12 +34,10 @@ func loggedLine(id string, values ...string) string {
 // tables at a terminal, and else each as it is (docs/decisions/operating.md#log-lines).
 func TestLogs(t *testing.T) {
 	f := newFixture(t)
-	dir := t.TempDir()
 	old := time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339Nano)
 	for name, text := range map[string]string{
 		"sms.log": "START\n" + loggedLine(otherID, "acme", "globex") + "\nnot JSON " + loggedID + "\n" +
-			loggedLine(loggedID) +
-			"\n" +
+			loggedLine(loggedID) + "\n" +
 			loggedLine(strings.Replace(otherID, "0", "1", 1), `"status":422`, `"status":200`) + "\n" +
 			loggedLine(strings.Replace(otherID, "0", "2", 1), `"status":422`, `"status":502`, "trial_destination",
 				"vendor_unreachable") + "\n" +
@@ -49,10 +47,8 @@ func TestLogs(t *testing.T) {
 			`","latency_ms":37}`,
 		"settle.log": "",
 	} {
-		f.must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		f.must(os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
 	}
-	f.announce(map[string]any{"log_dir": dir})
-	terminal := []string{}
 	f.runAll([]call{
 		{args: "project create Acme --id acme"},
 		misuse("logs 7", "REQUEST_ID is the request_id of a response"),
@@ -62,24 +58,23 @@ func TestLogs(t *testing.T) {
 		notFound("logs --project nobody", "project nobody: not found"),
 		notFound("logs "+strings.Replace(loggedID, "9", "8", 1),
 			"no log lines of request 8ed060e6.*\n.*Functions log no requests"),
-		{args: "logs " + strings.ToUpper(loggedID), typed: terminal,
-			out: []string{`^function +gateway\nlambda_request_id .*\nlatency_ms +37\nrequest_id .*\n\nfunction ` +
-				`+sms\n(.|\n)*error +it was .* with ` +
-				`"quotes"\n(.|\n)*status +422\ntimestamp +20`}, absent: "_aws|START|" + otherID},
+		shows("logs "+strings.ToUpper(loggedID), `^function +gateway\nlambda_request_id .*\nlatency_ms +37\nrequest_id .*\n`+
+			`\nfunction +sms\n(.|\n)*error +it was .* with "quotes"\n(.|\n)*status +422\ntimestamp +20`).
+			typing().without("_aws|START|" + otherID),
 		shows("logs "+loggedID+" --output json", `"function": "sms",\n +"line": \{`),
 		shows("logs --project acme --failed --last 1h", `^\{.*"request_id":"9e.*\}\n\{.*"request_id":"2ed.*\}\n$`),
 		shows("logs --project acme --failed --last 3h --lines 2", `^.*"9ed.*\n.*"2ed.*\n$`).
 			notes("^These are the newest 2 lines of more"),
-		{args: "logs --operation sms~balance", typed: terminal,
-			out: []string{`^TIME .* REASON .*\n20\S+ \S+ UTC +sms_balance +422 +http_error +- +- +3ed\S+ +it was.*\n$`}},
+		shows("logs --operation sms~balance",
+			`^TIME .* REASON .*\n20\S+ \S+ UTC +sms_balance +422 +http_error +- +- +3ed\S+ +it was.*\n$`).typing(),
 		shows("logs --status 502 --output csv", `^TIME,OPERATION,.*\n\S+,sms_send,502,vendor_unreachable,,,2ed.*\n$`),
 		shows("logs --reason vendor~unreachable --output json", `^\[\n(.|\n)*"2ed`).
 			without("9ed060e6-1f0a-4a52-9b3c-0c1a5d7c4e11\","),
 		shows("logs --reason http~error --project acme", `(.*\n){4}`).without("globex"),
-		{args: "logs --status 500", typed: terminal, out: []string{"^No log lines. Functions log no requests"}},
+		shows("logs --status 500", "^No log lines. Functions log no requests").typing(),
 		shows("logs --status 500 --output json", `^\[\]\n$`),
-		{args: "project show acme", out: []string{`\n\nFAILED IN THE LAST HOUR +STATUS +REASON +REQUESTS +LAST\nsms_send ` +
-			`+502 +vendor_unreachable +1 +20.*\nsms_send +422 +trial_destination +1 +20.*\n$`}},
+		shows("project show acme", `\n\nFAILED IN THE LAST HOUR +STATUS +REASON +REQUESTS +LAST\nsms_send `+
+			`+502 +vendor_unreachable +1 +20.*\nsms_send +422 +trial_destination +1 +20.*\n$`),
 		shows("project show acme --output json", `"failures": \[\n +\{\n +"operation": "sms_send",\n +"status": `+
 			`502,\n +"reason": "vendor_unreachable",\n +"requests": 1,\n +"last": "20`),
 	})
@@ -200,9 +195,8 @@ func TestTop(t *testing.T) {
 			must.Succeed(t, json.NewEncoder(w).Encode(map[string]any{"status": "Complete", "results": results}))
 		}
 	})
-	f, dir := newFixture(t), t.TempDir()
-	f.must(os.WriteFile(filepath.Join(dir, "sms.log"), []byte(strings.Join(lines, "\n")), 0o600))
-	f.announce(map[string]any{"log_dir": dir})
+	f := newFixture(t)
+	f.must(os.WriteFile(filepath.Join(f.dir, "sms.log"), []byte(strings.Join(lines, "\n")), 0o600))
 	acme, globex, initech := `acme +4 +1 +25 +1 +0\n`, `globex +3 +0 +0 +2 +1\n`, `initech +1 +0 +30 +0 +0\n`
 	for _, c := range []call{
 		shows("project top", "^PROJECT .*\n"+acme+globex+initech+"$"),
@@ -235,12 +229,10 @@ func TestBrowserOfStage(t *testing.T) {
 			message, _ := json.Marshal(started)
 			fmt.Fprintf(w, `{"status":"Complete","results":[[{"field":"@message","value":%s}]]}`, message)
 		default:
-			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
-			w.WriteHeader(http.StatusBadRequest)
+			refuse(w, "AccessDeniedException")
 		}
 	})
-	f, dir := newFixture(t), t.TempDir()
-	f.announce(map[string]any{"log_dir": dir})
+	f := newFixture(t)
 	for _, c := range []struct {
 		days         int    // since the release; -1: no date
 		age, warning string // of svc version
@@ -258,13 +250,12 @@ func TestBrowserOfStage(t *testing.T) {
 		started = fmt.Sprintf(`{"timestamp":%q,"level":"INFO","message":"browser started","milliseconds":90,`+
 			`"browser":"HeadlessChrome/153.0.8010.0","released":%q}`, time.Now().UTC().Format(time.RFC3339Nano), released)
 		older := strings.Replace(strings.Replace(started, "153.0", "150.0", 1), `"timestamp":"20`, `"timestamp":"1990-`, 1)
-		f.must(os.WriteFile(filepath.Join(dir, "pdfrender.log"), []byte(older+"\n"+started+"\nSTART\n"), 0o600))
+		f.must(os.WriteFile(filepath.Join(f.dir, "pdfrender.log"), []byte(older+"\n"+started+"\nSTART\n"), 0o600))
 		f.run(shows("version", `Browser +`+c.age).notes(c.warning))
 		signIn(t, url)
 		shows("version --stage blue", `Browser +`+c.age).notes(c.warning).run(t)
 		out, _ := finds("doctor --all --stage blue --output json").run(t)
-		var found []app.Finding
-		must.Succeed(t, json.Unmarshal([]byte(out), &found))
+		found := decodeText[[]app.Finding](t, out)
 		at := slices.IndexFunc(found, func(f app.Finding) bool { return f.Check == "browser" })
 		if at < 0 || found[at].Severity != c.severity || !strings.HasPrefix(found[at].Detail, c.age) ||
 			(found[at].Advice == "") != (c.severity == app.OK) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,8 +50,6 @@ func (f *fixture) reference(projectID, vendor, id, key string) string {
 func TestFind(t *testing.T) {
 	f := newFixture(t, "project create Acme --id acme", "project create Other --id other",
 		"credit grant acme 30000 --reason x")
-	dir := t.TempDir()
-	f.announce(map[string]any{"log_dir": dir})
 	f.runAll([]call{
 		shows("vendor account sms twilio --env prod --secrets -").given(accountAt("twilio")),
 		{args: "integration set acme sms twilio --env prod --mode managed --setting sender~id=Acme"},
@@ -72,7 +69,7 @@ func TestFind(t *testing.T) {
 			time.Now().Add(-past).UTC().Format(time.RFC3339Nano), id, sends)
 	}
 	second, third := strings.Replace(loggedID, "9", "8", 1), strings.Replace(loggedID, "9", "7", 1)
-	f.must(os.WriteFile(filepath.Join(dir, "sms.log"), []byte(
+	f.must(os.WriteFile(filepath.Join(f.dir, "sms.log"), []byte(
 		line(loggedID, "1m", fmt.Sprintf(`"sends":[{"to":%q,"state":"accepted","vendor":"twilio","vendor_id":"SM0",`+
 			`"reference":%q},{"to":%q,"state":"rejected","vendor":"twilio"}]`, to, twilio, another))+
 			line(second, "3h", fmt.Sprintf(`"sends":[{"to":%q,"state":"accepted","vendor":"quicksend","reference":%q}]`, to,
@@ -144,13 +141,11 @@ func TestUncertain(t *testing.T) {
 		shows("credit ledger acme --days 2", `captured +-10,000 .* r1 +refunded: vendor has no record of it, by local`,
 			`captured +-10,000 .* r2 +confirmed: delivered, by local`,
 			`refund +\+10,000 +\+0.01 +sms +production +quicksend +- +r1 +vendor has no record of it, for `+first+`, by local`),
+		shows("sms uncertain list --output json", `^\[\n +\{\n +"project_id": "other",\n +"id": "`+third+`",\n`,
+			`"credits": 10000,\n`).without("acme"),
+		shows("credit ledger acme --days 2 --output json", `"refunds": "`+first+`"`,
+			`"resolution": \{\n +"verdict": "refunded"`),
 	})
-	if open := decode[[]uncertainSMS](f, "sms uncertain list"); len(open) != 1 || open[0].ProjectID != "other" ||
-		string(open[0].Key) != third || open[0].Credits != 10_000 {
-		t.Errorf("%+v", open)
-	}
-	f.run(shows("credit ledger acme --days 2 --output json", `"refunds": "`+first+`"`,
-		`"resolution": \{\n +"verdict": "refunded"`))
 }
 
 // TestSMSTest: one message goes through the integration's account after a confirmation, svc prints the outcome, and no
@@ -206,11 +201,6 @@ func TestSMSTest(t *testing.T) {
 	if calls := vendors.Calls(); len(calls) != 9 {
 		t.Errorf("%d calls reached a vendor, want one for each message: 9", len(calls))
 	}
-	for _, s := range []string{sandbox.Account("quicksend")["api_key"], sandbox.Account("textlk")["api_token"]} {
-		if strings.Contains(f.printed.String(), s) {
-			t.Error("a vendor's secret was printed")
-		}
-	}
 }
 
 // TestBurner: svc normalises a project's own disposable domains as the operation does.
@@ -253,25 +243,20 @@ func TestBurner(t *testing.T) {
 		shows("burner add acme xn--bcher-kva.example", `xn--bcher-kva.example +added`),
 		shows("burner list acme", `xn--bcher-kva.example +disposable\ny.example +allowed\n`),
 		misuse("burner import acme /nowhere", "no such file"),
+		shows("burner status", "The published lists were not fetched yet"),
 	})
-	f.runAll([]call{shows("burner status", "The published lists were not fetched yet")})
 	judged := burner.NewStore(engine.Client(enginetest.URL(t)), "svc-"+f.stage+"-projects")
 	f.must(judged.PutDifference(t.Context(), burner.Difference{Outcome: burner.Outcome{
 		Fetched: time.Now().Add(-50 * time.Hour), Tried: time.Now(), Failure: "status 404",
 		Sources: map[string]int{"https://a.example/list": 1200},
 		Domains: 151_000, Added: 30, Removed: 152,
 	}}))
-	f.runAll([]call{shows("burner status", `Age +50h0m0s`,
-		`Failure +status 404\nDomains +151,000\nAdded +30\nRemoved +152\n\nSOURCE +DOMAINS\nhttps://a.example/list +1,200`)})
-	got := decode[struct {
-		ProjectID string   `json:"project_id"`
-		Domains   []string `json:"domains"`
-		Allowed   []string `json:"allowed"`
-	}](f, "burner list acme")
-	if want := []string{"a.example", "file.example", "other.example", "xn--bcher-kva.example"}; !slices.Equal(got.Domains,
-		want) || !slices.Equal(got.Allowed, []string{"y.example"}) {
-		t.Errorf("%+v", got)
-	}
+	f.runAll([]call{
+		shows("burner status", `Age +50h0m0s`,
+			`Failure +status 404\nDomains +151,000\nAdded +30\nRemoved +152\n\nSOURCE +DOMAINS\nhttps://a.example/list +1,200`),
+		shows("burner list acme --output json", `"domains": \[\n +"a.example",\n +"file.example",\n +"other.example",\n `+
+			`+"xn--bcher-kva.example"\n +\],\n +"allowed": \[\n +"y.example"\n +\]\n\}\n$`),
+	})
 }
 
 func TestRates(t *testing.T) {
@@ -285,8 +270,7 @@ func TestRates(t *testing.T) {
 		shows("rates sync", `openexchangerates +skipped +.*app_id`, `frankfurter +taken`, `cbsl +taken`),
 		shows("rates show", `Source +frankfurter`, `Pinned +no`, `frankfurter +20\d\d-.*UTC`,
 			`JPY +1\.9318 +2\.0071 .* buy central sell`),
-		shows("vendor account currency openexchangerates --env production --secrets -").
-			given(accountAt("openexchangerates")),
+		shows("vendor account currency openexchangerates --env production --secrets -").given(accountAt("openexchangerates")),
 		shows("rates sync", `openexchangerates +taken`),
 		shows("rates show USD LKR", `1 USD = 304\.718462 LKR`, `Source +openexchangerates`, "the source's own number"),
 		shows("rates show eur lkr", `1 EUR = 352\.6311634 LKR`, `304\.718462 LKR divided by 0\.864128 EUR, each for 1 USD`),
@@ -319,7 +303,4 @@ func TestRates(t *testing.T) {
 		fails("rates pin exchangerateapi --reason why", "The choice is stored"),
 		shows("rates show USD LKR", `304\.718462`),
 	})
-	if strings.Contains(f.printed.String(), sandbox.Account("openexchangerates")["app_id"]) {
-		t.Error("the app ID was printed")
-	}
 }

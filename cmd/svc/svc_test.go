@@ -42,13 +42,13 @@ type fixture struct {
 	tables    *template.Template // for the stage
 	sandbox   *sandbox.Server
 	vault     *secrets.Server
-	dir       string         // with the file of the local stack
+	dir       string         // with the file and the logs of the local stack
 	announced map[string]any // the content of that file
 	// printed is the output of all commands without the outputs that show a client secret.
 	printed strings.Builder
 }
 
-// newFixture returns a stage after the commands of its set-up.
+// newFixture returns a stage after the commands of its set-up. No command of the test may print a secret of a vendor.
 func newFixture(t *testing.T, setUp ...string) *fixture {
 	f := &fixture{t: t, stage: "t" + strings.ToLower(rand.Text()[:8]), dir: t.TempDir()}
 	var err error
@@ -69,8 +69,15 @@ func newFixture(t *testing.T, setUp ...string) *fixture {
 	f.sandbox, err = sandbox.Start()
 	f.must(err)
 	t.Cleanup(func() { _ = f.sandbox.Close() })
+	t.Cleanup(func() {
+		for _, s := range append(sandbox.Secrets(), "topsecret") {
+			if strings.Contains(f.printed.String(), s) {
+				t.Errorf("a vendor's secret was printed:\n%s", f.printed.String())
+			}
+		}
+	})
 	f.announced = map[string]any{"stage": f.stage, "dynamodb_url": enginetest.URL(t), "secrets_url": f.vault.URL,
-		"sandbox_url": f.sandbox.URL}
+		"sandbox_url": f.sandbox.URL, "log_dir": f.dir}
 	f.announce(nil)
 	inner := filepath.Join(f.dir, "a", "b")
 	f.must(os.MkdirAll(inner, 0o755))
@@ -226,8 +233,8 @@ func (f *fixture) state() map[string]bool {
 		}
 	}
 	pages := secretsmanager.NewListSecretsPaginator(s.Vault, &secretsmanager.ListSecretsInput{
-		Filters: []types.Filter{{Key: types.FilterNameStringTypeName,
-			Values: []string{"svc/"}}}, IncludePlannedDeletion: new(true),
+		Filters:                []types.Filter{{Key: types.FilterNameStringTypeName, Values: []string{"svc/"}}},
+		IncludePlannedDeletion: new(true),
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(f.t.Context())
@@ -281,11 +288,16 @@ func (f *fixture) runAll(calls []call) {
 // decode runs a command with --output json and decodes what it prints.
 func decode[T any](f *fixture, args string) (v T) {
 	f.t.Helper()
-	out := f.run(call{args: args + " --output json"})
+	return decodeText[T](f.t, f.run(call{args: args + " --output json"}))
+}
+
+// decodeText decodes what a command with --output json has printed.
+func decodeText[T any](t *testing.T, out string) (v T) {
+	t.Helper()
 	d := json.NewDecoder(strings.NewReader(out))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
-		f.t.Fatalf("%s: %v\n%s", args, err, out)
+		t.Fatalf("%v\n%s", err, out)
 	}
 	return v
 }
@@ -467,20 +479,16 @@ func TestIntegrations(t *testing.T) {
 		misuse("integration set acme barcode builtin --setting endpoint=https://x", "no setting"),
 	})
 
-	for _, c := range []struct {
-		owner         string
-		env           project.Environment
-		email, apiKey string
-	}{
-		{"acme", project.Development, "a@example.com", key},
-		{"acme", project.Production, "file@example.com", "topsecret-2"},
-		{upstream.ManagedOwner, project.Production, "m@example.com", "topsecret-4"},
-	} {
-		got, err := f.stack().Secrets.Fields(t.Context(), project.SMS, c.owner, c.env, "quicksend")
-		if err != nil || !maps.Equal(got, upstream.SecretValues{"email": c.email, "api_key": c.apiKey}) {
-			t.Errorf("%s %s: %v, %v", c.owner, c.env, got, err)
+	stored := func(owner string, env project.Environment, email, apiKey string) {
+		t.Helper()
+		got, err := f.stack().Secrets.Fields(t.Context(), project.SMS, owner, env, "quicksend")
+		if err != nil || !maps.Equal(got, upstream.SecretValues{"email": email, "api_key": apiKey}) {
+			t.Errorf("%s %s: %v, %v", owner, env, got, err)
 		}
 	}
+	stored("acme", project.Development, "a@example.com", key)
+	stored("acme", project.Production, "file@example.com", "topsecret-2")
+	stored(upstream.ManagedOwner, project.Production, "m@example.com", "topsecret-4")
 	list := decode[[]catalog.View](f, "integration list acme")
 	if len(list) != 4 || list[3].Kind != project.SMS || list[3].Mode != project.Managed || list[3].Incomplete != "" {
 		t.Errorf("%+v", list)
@@ -532,9 +540,6 @@ func TestIntegrations(t *testing.T) {
 			t.Errorf("the sandbox does not play %s", o.Spec.Name)
 		}
 	}
-	if strings.Contains(f.printed.String(), "topsecret") {
-		t.Errorf("a vendor's secret was printed:\n%s", f.printed.String())
-	}
 }
 
 // TestOutage: a vendor that is out is set aside for all projects that have another one, and --end makes exactly those
@@ -545,6 +550,7 @@ func TestOutage(t *testing.T) {
 		return call{args: "integration set " + project + " sms " + vendor + " --env prod --mode managed --setting " +
 			"sender~id=A " + rest}
 	}
+	const out, end = "vendor outage sms quicksend --env production", "vendor outage sms quicksend --env prod --end"
 	f.runAll([]call{
 		shows("vendor account sms quicksend --env both --secrets -").given(accountAt("quicksend")),
 		shows("vendor account sms twilio --env prod --secrets -").given(accountAt("twilio")),
@@ -553,9 +559,6 @@ func TestOutage(t *testing.T) {
 		{args: "project create A --id last"}, set("last", "quicksend", ""), set("last", "textlk", "--incomplete"),
 		{args: "project create A --id off"}, set("off", "quicksend", "--inactive"),
 		{args: "project create A --id second"}, set("second", "quicksend", "--priority 1"), set("second", "twilio", ""),
-	})
-	const out, end = "vendor outage sms quicksend --env production", "vendor outage sms quicksend --env prod --end"
-	f.runAll([]call{
 		misuse("integration disable chain sms quicksend",
 			"both environments of chain have sms quicksend: give --env development, production or both"),
 		misuse("integration set chain sms quicksend --priority 3", "give --env"),
@@ -682,28 +685,21 @@ func TestNoStack(t *testing.T) {
 	t.Chdir(t.TempDir())
 	f.run(fails("project list", "no local stack", "make run"))
 	t.Chdir(f.dir)
-	for _, c := range []struct {
-		changes map[string]any
-		errs    string
-	}{
-		{map[string]any{"dynamodb_url": 5}, "make run"},
-		{map[string]any{"stage": "nowhere"}, "tables of the stage do not exist"},
-		{map[string]any{"dynamodb_url": nowhere, "secrets_url": nowhere}, "connection was refused"},
+	for errs, changes := range map[string]map[string]any{
+		"make run":                         {"dynamodb_url": 5},
+		"tables of the stage do not exist": {"stage": "nowhere"},
+		"connection was refused":           {"dynamodb_url": nowhere, "secrets_url": nowhere},
 	} {
-		f.announce(c.changes)
-		f.run(fails("project list", c.errs))
+		f.announce(changes)
+		f.run(fails("project list", errs))
 	}
 	signIn(t, "")
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
 		t.Setenv(name, "")
 	}
-	for _, c := range []call{
-		misuse("project list", "--region"),
-		fails("project list --region us-east-1", "no AWS credentials.*\n.*aws sso login"),
-		fails("project list --region us-east-1 --profile nobody", "no AWS credentials"),
-	} {
-		c.run(t)
-	}
+	misuse("project list", "--region").run(t)
+	fails("project list --region us-east-1", "no AWS credentials.*\n.*aws sso login").run(t)
+	fails("project list --region us-east-1 --profile nobody", "no AWS credentials").run(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs bytes.Buffer
@@ -717,16 +713,10 @@ func TestNoStack(t *testing.T) {
 func TestStage(t *testing.T) {
 	f := newFixture(t, "project create Acme --id acme")
 	signIn(t, enginetest.URL(t))
-	for _, c := range []struct {
-		stage string
-		call
-	}{
-		{"", shows("project list --stage "+f.stage, "acme")},
-		{f.stage, shows("project list", "acme")},
-		{f.stage, fails("project list --stage other")},
-		{"", fails("project list")},
-	} {
-		t.Setenv("SVC_STAGE", c.stage)
-		c.run(t)
-	}
+	t.Setenv("SVC_STAGE", "")
+	shows("project list --stage "+f.stage, "acme").run(t)
+	fails("project list").run(t)
+	t.Setenv("SVC_STAGE", f.stage)
+	shows("project list", "acme").run(t)
+	fails("project list --stage other").run(t)
 }

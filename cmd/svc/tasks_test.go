@@ -23,6 +23,7 @@ import (
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
 	"svcapi/shared/wallet"
+	"svcapi/test/must"
 )
 
 // TestTasks does each task of an operator with the compiled svc by the help alone: "svc --help" leads to the command,
@@ -48,9 +49,7 @@ func TestTasks(t *testing.T) {
 			false: http.StatusUnprocessableEntity}[strings.HasPrefix(r.Header.Get("X-API-KEY"), "svc_doctor")])
 		_, _ = io.WriteString(w, "{}")
 	})
-	logDir := t.TempDir()
-	f.announce(map[string]any{"base_url": gateway, "log_dir": logDir,
-		"prices": map[string]int64{"sms": 10_000, "pdf": 2_000}})
+	f.announce(map[string]any{"base_url": gateway, "prices": map[string]int64{"sms": 10_000, "pdf": 2_000}})
 	f.runAll([]call{
 		shows("vendor account sms twilio --env prod --secrets -").given(accountAt("twilio")),
 		{args: "integration set acme sms twilio --env prod --mode managed --inactive --setting sender~id=Acme"},
@@ -59,7 +58,7 @@ func TestTasks(t *testing.T) {
 	})
 	record, err := f.stack().Load(t.Context(), "acme")
 	f.must(err)
-	f.must(os.WriteFile(filepath.Join(logDir, "sms.log"), []byte(loggedLine(loggedID, `"code"`, fmt.Sprintf(
+	f.must(os.WriteFile(filepath.Join(f.dir, "sms.log"), []byte(loggedLine(loggedID, `"code"`, fmt.Sprintf(
 		`"environment":"production","sends":[{"to":%q,"state":"accepted","reference":%q}],"code"`,
 		record.LoggedNumber("+94771234567"),
 		f.reference("acme", "twilio", "SM0", "k")))), 0o600))
@@ -138,9 +137,15 @@ func TestCloseProject(t *testing.T) {
 	s := f.stack()
 	r := &wallet.Reservation{Project: "acme", Began: time.Now(), Credits: 30, Price: wallet.Barcode, RequestID: "r"}
 	f.must(s.Credits.Reserve(t.Context(), r))
-	f.run(refused("project close acme --forfeit --yes",
-		`has an open lease of credits since .*\n.*svc project pause acme --local`))
-	f.must(s.Credits.Release(t.Context(), r))
+	f.runAll([]call{
+		refused("project close acme --forfeit --yes",
+			`has an open lease of credits since .*\n.*svc project pause acme --local`),
+		{args: "project pause acme"},
+		refused("project close acme --forfeit --yes", "Run the command again in three minutes"),
+		{args: "project resume acme"},
+	})
+	s.Credits.Settle(t.Context(), []wallet.Lease{{Project: "acme", Key: r.Key, Slots: 1, Credits: 30}},
+		func(_ wallet.Lease, _ wallet.Settled, err error) { f.must(err) })
 	_, err := s.Projects.Close(t.Context(), "acme") // an interrupted run
 	f.must(err)
 	closed := `State +closed.*\nReopen until +20.*\nCredits taken +%s credits .*\nDeleted +svc/` + f.stage +
@@ -148,8 +153,8 @@ func TestCloseProject(t *testing.T) {
 	f.runAll([]call{
 		shows("project close acme --refunded wire_5 --yes", fmt.Sprintf(closed, "1,000")),
 		shows("project close acme --yes", fmt.Sprintf(closed, "0")),
-		shows("ledger verify", "Every wallet agrees").notes("1 wallet, 2 ledger entries"),
-		shows("credit ledger acme", `adjustment +-1,000 .* closed, refunded: wire 5, by local`),
+		shows("ledger verify", "Every wallet agrees").notes("1 wallet, 3 ledger entries"),
+		shows("credit ledger acme", `adjustment +-1,000 .* closed, refunded: wire 5, by local`).without("released"),
 		shows("usage statement acme", `Adjustments +-1,000 `, `Closing balance +0 `),
 		shows("usage --project acme", "No usage"),
 		shows("project show acme", "State +closed", "Balance +0", "production +revoked +0",
@@ -200,27 +205,22 @@ const (
 // keyed is a stack whose parameters name KMS keys, with the secrets of its stage.
 type keyed struct {
 	*fixture
-	template   []byte
-	page       string
-	parameters map[string]string
-	status     string
-	refuse     func(operation string, n int) bool // refuses the n-th call of an operation of Secrets Manager
-	calls      map[string]int                     // by operation
+	account
+	template []byte
+	page     string
+	refuse   func(operation string, n int) bool // refuses the n-th call of an operation of Secrets Manager
+	calls    map[string]int                     // by operation
 }
 
 func newKeyed(t *testing.T, template, page []byte) *keyed {
-	k := &keyed{fixture: newFixture(t), template: template, page: string(page), status: "UPDATE_COMPLETE",
-		refuse: func(string, int) bool { return false }, calls: map[string]int{}}
-	k.parameters = map[string]string{"KmsKeyArn": "", "PreviousKmsKeyArn": ""}
-	forward := k.between(k.vault.URL, func(operation string) string {
+	k := &keyed{fixture: newFixture(t), template: template, page: string(page),
+		account: account{stack: "UPDATE_COMPLETE", parameters: map[string]string{"KmsKeyArn": "", "PreviousKmsKeyArn": ""}},
+		refuse:  func(string, int) bool { return false }, calls: map[string]int{}}
+	k.signInAt(&k.account)
+	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", k.between(k.vault.URL, func(operation string) string {
 		k.calls[operation]++
 		return map[bool]string{true: "AccessDeniedException"}[k.refuse(operation, k.calls[operation])]
-	}, 0)
-	signIn(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
-		account{stack: k.status, parameters: k.parameters}.ServeHTTP(w, r)
-	}))
-	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", forward)
-	t.Setenv("SVC_STAGE", k.stage)
+	}, 0))
 	return k
 }
 
@@ -277,9 +277,7 @@ func (k *keyed) reads(accessKeyID string, want bool) {
 func TestRekey(t *testing.T) {
 	text, err := os.ReadFile("../../template.yaml")
 	page, pageErr := os.ReadFile("../../docs/key-compromise.md")
-	if err = cmp.Or(err, pageErr); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, cmp.Or(err, pageErr))
 	for _, before := range []string{oldKey, ""} {
 		t.Run("from "+before, func(t *testing.T) { rekeyFrom(newKeyed(t, text, page), before) })
 	}
@@ -315,9 +313,9 @@ func rekeyFrom(k *keyed, before string) {
 	t.Setenv("SVC_KMS_KEY", before)
 	refused(rekey, "export SVC_KMS_KEY="+newKey+"\n").run(t)
 	t.Setenv("SVC_KMS_KEY", newKey)
-	k.status = "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
+	k.account.stack = "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
 	refused(rekey, "its functions may not read the key yet").run(t)
-	k.status = "UPDATE_COMPLETE"
+	k.account.stack = "UPDATE_COMPLETE"
 	misuse(rekey + " --local").run(t)
 
 	// The key of one secret is changed by an identity that may not encrypt: the secret names the key, its version does

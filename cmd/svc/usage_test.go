@@ -2,13 +2,11 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -28,10 +26,10 @@ import (
 	"svcapi/test/must"
 )
 
-// usageReport is the JSON of "svc usage".
-type usageReport struct {
-	Rows   []usageRow `json:"rows"`
-	Totals usageSums  `json:"totals"`
+// usageReport is the JSON of "svc usage" with rows of a kind.
+type usageReport[R any] struct {
+	Rows   []R       `json:"rows"`
+	Totals usageSums `json:"totals"`
 }
 
 // charge charges a request of a project that began at a time, and returns the ID of the charge.
@@ -102,18 +100,12 @@ func TestUsage(t *testing.T) {
 	})
 	f.charge("idle", wallet.PDF, 1, 7, time.Now())
 	f.run(shows("project list --sort spent", `(?m)^idle +Idle +running +43 +7 .*\nacme .* 0 .*\nglobex`))
-	row := func(day time.Time, sums usageSums) usageRow {
-		return usageRow{ProjectID: "acme", Day: day.Format(time.DateOnly), Operation: "sms", usageSums: sums,
-			Final: final && day.Equal(yesterday)}
-	}
-	want := usageReport{Totals: usageSums{Requests: 1, Units: 6, Credits: 60_000, Refunds: 60_000, USD: "0.00"},
-		Rows: []usageRow{
-			row(yesterday, usageSums{Requests: 1, Units: 6, Credits: 60_000, USD: "0.06"}),
-			row(now, usageSums{Refunds: 60_000, USD: "-0.06"}),
-		}}
-	if got := decode[usageReport](f, "usage --project acme --from yesterday"); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	f.run(shows("usage --project acme --from yesterday --output json",
+		fmt.Sprintf(`^\{\n  "rows": \[\n    \{"project_id":"acme","day":%q,"operation":"sms","requests":1,"units":6,`+
+			`"credits":60000,"refunds":0,"usd":"0.06","final":%t\},\n    \{`, yesterday.Format(time.DateOnly), final),
+		fmt.Sprintf(`,\n    \{"project_id":"acme","day":%q,"operation":"sms","requests":0,"units":0,"credits":0,`+
+			`"refunds":60000,"usd":"-0.06","final":false\}\n  \],\n  "totals": \{"requests":1,"units":6,"credits":60000,`+
+			`"refunds":60000,"usd":"0.00"\}\n\}\n$`, now.Format(time.DateOnly))))
 	f.setBalance("acme", 99_994)
 	f.run(fails("usage statement acme",
 		`the entries of acme add up to 99,993 credits, the wallet holds 99,994\n +"svc ledger verify"`))
@@ -158,8 +150,7 @@ func compiled(t *testing.T) func(args ...string) (out string, kilobytes int64) {
 		}
 		kilobytes = <-peak
 		t.Logf("svc %s: %v, of these %v of the processor, %d KB, %s", strings.Join(args, " "),
-			time.Since(began).Round(time.Millisecond),
-			cmd.ProcessState.UserTime(), kilobytes, errs.String())
+			time.Since(began).Round(time.Millisecond), cmd.ProcessState.UserTime(), kilobytes, errs.String())
 		return out.String(), kilobytes
 	}
 }
@@ -203,9 +194,8 @@ func TestUsageOfManyEntries(t *testing.T) {
 				key := wallet.NewKey(at, fmt.Sprint(i))
 				units += int64(i%3 + 1)
 				item := dynamo.Item{
-					"st": dynamo.Text("captured"),
-					"cr": dynamo.Number(price), "op": dynamo.Text([]string{"sms", "barcode",
-						"pdf"}[i%3]), "un": dynamo.Number(int64(i%3 + 1)),
+					"st": dynamo.Text("captured"), "cr": dynamo.Number(price), "un": dynamo.Number(int64(i%3 + 1)),
+					"op":  dynamo.Text([]string{"sms", "barcode", "pdf"}[i%3]),
 					"rid": dynamo.Text(loggedID), "env": dynamo.Text("production"), "ven": dynamo.Text("quicksend"),
 					"ts": dynamo.Text(at.Format(time.RFC3339Nano)),
 				}
@@ -222,27 +212,20 @@ func TestUsageOfManyEntries(t *testing.T) {
 	}
 	f.must(group.Wait())
 	out, kilobytes := svc("usage", "--month", "2026-03", "--output", "json", "--local")
-	var got usageReport
-	f.must(json.Unmarshal([]byte(out), &got))
+	got := decodeText[usageReport[usageRow]](t, out)
 	if got.Totals != (usageSums{Requests: int64(n), Units: units, Credits: int64(n * price),
 		USD: app.Dollars(int64(n * price))}) {
 		t.Errorf("%+v of %d charges and %d units", got.Totals, n, units)
 	}
 	out, _ = svc("usage", "--month", "2026-03", "--by", "project", "--output", "json", "--local")
-	var whole struct {
-		Rows   []usageCustomer `json:"rows"`
-		Totals usageSums       `json:"totals"`
-	}
-	f.must(json.Unmarshal([]byte(out), &whole))
+	whole := decodeText[usageReport[usageCustomer]](t, out)
 	if len(whole.Rows) != projects || whole.Totals != got.Totals || whole.Rows[0].Period != "2026-03" {
 		t.Errorf("by project: %+v, want the totals %+v", whole, got.Totals)
 	}
 	charged := int64(0)
 	for p := range projects { // each compares its sum with the wallet, as verify does
-		var st books.Statement
 		out, _ := svc("usage", "statement", fmt.Sprint("project-", p), "--month", "2026-03", "--output", "json", "--local")
-		f.must(json.Unmarshal([]byte(out), &st))
-		for _, c := range st.Charges {
+		for _, c := range decodeText[books.Statement](t, out).Charges {
 			charged += c.Credits
 		}
 	}

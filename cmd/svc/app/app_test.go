@@ -22,19 +22,16 @@ func TestCell(t *testing.T) {
 
 // TestCertainlyRefused: a movement that certainly did not take place needs no repeat with its ID.
 func TestCertainlyRefused(t *testing.T) {
-	for _, c := range []struct {
-		err     error
-		certain bool
-	}{
-		{fmt.Errorf("grant: %w", books.ErrOutOfRange), true},
-		{books.ErrOtherMovement, true},
-		{&smithy.GenericAPIError{Code: "AccessDeniedException"}, true},
-		{&smithy.GenericAPIError{Code: "InternalServerError"}, false},
-		{context.DeadlineExceeded, false},
-		{syscall.ECONNREFUSED, false},
+	for err, certain := range map[error]bool{
+		fmt.Errorf("grant: %w", books.ErrOutOfRange):           true,
+		books.ErrOtherMovement:                                 true,
+		&smithy.GenericAPIError{Code: "AccessDeniedException"}: true,
+		&smithy.GenericAPIError{Code: "InternalServerError"}:   false,
+		context.DeadlineExceeded:                               false,
+		syscall.ECONNREFUSED:                                   false,
 	} {
-		if got := CertainlyRefused(c.err); got != c.certain {
-			t.Errorf("%v: %v", c.err, got)
+		if got := CertainlyRefused(err); got != certain {
+			t.Errorf("%v: %v", err, got)
 		}
 	}
 }
