@@ -70,18 +70,16 @@ func parseObject(text []byte, path string, notes *notes) (Object, error) {
 		return o, errNoObject
 	}
 	_, err := d.ReadToken()
-	for err == nil && d.PeekKind() == '"' {
-		var name, value jsontext.Value
-		if name, err = d.ReadValue(); err != nil {
+	for err == nil {
+		var name jsontext.Token // or the end of the object
+		if name, err = d.ReadToken(); err != nil || name.Kind() == '}' {
 			break
 		}
-		key := unquote(name)
+		key := name.String()
+		var value jsontext.Value
 		if value, err = d.ReadValue(); err == nil {
 			o.members[key] = value.Clone()
 		}
-	}
-	if err == nil {
-		_, err = d.ReadToken()
 	}
 	if err != nil {
 		return o, malformed(text, err)
