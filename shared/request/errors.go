@@ -152,17 +152,6 @@ var (
 // ErrPanicked marks the cause of an error as a panic of the service, also where the response names a vendor.
 var ErrPanicked = errors.New("panic")
 
-// internal returns the error for a failure of the service itself, with the step that failed; nil for no error.
-func internal(step string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if step != "" {
-		err = fmt.Errorf("%s: %w", step, err)
-	}
-	return ErrInternal.WithCause(err)
-}
-
 // ErrMethod returns the error for a wrong method; allow names the methods of the path.
 func ErrMethod(allow string) *Error {
 	return &Error{Status: 405, Code: CodeHTTPError, Reason: ReasonMethodNotAllowed,
@@ -193,7 +182,10 @@ func (state *requestState) refusal(err error) error {
 	if lacking, ok := errors.AsType[*wallet.InsufficientError](err); ok {
 		return errLacking(state.job.Credits.Amount(), lacking, state.holds.Now())
 	}
-	return internal("", err)
+	if err == nil {
+		return nil
+	}
+	return ErrInternal.WithCause(err)
 }
 
 // The settling function closes a lease SettleAfterSeconds and a run after its begin; an older one waits for a late run.

@@ -2,6 +2,7 @@ package request
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -144,13 +145,9 @@ func invocationID(ctx context.Context) string {
 	return uuid.NewString()
 }
 
-// requestID returns the ID of the request that the context belongs to.
+// requestID returns the ID of the request that the context belongs to, or a new ID.
 func requestID(ctx context.Context) string {
-	gateway, ok := core.GetAPIGatewayContextFromContext(ctx)
-	if !ok {
-		return uuid.NewString()
-	}
-	return gateway.RequestID
+	return cmp.Or(gatewayOf(ctx).RequestID, uuid.NewString())
 }
 
 // gatewayOf returns what the gateway says of the context's request, such as the time at which the gateway received the

@@ -215,18 +215,12 @@ func firstUnreadable(text []byte, at int, err error) int {
 // space is the white space of JSON (RFC 8259, section 2).
 const space = " \t\r\n"
 
-// lastRune returns the last character that is no white space, and utf8.RuneError where there is none.
-func lastRune(text []byte) rune {
-	r, _ := utf8.DecodeLastRune(bytes.TrimRight(text, space))
-	return r
-}
-
 // likelyCause returns the mistake that best explains why the text cannot be read at an offset; "" where none does.
 func likelyCause(text []byte, at int, err error) string {
 	whole := bytes.TrimLeft(text, space)
 	rest := text[at:]
 	next, size := utf8.DecodeRune(rest)
-	last := lastRune(text[:at])
+	last, _ := utf8.DecodeLastRune(bytes.TrimRight(text[:at], space)) // utf8.RuneError where there is none
 	word := wordAt(text, at)
 	follows := bytes.TrimLeft(rest[len(wordAt(rest, 0)):], space)
 	switch {

@@ -135,8 +135,10 @@ func (s *Service) authenticate(ctx context.Context, state *requestState) error {
 		return s.wrongSecret(state, clientID)
 	case errors.Is(err, project.ErrUnauthorized):
 		return errUnauthorized
+	case err != nil:
+		return ErrInternal.WithCause(fmt.Errorf("authenticate: %w", err))
 	}
-	return internal("authenticate", err)
+	return nil
 }
 
 // credentials returns the headers that authenticate, or the error that names a wrong header. A header that was sent
