@@ -71,9 +71,9 @@ func (l Lease) Lent(by Leasing) int64 {
 // state is the state of a lease in its instance.
 //
 //	              slots, credits or time used up      each outcome is known
-//	acquire ──▶ open ──────────────────────────▶ used ──────────────────────▶ closed, by the write of the next lease
+//	acquire ──▶ open ──────────────────────────▶ used ──────────────────────▶ the write of the next lease closes it
 //	   │         └─── a write of it may arrive late, or a slot was settled ──▶ left, to the settling function
-//	   └──▶ single ──▶ closed, by its request
+//	   └──▶ single: its request closes it
 type state int
 
 const (
@@ -81,7 +81,6 @@ const (
 	open                // requests get slots
 	used                // no request gets a slot any more, for good, because a late copy of the next lease may close it
 	left                // only the settler closes the lease, with a fence against a copy that acquires the lease again
-	closed
 )
 
 // lease is a lease that this instance has acquired.
@@ -147,11 +146,11 @@ func (l *lease) unspent() (credits int64, closes bool) {
 	return l.Credits - l.spent, l.state == used && l.unsure == 0
 }
 
-// become ends the use of the lease by this instance.
-func (l *lease) become(end state) {
+// leave ends the use of the lease by this instance.
+func (l *lease) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state = end
+	l.state = left
 }
 
 // lessee is what an instance knows of one project.
@@ -244,7 +243,7 @@ func (s *Store) acquire(ctx context.Context, l *lessee, r *Reservation, began ti
 		case fence >= next.Name(): // this instance's clock is late
 			key = key.Above(fence)
 		case old != nil && PendingOf(stored)[old.Name()] == nil: // settled meanwhile
-			old.become(closed)
+			old.leave()
 			old, back = nil, 0
 		case slots > 1:
 			if slots = l.allowed(slots, r.Credits, back, by); slots == next.Slots {
@@ -302,9 +301,6 @@ func (s *Store) writeLease(ctx context.Context, l *lessee, next, old *lease) (am
 	})
 	if err == nil {
 		l.learn(out.Attributes)
-		if old != nil {
-			old.become(closed)
-		}
 	}
 	return ambiguous, err
 }

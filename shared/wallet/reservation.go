@@ -170,7 +170,7 @@ func (s *Store) Capture(ctx context.Context, r *Reservation, o Outcome) error {
 
 // settled leaves the rest of the lease to the settling function, which has written an entry of the lease.
 func (r *Reservation) settled(as State) error {
-	r.lease.become(left)
+	r.lease.leave()
 	if as == Released {
 		return ErrReleased
 	}
