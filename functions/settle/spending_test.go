@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"svcapi/shared/books"
 	"svcapi/shared/dynamo"
 	"svcapi/shared/telemetry"
@@ -153,9 +151,8 @@ func TestSpending(t *testing.T) {
 	compare(instance(), "[] true <nil>") // another instance finds every page compared
 	now = now.Add(time.Hour)
 	compare(instance(), "[{p7 1300 600}] true <nil>")
-	out, err := client.GetItem(t.Context(),
-		&dynamodb.GetItemInput{TableName: &tables.Transient, Key: dynamo.Item{"pk": dynamo.Text(pageOf("p7"))}})
-	if expires, _ := dynamo.NumberOf(out.Item["expires"]); err != nil || expires < now.Add(7*24*time.Hour).Unix() {
+	item, err := dynamo.Get(t.Context(), client, tables.Transient, dynamo.Item{"pk": dynamo.Text(pageOf("p7"))})
+	if expires, _ := dynamo.NumberOf(item["expires"]); err != nil || expires < now.Add(7*24*time.Hour).Unix() {
 		t.Errorf("expires %d, %v", expires, err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
@@ -217,13 +216,12 @@ func TestWindow(t *testing.T) {
 // TestQueue checks that counts which there is no time to subtract are queued and subtracted whole and once, however
 // many, also where a run of the settler died before it removed them from the queue.
 func TestQueue(t *testing.T) {
-	all, client, table := instances(t, 2)
+	all, _, _ := instances(t, 2)
 	get := func(key string) dynamo.Item {
 		t.Helper()
-		out, err := client.GetItem(t.Context(),
-			&dynamodb.GetItemInput{TableName: &table, Key: itemKey(key), ConsistentRead: new(true)})
+		item, err := all[0].read(t.Context(), key)
 		must.Succeed(t, err)
-		return out.Item
+		return item
 	}
 	p := limitedTo(per(1, 10*time.Minute), per(3, 24*time.Hour))
 	const numbers = countsInItem + 20

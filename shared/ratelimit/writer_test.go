@@ -278,7 +278,7 @@ func TestSlots(t *testing.T) {
 	attempts := 0
 	l, _ := proxied(t, func(*faultproxy.Request, bool) faultproxy.Fault { attempts++; return faultproxy.Deliver })
 	d := Daily{strings.Repeat("p", 32), Credits, 1_000_000}
-	key := itemKey(d.key(noon.Truncate(24 * time.Hour)))
+	key := d.key(noon.Truncate(24 * time.Hour))
 	expect := func(name string, l *Limiter, want int) {
 		t.Helper()
 		attempts = 0
@@ -288,11 +288,10 @@ func TestSlots(t *testing.T) {
 	}
 	slots := func(want int) []string {
 		t.Helper()
-		out, err := l.client.GetItem(t.Context(),
-			&dynamodb.GetItemInput{TableName: &l.table, Key: key, ConsistentRead: new(true)})
-		tokens := slices.Sorted(maps.Values(slotsOf(out.Item)))
+		item, err := l.read(t.Context(), key)
+		tokens := slices.Sorted(maps.Values(slotsOf(item)))
 		if err != nil || len(tokens) != want {
-			t.Fatalf("%v, %v; want %d slots", out.Item, err, want)
+			t.Fatalf("%v, %v; want %d slots", item, err, want)
 		}
 		return tokens
 	}
@@ -308,7 +307,7 @@ func TestSlots(t *testing.T) {
 	}
 	full := slots(len(slotNames))
 	out, err := l.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &l.table, Key: key, UpdateExpression: new("SET alerted = n"),
+		TableName: &l.table, Key: itemKey(key), UpdateExpression: new("SET alerted = n"),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	})
 	if err != nil || *out.ConsumedCapacity.CapacityUnits != 1 {

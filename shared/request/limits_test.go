@@ -12,7 +12,6 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"svcapi/shared/admit"
 	"svcapi/shared/cache"
@@ -269,11 +268,10 @@ func TestRecipientLimit(t *testing.T) {
 	for range 3 {
 		h.steps(t, ratelimit.Units, []step{{"no credits", sending(expect(""), "e"), 402, errNoCredits.Message, 6}})
 	}
-	out, err := h.db.GetItem(t.Context(),
-		&dynamodb.GetItemInput{TableName: &h.cfg.TransientTable, ConsistentRead: new(true),
-			Key: dynamo.Item{"pk": dynamo.Text(h.counterOf(t, "e"))}})
-	if n, ok := out.Item["w86400.0"].(*types.AttributeValueMemberN); err != nil || !ok || n.Value != "0" {
-		t.Errorf("messages that were not sent are counted: %v, %v", out.Item, err)
+	item, err := dynamo.Get(t.Context(), h.db, h.cfg.TransientTable,
+		dynamo.Item{"pk": dynamo.Text(h.counterOf(t, "e"))})
+	if n, none := dynamo.NumberOf(item["w86400.0"]); err != nil || none != nil || n != 0 {
+		t.Errorf("messages that were not sent are counted: %v, %v", item, err)
 	}
 }
 
