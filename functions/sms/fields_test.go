@@ -116,10 +116,8 @@ func FuzzSendBody(f *testing.F) {
 		if n := len(r.recipients); n < 1 || n > most || r.checkCost && r.method != bulkSame {
 			t.Fatalf("%+v", r)
 		}
-		sum := 0
 		for _, p := range r.recipients {
 			count, unicode := units.Count(p.text)
-			sum += count
 			if !normal.MatchString(p.To) || len(p.given) > 20 || count != p.Units || unicode != p.unicode || count < 1 ||
 				!utf8.ValidString(p.text) {
 				t.Errorf("%+v", p)
@@ -127,9 +125,6 @@ func FuzzSendBody(f *testing.F) {
 			if r.method != bulkDifferent && !in.Bool("smart_encoding") && utf8.RuneCountInString(p.text) > 4096 {
 				t.Errorf("%d characters", utf8.RuneCountInString(p.text))
 			}
-		}
-		if got := requestedUnits(r.recipients); got != sum {
-			t.Errorf("%d units, want %d", got, sum)
 		}
 		for _, warning := range in.Warnings() {
 			if !warningPattern.MatchString(warning) {

@@ -160,7 +160,7 @@ func (g *group) estimate(account upstream.Account, r sendRequest) (*request.Job,
 			}
 		}
 		return &request.Result{
-			Data: sendResult{Method: bulkSame, Units: requestedUnits(r.recipients),
+			Data: sendResult{Method: bulkSame, Units: len(r.recipients) * r.recipients[0].Units, // all have one text
 				Provider: costResponse{"success", campaign}},
 			Vendor: account.Integration.Vendor,
 		}, nil

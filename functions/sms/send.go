@@ -243,12 +243,12 @@ func (g *group) prepareSend(ctx context.Context, call *request.Call, r sendReque
 	}
 	r.references = vendors.NewSealer(call.Project, call.Environment)
 	recipients := r.recipients
-	credits := call.Credits(requestedUnits(recipients))
 	all := make([]admit.Message, len(recipients))
 	for i, p := range recipients {
 		all[i] = p.Message
 	}
 	messages := call.Messages(all)
+	credits := call.Credits(int(messages.Units()))
 	r.messages = messages
 	job := &request.Job{Credits: credits, Irrevocable: true, Messages: messages}
 	if len(accounts) == 1 && len(recipients) == 1 {
@@ -296,14 +296,6 @@ func (g *group) run(ctx context.Context, accounts []upstream.Account, r sendRequ
 	}
 	result.Data = data
 	return result, nil
-}
-
-// requestedUnits returns the units of all messages.
-func requestedUnits(recipients []recipient) (sum int) {
-	for _, p := range recipients {
-		sum += p.Units
-	}
-	return sum
 }
 
 // acceptedUnits returns the units of the accepted messages. The messages of a call with removed recipients have one

@@ -555,7 +555,7 @@ func TestCheckCost(t *testing.T) {
 					return
 				}
 				must.Succeed(t, err)
-				want := sendResult{Method: bulkSame, Units: requestedUnits(c.request.recipients),
+				want := sendResult{Method: bulkSame, Units: len(c.request.recipients) * c.request.recipients[0].Units,
 					Provider: costResponse{"success", c.want.(vendors.Campaign)}}
 				if !reflect.DeepEqual(result.Data, want) || result.Vendor != "a" {
 					t.Errorf("%+v of %s, want %+v", result.Data, result.Vendor, want)
