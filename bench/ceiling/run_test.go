@@ -311,10 +311,10 @@ func (s *fixture) summary(loads []capacity.Load) map[table]load {
 // settle closes the leases of all instances, and returns how many leases and slots it has closed.
 func (s *fixture) settle(t *testing.T) (left [2]int) {
 	var leases []wallet.Lease
-	err := s.store.VisitPending(t.Context(), func(l wallet.Lease, err error) error {
-		leases = append(leases, l)
-		return err
-	}, nil)
+	err := s.store.VisitPending(t.Context(), func(found wallet.Visited) error {
+		leases = append(leases, found.Leases...)
+		return errors.Join(found.Unreadable...)
+	})
 	s.store.Limits.Remove = time.Minute // on a busy machine
 	s.store.Settle(t.Context(), leases, func(l wallet.Lease, _ wallet.Settled, failed error) {
 		left, err = [2]int{left[0] + 1, left[1] + l.Slots}, errors.Join(err, failed)

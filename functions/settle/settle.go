@@ -80,28 +80,21 @@ func (s *Settler) Run(ctx context.Context) (Report, error) {
 	}
 	var wallets errgroup.Group
 	wallets.SetLimit(s.AtOnce)
-	var dead []wallet.Lease // of one wallet
-	settle := func() {
-		leases := dead
-		wallets.Go(func() error { s.Store.Settle(ctx, leases, done); return nil })
-		dead = nil
-	}
-	err := s.Store.VisitPending(ctx, func(l wallet.Lease, err error) error {
-		if err != nil {
-			done(l, wallet.Settled{}, err)
-			return ctx.Err()
+	err := s.Store.VisitPending(ctx, func(found wallet.Visited) error {
+		for _, err := range found.Unreadable {
+			done(wallet.Lease{}, wallet.Settled{}, err)
 		}
-		age := s.Now().Sub(l.Key.Time())
-		report.Oldest = max(report.Oldest, age)
-		if len(dead) > 0 && dead[0].Project != l.Project {
-			settle()
+		if found.Low != nil {
+			report.Low = append(report.Low, *found.Low)
 		}
-		if age >= s.After {
-			dead = append(dead, l)
-		}
+		dead := slices.DeleteFunc(found.Leases, func(l wallet.Lease) bool {
+			age := s.Now().Sub(l.Key.Time())
+			report.Oldest = max(report.Oldest, age)
+			return age < s.After
+		})
+		wallets.Go(func() error { s.Store.Settle(ctx, dead, done); return nil })
 		return ctx.Err()
-	}, func(low wallet.LowBalance) { report.Low = append(report.Low, low) })
-	settle()
+	})
 	_ = wallets.Wait() // each function returns nil
 	return report, cmp.Or(err, ctx.Err())
 }

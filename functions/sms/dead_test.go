@@ -63,19 +63,12 @@ func TestDeadLeasedSend(t *testing.T) {
 			}
 			must.Succeed(t, s.SetRules(sandbox.Rule{Vendor: "quicksend", Operation: "send", Outcome: sandbox.Closed}))
 
-			settle := func() {
-				err := store.VisitPending(ctx, func(l wallet.Lease, err error) error {
-					_, failed := wallettest.Settle(ctx, store, l)
-					return errors.Join(err, failed)
-				}, nil)
-				must.Succeed(t, err)
-			}
 			// The fifth request has the second slot of a lease, and every response of its capture is lost.
 			through, sends := &wallettest.Faults{Of: "PutItem", With: `"captured"`, List: "....xxx"}, 0
 			through.Before = func(operation string) {
 				if operation == "PutItem" && settledBeforeMark && sends == 5 {
 					sends++
-					settle()
+					wallettest.SettleAll(t, store)
 				}
 			}
 			db := through.Client(t)
@@ -101,7 +94,7 @@ func TestDeadLeasedSend(t *testing.T) {
 					t.Fatalf("%d %s, %v", response.StatusCode, response.Body, err)
 				}
 			}
-			settle()
+			wallettest.SettleAll(t, store)
 
 			ids := func(operation string) (found []uint64) {
 				for _, c := range s.Calls() {

@@ -201,13 +201,9 @@ func TestSettledAlive(t *testing.T) {
 	for _, test := range []struct{ left, charged int64 }{{10, 10}, {9, 0}} {
 		h := build(t)
 		settled := func(ctx context.Context) (*Result, error) {
-			err := h.operator.VisitPending(ctx, func(l wallet.Lease, err error) error {
-				h.operator.Settle(ctx, []wallet.Lease{l},
-					func(_ wallet.Lease, _ wallet.Settled, failed error) { err = errors.Join(err, failed) })
-				return err
-			}, nil)
+			wallettest.SettleAll(t, h.operator)
 			m := wallettest.Movement("acme", time.Now(), "all", test.left-1000)
-			return &Result{}, errors.Join(err, h.operator.Adjust(ctx, m))
+			return &Result{}, h.operator.Adjust(ctx, m)
 		}
 		status, envelope, _ := h.call(t, operation(false, settled), "/test", `{"text":"a"}`, nil)
 		if want := map[int64]int{10: 200, 0: 402}[test.charged]; status != want || h.balance(t) != test.left-test.charged {

@@ -110,10 +110,7 @@ func TestBurst(t *testing.T) {
 			r.Credits = test.price
 			must.Succeed(t, wallettest.Take(t, store, r, "reserve", "capture", "remove"))
 		}
-		for _, l := range wallettest.Pending(t, store) {
-			_, err := wallettest.Settle(t.Context(), store, l)
-			must.Succeed(t, err)
-		}
+		wallettest.SettleAll(t, store)
 		if all, some := through.Calls.Load(), ofWallet.Load(); all > test.writes || some > test.walletsWrites {
 			t.Errorf("%+v: %d writes, %d of the wallet", test, all, some)
 		}
@@ -224,10 +221,7 @@ func TestSettledWhileAlive(t *testing.T) {
 		leased(t, store)
 		r.Irrevocable = sms
 		must.Succeed(t, store.Reserve(t.Context(), r))
-		for _, l := range wallettest.Pending(t, store) {
-			_, err := wallettest.Settle(t.Context(), store, l)
-			must.Succeed(t, err)
-		}
+		wallettest.SettleAll(t, store)
 		if err := wallettest.Take(t, store, r, step); !errors.Is(err, wallet.ErrSettled) {
 			t.Errorf("%s: %v", step, err)
 		}
@@ -287,10 +281,7 @@ func TestExactUnderLoad(t *testing.T) {
 			if got := paid.Load(); got > can || got < can && (test.instances == 1 || test.price > 1) {
 				t.Errorf("%d are paid, the wallet suffices for %d", got, can)
 			}
-			for _, l := range wallettest.Pending(t, direct.Store) {
-				_, err := wallettest.Settle(t.Context(), direct.Store, l)
-				direct.Must(err)
-			}
+			wallettest.SettleAll(t, direct.Store)
 			if left := wallettest.Pending(t, direct.Store); len(left) > 0 {
 				t.Errorf("%+v are left", left)
 			}
@@ -457,10 +448,7 @@ func TestLateLeases(t *testing.T) {
 		}
 		direct.Must(direct.Grant(t.Context(), wallettest.Movement("p", time.Now(), "more", 10_000_000)))
 		lost.DeliverLate(t)
-		for _, l := range wallettest.Pending(t, direct.Store) {
-			_, err := wallettest.Settle(t.Context(), direct.Store, l)
-			direct.Must(err)
-		}
+		wallettest.SettleAll(t, direct.Store)
 		wallettest.WantSound(t, direct.Store)
 	}
 }

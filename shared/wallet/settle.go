@@ -30,10 +30,16 @@ type LowBalance struct {
 const pendingFilter = "size(pending) > :none OR balance < alert OR NOT attribute_type(pending, :map) OR " +
 	"NOT attribute_type(balance, :number) OR attribute_exists(alert) AND NOT attribute_type(alert, :number)"
 
-// VisitPending calls visit for every lease that any wallet holds, oldest first within a wallet, and stops at the first
-// error of visit. In the same pass VisitPending calls low for every wallet below its alert. VisitPending passes a lease
-// or a wallet that cannot be read to visit as an error that names it, and goes on with the scan.
-func (s *Store) VisitPending(ctx context.Context, visit func(Lease, error) error, low func(LowBalance)) error {
+// Visited is what VisitPending finds in one wallet.
+type Visited struct {
+	Leases     []Lease     // oldest first
+	Unreadable []error     // each names the wallet or one of its leases
+	Low        *LowBalance // nil: the balance is not below an alert
+}
+
+// VisitPending calls visit for every wallet that holds leases, is below its alert or cannot be read, and stops at the
+// first error of visit.
+func (s *Store) VisitPending(ctx context.Context, visit func(Visited) error) error {
 	return dynamo.Scan(ctx, s.client, &dynamodb.ScanInput{
 		TableName:            &s.tables.Wallets,
 		ConsistentRead:       aws.Bool(true),
@@ -42,37 +48,25 @@ func (s *Store) VisitPending(ctx context.Context, visit func(Lease, error) error
 		ExpressionAttributeValues: dynamo.Item{
 			":none": dynamo.Number(0), ":map": dynamo.Text("M"), ":number": dynamo.Text("N"),
 		},
-	}, func(item dynamo.Item) error { return s.visitWallet(ctx, item, visit, low) })
+	}, func(item dynamo.Item) error { return visit(s.visited(ctx, item)) })
 }
 
-// visitWallet calls visit and low for one wallet, and returns the error of visit.
-func (s *Store) visitWallet(ctx context.Context, item dynamo.Item, visit func(Lease, error) error,
-	low func(LowBalance)) error {
+// visited returns what VisitPending says of a wallet.
+func (s *Store) visited(ctx context.Context, item dynamo.Item) (v Visited) {
 	project := dynamo.TextOf(item["pk"])
-	var unreadable []error
+	unreadable := func(err error) { v.Unreadable = append(v.Unreadable, err) }
 	if _, ok := item["pending"].(*types.AttributeValueMemberM); !ok {
-		unreadable = append(unreadable,
-			fmt.Errorf("wallet: wallet %s: pending is of type %T, no map", project, item["pending"]))
+		unreadable(fmt.Errorf("wallet: wallet %s: pending is of type %T, no map", project, item["pending"]))
 	}
-	leases := LeasesOf(item, func(_ string, err error) { unreadable = append(unreadable, err) })
-	found, err := s.readLowBalance(ctx, project, item)
-	if err != nil {
-		unreadable = append(unreadable, fmt.Errorf("wallet: wallet %s: %w", project, err))
+	v.Leases = LeasesOf(item, func(_ string, err error) { unreadable(err) })
+	low, err := s.readLowBalance(ctx, project, item)
+	switch {
+	case err != nil:
+		unreadable(fmt.Errorf("wallet: wallet %s: %w", project, err))
+	case low.Balance < low.Alert:
+		v.Low = &low
 	}
-	for _, l := range leases {
-		if err := visit(l, nil); err != nil {
-			return err
-		}
-	}
-	for _, failed := range unreadable {
-		if err := visit(Lease{}, failed); err != nil {
-			return err
-		}
-	}
-	if err == nil && found.Balance < found.Alert {
-		low(found)
-	}
-	return nil
+	return v
 }
 
 // readLowBalance returns the balance and the alert of a wallet. Where no alert was set, the alert is the least number.

@@ -27,8 +27,12 @@ func TestLow(t *testing.T) {
 		f.Must(f.SetAlert(t.Context(), project, alert))
 	}
 	var low []wallet.LowBalance
-	err := f.VisitPending(t.Context(), func(wallet.Lease, error) error { return nil },
-		func(l wallet.LowBalance) { low = append(low, l) })
+	err := f.VisitPending(t.Context(), func(v wallet.Visited) error {
+		if v.Low != nil {
+			low = append(low, *v.Low)
+		}
+		return nil
+	})
 	if err != nil || fmt.Sprint(low) != "[{below 100 101}]" {
 		t.Errorf("%v, %v", low, err)
 	}
@@ -37,28 +41,31 @@ func TestLow(t *testing.T) {
 // TestVisitPending checks that a wallet's leases come oldest first, and that the first error of visit ends the pass.
 func TestVisitPending(t *testing.T) {
 	t.Parallel()
-	store := wallettest.NewStore(t, 100)
-	var want, got []wallet.Key
+	f := wallettest.New(t, 100)
+	f.Project("q", 100)
+	var want []wallet.Lease
 	for i := range 4 {
 		r := wallettest.Reservation(1, false)
 		r.Began, r.RequestID = time.Now().Add(time.Duration(i-4)*time.Minute), fmt.Sprint(i)
-		must.Succeed(t, wallettest.Take(t, store, r, "reserve"))
-		want = append(want, r.Key)
+		must.Succeed(t, wallettest.Take(t, f.Store, r, "reserve"))
+		want = append(want, wallettest.LeaseOf(r))
 	}
-	stop := errors.New("enough")
-	err := store.VisitPending(t.Context(), func(l wallet.Lease, err error) error {
-		if got = append(got, l.Key); len(got) == 3 {
-			return stop
-		}
-		return err
-	}, nil)
-	if !errors.Is(err, stop) || !slices.Equal(got, want[:3]) {
-		t.Errorf("%v, %v; want %v", got, err, want[:3])
+	other := wallettest.Reservation(1, false)
+	other.Project = "q"
+	must.Succeed(t, wallettest.Take(t, f.Store, other, "reserve"))
+	if got := wallettest.Pending(t, f.Store); !slices.Equal(slices.DeleteFunc(got,
+		func(l wallet.Lease) bool { return l.Project == "q" }), want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	stop, visits := errors.New("enough"), 0
+	err := f.VisitPending(t.Context(), func(wallet.Visited) error { visits++; return stop })
+	if !errors.Is(err, stop) || visits != 1 {
+		t.Errorf("%d visits, %v", visits, err)
 	}
 }
 
 // TestVisitUnreadable checks that VisitPending names each wallet that cannot be read, whatever is wrong with the
-// wallet, that other wallets are visited all the same, and that an error of visit about such a wallet ends the pass.
+// wallet, and that other wallets are visited all the same.
 func TestVisitUnreadable(t *testing.T) {
 	t.Parallel()
 	f := wallettest.New(t, 100)
@@ -74,6 +81,7 @@ func TestVisitUnreadable(t *testing.T) {
 		"pending-text":    {"pending": text, "balance": number},
 		"pending-number":  {"pending": number, "balance": number},
 		"pending-missing": {"balance": number},
+		"pending-low":     {"pending": number, "balance": dynamo.Number(0), "alert": number},
 		"no-key":          {"pending": &types.AttributeValueMemberM{Value: dynamo.Item{"nonsense": none}}, "balance": number},
 	}
 	for id, item := range broken {
@@ -82,33 +90,23 @@ func TestVisitUnreadable(t *testing.T) {
 	}
 	var named, lows []string
 	visited := 0
-	err := f.VisitPending(t.Context(), func(_ wallet.Lease, err error) error {
-		if err == nil {
-			visited++
-			return nil
+	err := f.VisitPending(t.Context(), func(v wallet.Visited) error {
+		visited += len(v.Leases)
+		for _, err := range v.Unreadable {
+			id, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "wallet: wallet "),
+				"wallet: lease nonsense of "), ": ")
+			named = append(named, id)
 		}
-		id, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "wallet: wallet "),
-			"wallet: lease nonsense of "), ": ")
-		named = append(named, id)
+		if v.Low != nil {
+			lows = append(lows, v.Low.Project)
+		}
 		return nil
-	}, func(low wallet.LowBalance) { lows = append(lows, low.Project) })
+	})
 	slices.Sort(named)
+	slices.Sort(lows)
 	if want := slices.Sorted(maps.Keys(broken)); err != nil || !slices.Equal(named, want) || visited != 1 ||
-		!slices.Equal(lows, []string{"p"}) {
+		!slices.Equal(lows, []string{"p", "pending-low"}) {
 		t.Errorf("%q, %v; want %q; %d reservations, low %q", named, err, want, visited, lows)
-	}
-	for id := range broken {
-		f.Drop(f.Names.Wallets, dynamo.Item{"pk": dynamo.Text(id)})
-	}
-	f.Put(f.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p"), "pending": number,
-		"balance": dynamo.Number(0), "alert": number})
-	stop := errors.New("stop")
-	for _, want := range []error{stop, nil} {
-		low := 0
-		err := f.VisitPending(t.Context(), func(wallet.Lease, error) error { return want }, func(wallet.LowBalance) { low++ })
-		if !errors.Is(err, want) || (low == 1) != (want == nil) {
-			t.Errorf("visit returns %v: %v, %d low balances", want, err, low)
-		}
 	}
 }
 

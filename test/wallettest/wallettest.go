@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -268,14 +269,23 @@ func Entries(t *testing.T, store *books.Store, key wallet.Key) []books.Entry {
 // Pending returns the leases that the wallets hold.
 func Pending(t *testing.T, store *books.Store) (found []wallet.Lease) {
 	t.Helper()
-	err := store.VisitPending(t.Context(), func(l wallet.Lease, err error) error {
-		found = append(found, l)
-		return err
-	}, nil)
+	err := store.VisitPending(t.Context(), func(v wallet.Visited) error {
+		found = append(found, v.Leases...)
+		return errors.Join(v.Unreadable...)
+	})
 	if err != nil {
 		t.Error(err)
 	}
 	return found
+}
+
+// SettleAll settles the leases that the wallets hold.
+func SettleAll(t *testing.T, store *books.Store) {
+	t.Helper()
+	for _, l := range Pending(t, store) {
+		_, err := Settle(t.Context(), store, l)
+		must.Succeed(t, err)
+	}
 }
 
 // WantBalance checks the balance of p.

@@ -180,8 +180,10 @@ func (b *batch) aftermath() error {
 			return err
 		}
 		left := 0
-		err := b.stage.credits.VisitPending(context.Background(), func(wallet.Lease, error) error { left++; return nil },
-			func(wallet.LowBalance) {})
+		err := b.stage.credits.VisitPending(context.Background(), func(found wallet.Visited) error {
+			left += len(found.Leases) + len(found.Unreadable)
+			return nil
+		})
 		if err != nil {
 			return err
 		}

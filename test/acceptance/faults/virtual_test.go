@@ -269,12 +269,14 @@ func (r *request) pay(store *books.Store, own *wallet.Reservation) {
 // settleLeases closes the old leases of the project, as functions/settle does.
 func (sched *schedule) settleLeases(store *books.Store, skew time.Duration) (failed error) {
 	var dead []wallet.Lease
-	err := store.VisitPending(context.Background(), func(l wallet.Lease, err error) error {
-		if l.Project == sched.project && sched.now().Add(skew).Sub(l.Key.Time()) >= settleAfter {
-			dead = append(dead, l)
+	err := store.VisitPending(context.Background(), func(found wallet.Visited) error {
+		for _, l := range found.Leases {
+			if l.Project == sched.project && sched.now().Add(skew).Sub(l.Key.Time()) >= settleAfter {
+				dead = append(dead, l)
+			}
 		}
-		return err
-	}, nil)
+		return errors.Join(found.Unreadable...)
+	})
 	store.Settle(context.Background(), dead, func(_ wallet.Lease, _ wallet.Settled, err error) {
 		failed = errors.Join(failed, err)
 	})
