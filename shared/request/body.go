@@ -348,10 +348,7 @@ func (d decimal) isInteger() bool { return len(d.digits) <= d.point || d.digits 
 
 // truncate drops the digits behind the decimal point.
 func (d decimal) truncate() decimal {
-	if d.isInteger() {
-		return d
-	}
-	kept := strings.TrimRight(d.digits[:max(0, d.point)], "0")
+	kept := strings.TrimRight(d.digits[:max(0, min(d.point, len(d.digits)))], "0")
 	if kept == "" {
 		return decimal{}
 	}

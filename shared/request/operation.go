@@ -243,7 +243,7 @@ func pathParameters(pattern, escaped []string) (map[string]string, bool) {
 	if len(pattern) != len(escaped) {
 		return nil, false
 	}
-	var parameters map[string]string
+	parameters := map[string]string{}
 	for i, p := range pattern {
 		if !strings.HasPrefix(p, "{") {
 			if p != escaped[i] {
@@ -254,9 +254,6 @@ func pathParameters(pattern, escaped []string) (map[string]string, bool) {
 		value, _ := url.PathUnescape(escaped[i]) // empty for a malformed escape
 		if value == "" {
 			return nil, false
-		}
-		if parameters == nil {
-			parameters = map[string]string{}
 		}
 		parameters[p[1:len(p)-1]] = value
 	}
