@@ -8,6 +8,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"svcapi/test/enginetest"
 	"svcapi/test/faultproxy"
 	"svcapi/test/must"
+	"svcapi/test/wallettest"
 )
 
 var (
@@ -137,59 +139,36 @@ func TestLateEnds(t *testing.T) {
 	}
 }
 
-// proxied returns a store whose calls go through a proxy that follows decide. Calls have numbers from 1, by operation.
-func proxied(t *testing.T, decide func(operation string,
-	n int) faultproxy.Fault) (through, direct *keyStore, clock *time.Time) {
-	t.Helper()
-	client, tables := enginetest.Client(t)
-	now := time.Now()
-	var mu sync.Mutex
-	calls := map[string]int{}
-	proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
-		mu.Lock()
-		calls[r.Operation]++
-		n := calls[r.Operation]
-		mu.Unlock()
-		return decide(r.Operation, n)
-	})
-	faulty := enginetest.ClientOf(proxy.URL("test"))
-	read := func() time.Time { return now }
-	return &keyStore{faulty, tables.Transient, read}, &keyStore{client, tables.Transient, read}, &now
+// behind returns the store behind a proxy with the faults.
+func (s *keyStore) behind(t *testing.T, faults *wallettest.Faults) *keyStore {
+	return &keyStore{faults.Client(t), s.table, s.now}
 }
 
 // TestLostResponses checks that an attempt whose response is lost is recognised, that a claim without a response leaves
 // the key free, and that throttles change nothing.
 func TestLostResponses(t *testing.T) {
+	throttles := strings.Repeat("t", 20)
 	for _, test := range []struct {
 		name       string
-		operation  string
-		from, lost int // the first attempt that is lost, and how many are; more than the three of a lost write are throttled
+		of, list   string // the operation, and the faults of its calls
 		then       func(*claim) error
 		claimFails bool
 		thenFails  bool
 		want       string // what a repeat finds: an outcome, "free" or "running"
 	}{
-		{"a claim's", "PutItem", 1, 1, keepDone, false, false, "done"},
-		{"all of a claim's", "PutItem", 1, 3, nil, true, false, "free"},
-		{"an outcome's", "UpdateItem", 1, 1, keepDone, false, false, "done"},
-		{"all of an outcome's", "UpdateItem", 1, 3, keepDone, false, true, "done"},
-		{"a release's", "PutItem", 2, 1, freeKey, false, false, "free"},
-		{"all of a release's", "PutItem", 2, 3, freeKey, false, true, "free"},
-		{"throttles of a claim", "PutItem", 1, 20, keepDone, false, false, "done"},
-		{"throttles of an outcome", "UpdateItem", 1, 20, keepDone, false, false, "done"},
-		{"throttles of a release", "PutItem", 2, 20, freeKey, false, false, "free"},
+		{"a claim's", "PutItem", "d", keepDone, false, false, "done"},
+		{"all of a claim's", "PutItem", "ddd", nil, true, false, "free"},
+		{"an outcome's", "UpdateItem", "d", keepDone, false, false, "done"},
+		{"all of an outcome's", "UpdateItem", "ddd", keepDone, false, true, "done"},
+		{"a release's", "PutItem", ".d", freeKey, false, false, "free"},
+		{"all of a release's", "PutItem", ".ddd", freeKey, false, true, "free"},
+		{"throttles of a claim", "PutItem", throttles, keepDone, false, false, "done"},
+		{"throttles of an outcome", "UpdateItem", throttles, keepDone, false, false, "done"},
+		{"throttles of a release", "PutItem", "." + throttles, freeKey, false, false, "free"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, direct, _ := proxied(t, func(operation string, n int) faultproxy.Fault {
-				switch all := faultproxy.Throttles(operation); {
-				case operation != test.operation || n < test.from || n >= test.from+test.lost:
-					return faultproxy.Deliver
-				case test.lost > 3:
-					return all[n%len(all)]
-				}
-				return faultproxy.DropResponse
-			})
-			c, _, err := claimKey(t, s, "k", body)
+			direct, _ := testStore(t)
+			c, _, err := claimKey(t, direct.behind(t, &wallettest.Faults{Of: test.of, List: test.list}), "k", body)
 			if (err != nil) != test.claimFails || (c == nil) != test.claimFails {
 				t.Fatalf("claim %v, %v", c, err)
 			}
@@ -215,18 +194,8 @@ func TestLateClaims(t *testing.T) {
 		if test.delivered > 0 { // the first write of a claim is refused, and the second write is late
 			must.Succeed(t, win(t, &keyStore{client, tables.Transient, ahead}, "k").free(t.Context()))
 		}
-		requests := 0
-		var late []*faultproxy.Request // the attempts of one request come in turn
-		proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
-			requests++
-			if requests > test.delivered && len(late) < test.dropped {
-				late = append(late, r)
-				return faultproxy.DropRequest
-			}
-			return faultproxy.Deliver
-		})
-		faulty := enginetest.ClientOf(proxy.URL("test"))
-		c, _, err := claimKey(t, &keyStore{faulty, tables.Transient, time.Now}, "k", body)
+		late := &wallettest.Faults{List: strings.Repeat(".", test.delivered) + strings.Repeat("x", test.dropped)}
+		c, _, err := claimKey(t, &keyStore{late.Client(t), tables.Transient, time.Now}, "k", body)
 		if lost := test.dropped == 3; (err != nil) != lost || (c == nil) != lost {
 			t.Fatalf("claim %v, %v", c, err)
 		}
@@ -235,9 +204,7 @@ func TestLateClaims(t *testing.T) {
 		}
 		between := win(t, &keyStore{client, tables.Transient, time.Now}, "k") // frees the key, too
 		must.Succeed(t, between.free(t.Context()))
-		for _, r := range late {
-			must.Succeed(t, r.Deliver(t.Context()))
-		}
+		late.DeliverLate(t)
 		behind := func() time.Time { return time.Now().Add(-time.Second) } // the clock of another instance
 		next := win(t, &keyStore{client, tables.Transient, behind}, "k")
 		if err := keepDone(next); err != nil {
@@ -251,21 +218,14 @@ func TestLateClaims(t *testing.T) {
 func TestLateLoser(t *testing.T) {
 	s, clock := testStore(t)
 	holder := win(t, s, "k")
-	var late *faultproxy.Request
-	proxy := enginetest.Faulty(t, func(r *faultproxy.Request) faultproxy.Fault {
-		if late == nil {
-			late = r
-			return faultproxy.DropRequest
-		}
-		return faultproxy.Deliver
-	})
-	loser := &keyStore{enginetest.ClientOf(proxy.URL("test")), s.table,
+	late := &wallettest.Faults{List: "x"}
+	loser := &keyStore{late.Client(t), s.table,
 		func() time.Time { return clock.Add(dynamo.WriteTimeout - time.Second) }}
 	if _, _, err := claimKey(t, loser, "k", body); !errors.Is(err, errRunning) {
 		t.Fatal(err)
 	}
 	must.Succeed(t, holder.free(t.Context()))
-	must.Succeed(t, late.Deliver(t.Context()))
+	late.DeliverLate(t)
 	win(t, s, "k")
 }
 
@@ -282,14 +242,14 @@ func TestDeadClaimChanges(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var first *claim
-			s, direct, clock := proxied(t, func(operation string, _ int) faultproxy.Fault {
+			direct, clock := testStore(t)
+			s := direct.behind(t, &wallettest.Faults{Before: func(operation string) {
 				if operation == "UpdateItem" {
 					if err := test.meanwhile(first); err != nil {
 						t.Error(err)
 					}
 				}
-				return faultproxy.Deliver
-			})
+			}})
 			first = win(t, direct, "k")
 			*clock = clock.Add(2 * time.Minute)
 			if _, outcome, err := claimKey(t, s, "k", body); !errors.Is(err, test.err) || string(outcome) != test.outcome {

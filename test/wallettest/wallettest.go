@@ -139,6 +139,9 @@ func (f *Faults) decide(r *faultproxy.Request) (fault faultproxy.Fault) {
 	if strings.Contains(cmp.Or(f.Of, r.Operation), r.Operation) && bytes.Contains(r.Body, []byte(f.With)) {
 		if n := int(f.Calls.Add(1)); n <= len(f.List) {
 			fault = letters[f.List[n-1]]
+			if all := faultproxy.Throttles(r.Operation); fault == faultproxy.Throttle {
+				fault = all[n%len(all)]
+			}
 		}
 	}
 	if fault == faultproxy.DropRequest {
