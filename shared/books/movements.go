@@ -207,17 +207,13 @@ func (s *Store) SetAlert(ctx context.Context, project string, credits int64) err
 	if credits < 0 || credits > wallet.MaxBalance {
 		return fmt.Errorf("%w: alert at %d credits", ErrOutOfRange, credits)
 	}
-	update := &dynamodb.UpdateItemInput{
-		TableName:           &s.tables.Wallets,
-		Key:                 wallet.ItemKey(project),
-		UpdateExpression:    new("REMOVE alert"),
-		ConditionExpression: new("attribute_exists(pk)"),
-	}
-	if credits > 0 {
-		update.UpdateExpression = new("SET alert = :c")
-		update.ExpressionAttributeValues = dynamo.Item{":c": dynamo.Number(credits)}
-	}
-	_, err := s.client.UpdateItem(ctx, update)
+	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 &s.tables.Wallets,
+		Key:                       wallet.ItemKey(project),
+		UpdateExpression:          new("SET alert = :c"),
+		ConditionExpression:       new("attribute_exists(pk)"),
+		ExpressionAttributeValues: dynamo.Item{":c": dynamo.Number(credits)},
+	})
 	if _, absent := dynamo.ConditionFailed(err); absent {
 		return fmt.Errorf("%w: %s", ErrNoWallet, project)
 	}
