@@ -113,7 +113,6 @@ func (l *Limiter) update(c Count, by int64, condition string, bound func(i int) 
 
 // reached is a cached refusal.
 type reached struct {
-	until  time.Time
 	room   int64 // what still fitted
 	limits string
 	limit  project.RecipientLimit
@@ -122,15 +121,12 @@ type reached struct {
 // cached returns the refusal of a counter by these limits, and false where this instance has cached none.
 func (l *Limiter) cached(pk string, limits any) (reached, bool) {
 	r, ok := l.reached.Get(pk)
-	return r, ok && l.clock.Now().Before(r.until) && r.limits == fmt.Sprint(limits)
+	return r, ok && r.limits == fmt.Sprint(limits)
 }
 
 // cache caches a refusal for cacheReached, but not beyond the end of its window.
 func (l *Limiter) cache(pk string, end time.Time, r reached) {
-	if r.until = l.clock.Now().Add(cacheReached); end.Before(r.until) {
-		r.until = end
-	}
-	l.reached.Put(pk, r)
+	l.reached.Put(pk, r, min(cacheReached, end.Sub(l.clock.Now())))
 }
 
 // rest returns the time until the end of a window in whole seconds, at least 1.

@@ -43,7 +43,7 @@ type Limiter struct {
 	table  string
 	clock  cache.Clock
 
-	reached *cache.Map[string, reached] // by counter, and by crowded
+	reached *cache.Expiring[string, reached] // by counter, and by crowded
 
 	mu      sync.Mutex
 	writers []*writer // guarded by mu, like their fields
@@ -57,7 +57,7 @@ type Limiter struct {
 func New(client *dynamodb.Client, table string) *Limiter {
 	return &Limiter{
 		client: client, table: table, queueTime: timeToQueue, writeTime: dynamo.WriteTimeout,
-		reached: cache.New[string, reached](maxReached), large: largeLimit,
+		reached: cache.NewExpiring[string, reached](maxReached), large: largeLimit,
 	}
 }
 
@@ -85,7 +85,7 @@ func (l *Limiter) Count(ctx context.Context, p *project.Project, env string) (De
 			d.Allowed, d.Remaining = true, max(0, quotas[i]-int(n))*len(quotas)
 			return d, nil
 		}
-		l.reached.Put(pk, reached{until: end, limits: fmt.Sprint(p.Limit)}) // nothing is subtracted from a window
+		l.reached.Put(pk, reached{limits: fmt.Sprint(p.Limit)}, end.Sub(now)) // nothing is subtracted from a window
 	}
 	return decide(p, end, now), nil
 }

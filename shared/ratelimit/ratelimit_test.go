@@ -29,6 +29,7 @@ var noon = time.Date(2100, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func at(l *Limiter, now time.Time) *Limiter {
 	l.clock = cache.ClockOf(func() time.Time { return now })
+	l.reached.Clock = l.clock
 	return l
 }
 
@@ -123,6 +124,7 @@ func TestFreeze(t *testing.T) {
 	frozen := clocktest.New()
 	l := New(client, tables.Transient)
 	l.clock = cache.ClockOf(frozen.Now)
+	l.reached.Clock = l.clock
 	nowhere, cancel := context.WithCancel(t.Context())
 	cancel() // a call of the table fails
 	for _, step := range []struct {

@@ -172,7 +172,7 @@ func (l *Limiter) write(ctx context.Context, update updater, in *dynamodb.Update
 		}
 		repeated = stamp{}
 		if crowds = l.move(w, stored, old); crowds {
-			l.reached.Put(crowded(pk), reached{until: l.clock.Now().Add(cacheReached)})
+			l.reached.Put(crowded(pk), reached{}, cacheReached)
 		}
 	}
 }
