@@ -107,12 +107,7 @@ func (l *Limiter) move(w *writer, item dynamo.Item, old string) (taken bool) {
 
 // full reports that each slot of the item has a token: before that, no writer replaces another's token that is not old.
 func full(item dynamo.Item) bool {
-	for i := range len(slotNames) {
-		if item[slotName(i)] == nil {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(slotNames, func(letter rune) bool { return item["s"+string(letter)] == nil })
 }
 
 // write makes a write of a counter's item, which takes effect once, however often it is repeated and whenever a copy
