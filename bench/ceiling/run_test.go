@@ -147,8 +147,8 @@ func build(t *testing.T, o offer) *fixture {
 	s.client, s.secret, err = projects.IssueCredential(ctx, projectID, environment)
 	try(nil, err)
 	try(nil, s.store.CreateWallet(ctx, projectID))
-	try(nil, s.store.Grant(ctx, books.Movement{
-		Project: projectID, ID: wallet.NewKey(time.Now(), "grant"), Credits: 1e15, Reason: "for the run", Actor: "test",
+	try(nil, s.store.Grant(ctx, wallet.Entry{
+		Project: projectID, Key: wallet.NewKey(time.Now(), "grant"), Credits: 1e15, Reason: "for the run", Actor: "test",
 	}))
 	return s
 }

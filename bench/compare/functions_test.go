@@ -27,7 +27,6 @@ import (
 	"svcapi/local/lambda"
 	"svcapi/local/stack"
 	"svcapi/local/template"
-	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/wallet"
 )
@@ -194,8 +193,8 @@ func (b *bench) requests(ctx context.Context, out io.Writer) (err error) {
 
 // grant gives the demo project more credits than a run can spend.
 func (b *bench) grant(ctx context.Context) error {
-	return b.stack.Credit.Grant(ctx, books.Movement{
-		Project: demo.ID("managed"), ID: wallet.NewKey(time.Now(),
+	return b.stack.Credit.Grant(ctx, wallet.Entry{
+		Project: demo.ID("managed"), Key: wallet.NewKey(time.Now(),
 			"bench"), Credits: 1_000_000_000_000, Reason: "bench", Actor: "local",
 	})
 }

@@ -18,7 +18,6 @@ import (
 	"svcapi/local/process"
 	"svcapi/local/stack"
 	"svcapi/local/workdir"
-	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/wallet"
 )
@@ -91,8 +90,8 @@ func (s *system) start(ctx context.Context, with settings) (err error) {
 			return err
 		}
 	}
-	if err := s.stack.Credit.Grant(ctx, books.Movement{
-		Project: demo.ID("managed"), ID: wallet.NewKey(time.Now(),
+	if err := s.stack.Credit.Grant(ctx, wallet.Entry{
+		Project: demo.ID("managed"), Key: wallet.NewKey(time.Now(),
 			"load"), Credits: 1_000_000_000_000, Reason: "load", Actor: "local",
 	}); err != nil {
 		return err

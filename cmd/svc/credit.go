@@ -82,7 +82,7 @@ func parseKey(into *wallet.Key, text string) func(args []string) error {
 
 // movement is an operator's movement: a new one, or a repeat with --id.
 type movement struct {
-	books.Movement
+	wallet.Entry
 	name, id string
 }
 
@@ -98,18 +98,18 @@ func (m *movement) identify() (err error) {
 	}
 	m.RequestID = uuid.NewString()
 	if m.id == "" {
-		m.ID = wallet.NewKey(time.Now(), m.RequestID)
+		m.Key = wallet.NewKey(time.Now(), m.RequestID)
 		return nil
 	}
-	if m.ID, err = wallet.ParseKey(m.id); err != nil {
+	if m.Key, err = wallet.ParseKey(m.id); err != nil {
 		return app.Usagef("--id is an ID that this command printed, not %q", m.id)
 	}
-	return app.ValidateDay("--id", m.ID.Time())
+	return app.ValidateDay("--id", m.Key.Time())
 }
 
 // move writes and prints the movement. After a failure that may hide a success, move prints the command's --id.
 func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record,
-	write func(context.Context, books.Movement) error) (err error) {
+	write func(context.Context, wallet.Entry) error) (err error) {
 	if err := admin.RefuseClosed(&rec.Project); err != nil {
 		return err
 	}
@@ -117,13 +117,13 @@ func (m *movement) move(ctx context.Context, s *app.Stack, rec *project.Record,
 	if m.Actor, err = s.Actor(ctx); err != nil {
 		return err
 	}
-	if err := write(ctx, m.Movement); err != nil {
+	if err := write(ctx, m.Entry); err != nil {
 		if !app.CertainlyRefused(err) {
-			s.Note("The %s may have taken effect. Repeat the command with --id %s: the repeat counts once.", m.name, m.ID)
+			s.Note("The %s may have taken effect. Repeat the command with --id %s: the repeat counts once.", m.name, m.Key)
 		}
 		return err
 	}
-	return movedCredits{m.Project, m.ID, m.Credits, m.Actor, 0}.show(ctx, s, strings.ToUpper(m.name[:1])+m.name[1:])
+	return movedCredits{m.Project, m.Key, m.Credits, m.Actor, 0}.show(ctx, s, strings.ToUpper(m.name[:1])+m.name[1:])
 }
 
 // askFrom is the largest grant that the command makes without asking: credits of 100 USD.
@@ -174,7 +174,7 @@ func grantCredits(a *app.App) *cobra.Command {
 				return err
 			}
 		}
-		return m.move(ctx, s, rec, func(ctx context.Context, m books.Movement) error { return makeGrant(ctx, s, m) })
+		return m.move(ctx, s, rec, func(ctx context.Context, m wallet.Entry) error { return makeGrant(ctx, s, m) })
 	})
 	m.addFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "grant more than 100 USD without asking")
@@ -184,7 +184,7 @@ func grantCredits(a *app.App) *cobra.Command {
 }
 
 // makeGrant makes a grant. A project without a wallet gets one, unless the ledger refuses the grant.
-func makeGrant(ctx context.Context, s *app.Stack, m books.Movement) error {
+func makeGrant(ctx context.Context, s *app.Stack, m wallet.Entry) error {
 	err := s.Credits.Grant(ctx, m)
 	if errors.Is(err, books.ErrNoWallet) {
 		if err = s.Credits.CreateWallet(ctx, m.Project); err == nil {
@@ -375,8 +375,8 @@ func grantAll(ctx context.Context, s *app.Stack, grants []bulkGrant) error {
 		step()
 		var err error
 		if g.Outcome = "would be granted"; !s.DryRun {
-			g.Outcome, err = "granted", makeGrant(ctx, s, books.Movement{
-				Project: g.ProjectID, ID: g.ID, Credits: g.Credits, Reason: g.Reason, Actor: actor, RequestID: string(g.ID),
+			g.Outcome, err = "granted", makeGrant(ctx, s, wallet.Entry{
+				Project: g.ProjectID, Key: g.ID, Credits: g.Credits, Reason: g.Reason, Actor: actor, RequestID: string(g.ID),
 			})
 		}
 		if err != nil {

@@ -194,7 +194,7 @@ func reprice(ctx context.Context, s *app.Stack, rec *project.Record, name string
 		}
 		return wallet.Grouped(list[name]) + " (listed)"
 	}
-	m := books.Movement{Project: rec.ID, ID: wallet.NewKey(time.Now(), uuid.NewString()), Price: name, Actor: actor}
+	m := wallet.Entry{Project: rec.ID, Key: wallet.NewKey(time.Now(), uuid.NewString()), Price: name, Actor: actor}
 	err = s.Projects.Reprice(ctx, rec.ID, func(p *project.Project) (*types.Put, error) {
 		before, prices := text(p), map[string]int64{}
 		maps.Copy(prices, p.Prices)

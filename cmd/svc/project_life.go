@@ -16,7 +16,6 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/cmd/svc/catalog"
-	"svcapi/shared/books"
 	"svcapi/shared/burner"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
@@ -117,7 +116,7 @@ func closeProject(a *app.App) *cobra.Command {
 		}
 		return nil
 	}, func(ctx context.Context, s *app.Stack, rec *project.Record) error {
-		m := books.Movement{Project: rec.ID, RequestID: uuid.NewString()}
+		m := wallet.Entry{Project: rec.ID, RequestID: uuid.NewString()}
 		switch {
 		case refunded != "":
 			m.Reason = "closed, refunded: " + refunded
@@ -171,12 +170,12 @@ func closeProject(a *app.App) *cobra.Command {
 
 // finishClosing takes the remaining steps of a closing, and prints their results and what the project keeps. The first
 // step ends the access, so that no request reserves credits that the adjustment takes.
-func finishClosing(ctx context.Context, s *app.Stack, m books.Movement) error {
+func finishClosing(ctx context.Context, s *app.Stack, m wallet.Entry) error {
 	closed, err := s.Projects.Close(ctx, m.Project)
 	if err != nil {
 		return err
 	}
-	m.ID = wallet.NewKey(time.Now(), m.RequestID)
+	m.Key = wallet.NewKey(time.Now(), m.RequestID)
 	taken, err := s.Credits.Empty(ctx, m)
 	if err != nil {
 		return err

@@ -18,7 +18,6 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/local/template"
-	"svcapi/shared/books"
 	"svcapi/shared/project"
 	"svcapi/shared/secret"
 	"svcapi/shared/upstream"
@@ -166,7 +165,7 @@ func TestCloseProject(t *testing.T) {
 		misuse("credit grant --file - --batch 2026-03-31 --reason x", "closed ones: acme").given("acme,5"),
 	})
 	f.must(s.Credits.Grant(t.Context(),
-		books.Movement{Project: "acme", ID: wallet.NewKey(time.Now(), "late"), Credits: 5, Reason: "late", Actor: "other"}))
+		wallet.Entry{Project: "acme", Key: wallet.NewKey(time.Now(), "late"), Credits: 5, Reason: "late", Actor: "other"}))
 	f.runAll([]call{
 		finds("doctor --project acme", `warning +closed +acme +it is closed, and has 5 credits .*svc project close acme`),
 		shows("project close acme --forfeit --yes", fmt.Sprintf(closed, "5")),

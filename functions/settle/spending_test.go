@@ -202,7 +202,7 @@ func TestSpendingOfWallets(t *testing.T) {
 		now = now.Add(time.Hour)
 		handle("0")
 	}
-	move := func(project string, credits int64, by func(context.Context, books.Movement) error) {
+	move := func(project string, credits int64, by func(context.Context, wallet.Entry) error) {
 		t.Helper()
 		must.Succeed(t, by(t.Context(), wallettest.Movement(project, now, fmt.Sprint(project, credits), credits)))
 	}

@@ -244,8 +244,8 @@ func (to Target) wallet(ctx context.Context, p plan) error {
 	if err := to.Credit.CreateWallet(ctx, id); err != nil || credits == 0 {
 		return err
 	}
-	return to.Credit.Grant(ctx, books.Movement{
-		Project: id, ID: wallet.NewKey(time.Now(), "demo"), Credits: credits, Reason: "demo", Actor: "local",
+	return to.Credit.Grant(ctx, wallet.Entry{
+		Project: id, Key: wallet.NewKey(time.Now(), "demo"), Credits: credits, Reason: "demo", Actor: "local",
 	})
 }
 

@@ -15,19 +15,6 @@ import (
 	"svcapi/shared/wallet"
 )
 
-// Movement describes credits that an operator moves. A movement takes effect once for its ID, however often repeated.
-type Movement struct {
-	Project string
-	ID      wallet.Key // generated once with NewKey, and kept for repeats
-	Credits int64      // above 0; for an adjustment signed and not 0
-	Reason  string
-	Actor   string // the caller's ARN
-	// RequestID names the request that a refund is for, or the operator's own call.
-	RequestID string
-	Price     string     // of the refunded request, else empty
-	Refunds   wallet.Key // the charge that a refund returns; empty where the refund names no charge
-}
-
 var (
 	// ErrNoWallet reports that the project has no wallet.
 	ErrNoWallet = errors.New("books: no such wallet")
@@ -85,44 +72,42 @@ func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
 	return &w, err
 }
 
-// Grant adds credits to a wallet.
-func (s *Store) Grant(ctx context.Context, m Movement) error { return s.move(ctx, m, wallet.Granted) }
-
-// Refund returns captured credits to a wallet.
-func (s *Store) Refund(ctx context.Context, m Movement) error { return s.move(ctx, m, wallet.Refunded) }
-
-// Adjust corrects the balance of a wallet in either direction.
-func (s *Store) Adjust(ctx context.Context, m Movement) error {
-	return s.move(ctx, m, wallet.Adjustment)
+// Grant adds credits to a wallet. A movement takes effect once for its key, however often repeated. The request ID is
+// that of the refunded request, or of the operator's own call.
+func (s *Store) Grant(ctx context.Context, m wallet.Entry) error {
+	return s.move(ctx, m, wallet.Granted)
 }
 
-// entry returns the ledger entry of a movement, with the current time.
-func (m *Movement) entry(state wallet.State) wallet.Entry {
-	return wallet.Entry{
-		Key: m.ID, State: state, Credits: m.Credits, Price: m.Price,
-		RequestID: m.RequestID, At: time.Now(), Actor: m.Actor, Reason: m.Reason, Refunds: m.Refunds,
-	}
+// Refund returns captured credits to a wallet.
+func (s *Store) Refund(ctx context.Context, m wallet.Entry) error {
+	return s.move(ctx, m, wallet.Refunded)
+}
+
+// Adjust corrects the balance of a wallet in either direction.
+func (s *Store) Adjust(ctx context.Context, m wallet.Entry) error {
+	return s.move(ctx, m, wallet.Adjustment)
 }
 
 // move writes the wallet and the movement's entry in one transaction. Reservations that it turns away are tried again.
 // An entry under the key of a refunded charge keeps the charge from a second refund.
-func (s *Store) move(ctx context.Context, m Movement, state wallet.State) error {
-	if _, err := wallet.ParseKey(string(m.ID)); err != nil {
+func (s *Store) move(ctx context.Context, m wallet.Entry, state wallet.State) error {
+	if _, err := wallet.ParseKey(string(m.Key)); err != nil {
 		return err
 	}
 	if m.Credits == 0 || m.Credits < 0 && state != wallet.Adjustment || m.Credits > wallet.MaxBalance ||
 		m.Credits < -wallet.MaxBalance {
 		return fmt.Errorf("%w: %s of %d credits", ErrOutOfRange, state, m.Credits)
 	}
-	entries := []wallet.Entry{m.entry(state)}
+	m.State, m.At = state, time.Now()
+	entries := []wallet.Entry{m}
 	if m.Refunds != "" {
-		once := entries[0]
+		once := m
 		once.Key, once.State, once.Refunds = m.Refunds, wallet.State(VerdictRefunded), ""
 		entries = append(entries, once)
 	}
 	writes := []types.TransactWriteItem{{Update: s.creditUpdate(m.Project, m.Credits)}}
 	for _, e := range entries {
-		writes = append(writes, s.operatorPut(movements, m.Project, e))
+		writes = append(writes, s.operatorPut(movements, e))
 	}
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
 	if err == nil {
@@ -149,15 +134,16 @@ func (s *Store) move(ctx context.Context, m Movement, state wallet.State) error 
 }
 
 // PriceChange returns the write of the entry about a project's own price, which moves no credits.
-func (s *Store) PriceChange(m Movement) *types.Put {
-	return s.operatorPut(movements, m.Project, m.entry(wallet.Repriced)).Put
+func (s *Store) PriceChange(m wallet.Entry) *types.Put {
+	m.State, m.At = wallet.Repriced, time.Now()
+	return s.operatorPut(movements, m).Put
 }
 
 // operatorPut returns the write of an operator's entry, which takes effect once for its key.
-func (s *Store) operatorPut(to entryTable, project string, e wallet.Entry) types.TransactWriteItem {
+func (s *Store) operatorPut(to entryTable, e wallet.Entry) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName:                           new(s.tables.name(to)),
-		Item:                                wallet.EncodeEntry(operatorKey(project, e.Key), e),
+		Item:                                wallet.EncodeEntry(operatorKey(e.Project, e.Key), e),
 		ConditionExpression:                 new("attribute_not_exists(pk)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
@@ -233,7 +219,7 @@ const emptyTries = 10
 // returns the credits. Afterwards the wallet has neither credits nor a lease, no request can reserve, and no late write
 // moves credits, because the fence of the wallet is raised. Empty returns ErrNotEmpty and changes nothing where a lease
 // is open, or where the wallet has more credits. Empty may be repeated: an empty wallet gets no entry.
-func (s *Store) Empty(ctx context.Context, m Movement) (int64, error) {
+func (s *Store) Empty(ctx context.Context, m wallet.Entry) (int64, error) {
 	for range emptyTries {
 		item, err := s.Item(ctx, m.Project)
 		if err != nil || item == nil {
@@ -253,12 +239,12 @@ func (s *Store) Empty(ctx context.Context, m Movement) (int64, error) {
 		*update.ConditionExpression += " AND balance = :least AND size(pending) = :none AND fence = :seen"
 		fence := dynamo.TextOf(item["fence"])
 		update.ExpressionAttributeValues[":seen"] = dynamo.Text(fence)
-		update.ExpressionAttributeValues[":fence"] = dynamo.Text(wallet.Lease{Key: m.ID.Above(fence), Slots: 1}.Name())
+		update.ExpressionAttributeValues[":fence"] = dynamo.Text(wallet.Lease{Key: m.Key.Above(fence), Slots: 1}.Name())
 		writes := []types.TransactWriteItem{{Update: update}}
 		if credits != 0 {
 			taken := m
-			taken.Credits = -credits
-			writes = append(writes, s.operatorPut(movements, m.Project, taken.entry(wallet.Adjustment)))
+			taken.State, taken.Credits, taken.At = wallet.Adjustment, -credits, time.Now()
+			writes = append(writes, s.operatorPut(movements, taken))
 		}
 		_, err = s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes})
 		if err == nil {
@@ -359,7 +345,7 @@ func (e *Entry) resolve(r Entry) {
 // the charge again. A refund adds the credits to the wallet, by an entry of its own.
 func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) error {
 	project := e.Project
-	entry := wallet.Entry{Key: e.Key, State: wallet.State(r.Verdict), Credits: e.Credits, At: r.At,
+	entry := wallet.Entry{Project: project, Key: e.Key, State: wallet.State(r.Verdict), Credits: e.Credits, At: r.At,
 		Actor: r.Actor, Reason: r.Reason}
 	writes := []types.TransactWriteItem{
 		{Update: &types.Update{
@@ -371,12 +357,12 @@ func (s *Store) writeResolution(ctx context.Context, e Entry, r Resolution) erro
 				":p": dynamo.Text(wallet.Shard(project, e.Key)), ":c": dynamo.Number(e.Credits),
 			},
 		}},
-		s.operatorPut(resolutions, project, entry),
+		s.operatorPut(resolutions, entry),
 	}
 	if r.Verdict == VerdictRefunded {
 		entry.Key, entry.State, entry.Refunds = wallet.NewKey(r.At, "refund "+string(e.Key)), wallet.Refunded, e.Key
 		entry.Price, entry.RequestID, entry.Environment, entry.Vendor = e.Price, e.RequestID, e.Environment, e.Vendor
-		writes = append(writes, s.operatorPut(resolutions, project, entry),
+		writes = append(writes, s.operatorPut(resolutions, entry),
 			types.TransactWriteItem{Update: s.creditUpdate(project, e.Credits)},
 			types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{ // a charge that a function has put on the list again
 				TableName:           &s.tables.Movements,
@@ -410,8 +396,8 @@ func (s *Store) RefundCharge(ctx context.Context, project string, charge wallet.
 	case e.Resolution.Verdict == VerdictRefunded:
 		return nil, fmt.Errorf("%w: %s by %s", ErrResolved, VerdictRefunded, e.Resolution.Actor)
 	}
-	return e, s.Refund(ctx, Movement{
-		Project: project, ID: wallet.NewKey(time.Now(), "refund "+string(charge)), Credits: e.Credits, Reason: reason,
+	return e, s.Refund(ctx, wallet.Entry{
+		Project: project, Key: wallet.NewKey(time.Now(), "refund "+string(charge)), Credits: e.Credits, Reason: reason,
 		Actor: actor, RequestID: e.RequestID, Price: e.Price, Refunds: charge,
 	})
 }

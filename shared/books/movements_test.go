@@ -27,12 +27,12 @@ const most = 1<<61 - 1
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	store, n := wallettest.NewStore(t, 0), 0
-	move := func(do func(context.Context, books.Movement) error, credits int64) error {
+	move := func(do func(context.Context, wallet.Entry) error, credits int64) error {
 		n++
 		return do(t.Context(), wallettest.Movement("p", time.Now(), fmt.Sprint(n), credits))
 	}
 	for _, step := range []struct {
-		do      func(context.Context, books.Movement) error
+		do      func(context.Context, wallet.Entry) error
 		credits int64
 		refused bool
 		balance int64
@@ -109,33 +109,33 @@ func TestMovements(t *testing.T) {
 	store := wallettest.NewStore(t, 0)
 	for _, test := range []struct {
 		name    string
-		move    func(context.Context, books.Movement) error
-		of      books.Movement
+		move    func(context.Context, wallet.Entry) error
+		of      wallet.Entry
 		want    error
 		invalid bool
 		balance int64
 	}{
-		{"grant", store.Grant, books.Movement{ID: id("1"), Credits: 100}, nil, false, 100},
-		{"the same again", store.Grant, books.Movement{ID: id("1"), Credits: 100}, nil, false, 100},
-		{"its ID with another amount", store.Grant, books.Movement{ID: id("1"), Credits: 101},
+		{"grant", store.Grant, wallet.Entry{Key: id("1"), Credits: 100}, nil, false, 100},
+		{"the same again", store.Grant, wallet.Entry{Key: id("1"), Credits: 100}, nil, false, 100},
+		{"its ID with another amount", store.Grant, wallet.Entry{Key: id("1"), Credits: 101},
 			books.ErrOtherMovement, false, 100},
-		{"its ID as a refund", store.Refund, books.Movement{ID: id("1"), Credits: 100}, books.ErrOtherMovement, false, 100},
-		{"another grant of the same amount", store.Grant, books.Movement{ID: id("2"), Credits: 100}, nil, false, 200},
-		{"refund", store.Refund, books.Movement{ID: id("3"), Credits: 5, RequestID: "request", Price: wallet.SMS}, nil,
+		{"its ID as a refund", store.Refund, wallet.Entry{Key: id("1"), Credits: 100}, books.ErrOtherMovement, false, 100},
+		{"another grant of the same amount", store.Grant, wallet.Entry{Key: id("2"), Credits: 100}, nil, false, 200},
+		{"refund", store.Refund, wallet.Entry{Key: id("3"), Credits: 5, RequestID: "request", Price: wallet.SMS}, nil,
 			false, 205},
-		{"refund again", store.Refund, books.Movement{ID: id("3"), Credits: 5}, nil, false, 205},
-		{"its ID for another charge", store.Refund, books.Movement{ID: id("3"), Credits: 5, Refunds: id("x")},
+		{"refund again", store.Refund, wallet.Entry{Key: id("3"), Credits: 5}, nil, false, 205},
+		{"its ID for another charge", store.Refund, wallet.Entry{Key: id("3"), Credits: 5, Refunds: id("x")},
 			books.ErrOtherMovement, false, 205},
-		{"adjustment down", store.Adjust, books.Movement{ID: id("4"), Credits: -200}, nil, false, 5},
-		{"adjustment down again", store.Adjust, books.Movement{ID: id("4"), Credits: -200}, nil, false, 5},
-		{"adjustment below 0", store.Adjust, books.Movement{ID: id("5"), Credits: -6}, books.ErrOutOfRange, false, 5},
-		{"adjustment to 0", store.Adjust, books.Movement{ID: id("6"), Credits: -5}, nil, false, 0},
-		{"adjustment up", store.Adjust, books.Movement{ID: id("7"), Credits: 7}, nil, false, 7},
-		{"nothing", store.Adjust, books.Movement{ID: id("8")}, books.ErrOutOfRange, false, 7},
-		{"negative grant", store.Grant, books.Movement{ID: id("8"), Credits: -1}, books.ErrOutOfRange, false, 7},
-		{"negative refund", store.Refund, books.Movement{ID: id("8"), Credits: -1}, books.ErrOutOfRange, false, 7},
-		{"no wallet", store.Grant, books.Movement{Project: "q", ID: id("9"), Credits: 1}, books.ErrNoWallet, false, 7},
-		{"no ID", store.Grant, books.Movement{Credits: 1}, nil, true, 7},
+		{"adjustment down", store.Adjust, wallet.Entry{Key: id("4"), Credits: -200}, nil, false, 5},
+		{"adjustment down again", store.Adjust, wallet.Entry{Key: id("4"), Credits: -200}, nil, false, 5},
+		{"adjustment below 0", store.Adjust, wallet.Entry{Key: id("5"), Credits: -6}, books.ErrOutOfRange, false, 5},
+		{"adjustment to 0", store.Adjust, wallet.Entry{Key: id("6"), Credits: -5}, nil, false, 0},
+		{"adjustment up", store.Adjust, wallet.Entry{Key: id("7"), Credits: 7}, nil, false, 7},
+		{"nothing", store.Adjust, wallet.Entry{Key: id("8")}, books.ErrOutOfRange, false, 7},
+		{"negative grant", store.Grant, wallet.Entry{Key: id("8"), Credits: -1}, books.ErrOutOfRange, false, 7},
+		{"negative refund", store.Refund, wallet.Entry{Key: id("8"), Credits: -1}, books.ErrOutOfRange, false, 7},
+		{"no wallet", store.Grant, wallet.Entry{Project: "q", Key: id("9"), Credits: 1}, books.ErrNoWallet, false, 7},
+		{"no ID", store.Grant, wallet.Entry{Credits: 1}, nil, true, 7},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.of.Project == "" {
@@ -170,11 +170,11 @@ func TestMovements(t *testing.T) {
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	direct := wallettest.New(t, 100)
-	reserve := func(s *books.Store, ctx context.Context, m books.Movement) error {
+	reserve := func(s *books.Store, ctx context.Context, m wallet.Entry) error {
 		return s.Reserve(ctx, wallettest.Request(m.Credits, "request"))
 	}
 	for i, test := range []struct {
-		do      func(*books.Store, context.Context, books.Movement) error
+		do      func(*books.Store, context.Context, wallet.Entry) error
 		credits int64
 		err     error
 	}{
@@ -252,8 +252,8 @@ func TestEmpty(t *testing.T) {
 			}
 			repeated := wallettest.Movement("p", time.Now(), "repeated", 900)
 			got, err = f.Empty(ctx, repeated)
-			put := slices.ContainsFunc(wallettest.Entries(t, f.Store, repeated.ID),
-				func(e books.Entry) bool { return e.Key == repeated.ID })
+			put := slices.ContainsFunc(wallettest.Entries(t, f.Store, repeated.Key),
+				func(e books.Entry) bool { return e.Key == repeated.Key })
 			if err != nil || got != 0 || put {
 				t.Errorf("an empty wallet is emptied of %d credits, %v, by an entry: %t", got, err, put)
 			}

@@ -39,9 +39,9 @@ func newAccount(t *testing.T) *account {
 func (b *account) fill(project string) {
 	ctx, now := context.Background(), time.Now()
 	b.Project(project, 0)
-	movement := func(name string, at time.Time, credits int64) books.Movement {
+	movement := func(name string, at time.Time, credits int64) wallet.Entry {
 		m := wallettest.Movement(project, at, name, credits)
-		b.keys[name] = m.ID
+		b.keys[name] = m.Key
 		return m
 	}
 	b.Must(b.Grant(ctx, movement("grant", now.AddDate(0, 0, -40), 1000)))
@@ -371,7 +371,7 @@ func TestVerifyWhileMoving(t *testing.T) {
 			t.Parallel()
 			b := newAccount(t)
 			grant := wallettest.Movement("p", hour, "much", 4*much)
-			b.keys["much"] = grant.ID
+			b.keys["much"] = grant.Key
 			b.Must(b.Grant(t.Context(), grant))
 			old := wallettest.Reservation(much, false)
 			old.Began = hour

@@ -73,8 +73,8 @@ func (f *Fixture) Project(id string, balance int64) {
 }
 
 // Movement returns a movement whose ID is generated from the time and the name.
-func Movement(project string, at time.Time, name string, credits int64) books.Movement {
-	return books.Movement{Project: project, ID: wallet.NewKey(at, name), Credits: credits, Reason: "test", Actor: "test"}
+func Movement(project string, at time.Time, name string, credits int64) wallet.Entry {
+	return wallet.Entry{Project: project, Key: wallet.NewKey(at, name), Credits: credits, Reason: "test", Actor: "test"}
 }
 
 // Put writes an item past the store.

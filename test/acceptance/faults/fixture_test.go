@@ -247,8 +247,8 @@ func (s *stage) fill(id string, credits int64, at time.Time) error {
 	if err := s.credits.CreateWallet(ctx, id); err != nil || credits == 0 {
 		return err
 	}
-	return s.credits.Grant(ctx, books.Movement{
-		Project: id, ID: wallet.NewKey(at, "first"), Credits: credits, Reason: "test", Actor: "test",
+	return s.credits.Grant(ctx, wallet.Entry{
+		Project: id, Key: wallet.NewKey(at, "first"), Credits: credits, Reason: "test", Actor: "test",
 	})
 }
 

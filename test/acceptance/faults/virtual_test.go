@@ -219,8 +219,8 @@ func (sched *schedule) startVirtual(s starter) {
 	})
 }
 
-func (sched *schedule) grant(c *command) books.Movement {
-	return books.Movement{Project: sched.project, ID: c.id, Credits: c.credits, Reason: "test", Actor: "test"}
+func (sched *schedule) grant(c *command) wallet.Entry {
+	return wallet.Entry{Project: sched.project, Key: c.id, Credits: c.credits, Reason: "test", Actor: "test"}
 }
 
 // pay takes the pipeline's steps with credits, one by one (shared/request/pipeline.go).
