@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -58,7 +57,7 @@ func get(ctx context.Context, client *dynamodb.Client, table string) (*dynamodb.
 	})
 }
 
-// TestAttempts: whatever is lost, there are three attempts, whose number the caller learns.
+// TestAttempts: whatever is lost, there are three attempts.
 func TestAttempts(t *testing.T) {
 	for _, lost := range []faultproxy.Fault{faultproxy.DropRequest, faultproxy.DropResponse, faultproxy.CutResponse} {
 		for _, losses := range []int64{0, 1, 2, 3} {
@@ -69,17 +68,8 @@ func TestAttempts(t *testing.T) {
 					}
 					return faultproxy.Deliver
 				})
-				out, err := get(t.Context(), client, table)
-				if losses == dynamo.Attempts {
-					if last, ok := errors.AsType[*retry.MaxAttemptsError](err); !ok || last.Attempt != dynamo.Attempts {
-						t.Fatalf("got %v", err)
-					}
-					return
-				}
-				must.Succeed(t, err)
-				results, ok := retry.GetAttemptResults(out.ResultMetadata)
-				if !ok || int64(len(results.Results)) != losses+1 {
-					t.Errorf("%d attempts reported", len(results.Results))
+				if _, err := get(t.Context(), client, table); (err != nil) != (losses == dynamo.Attempts) {
+					t.Errorf("got %v", err)
 				}
 			})
 		}
