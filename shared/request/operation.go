@@ -65,7 +65,7 @@ type Input struct {
 // ReadInput reads a body. Where the body is no object, ReadInput returns the fields before the fault and the reason.
 func ReadInput(body []byte, parameters map[string]string) (*Input, error) {
 	object, err := parseObject(body, "", newNotes())
-	return &Input{Object: object, parameters: parameters}, err
+	return &Input{Object: object, parameters: parameters, asked: map[string]bool{}}, err
 }
 
 // Problems returns the messages about the fields that have been read.
@@ -79,9 +79,6 @@ func (in *Input) Parameter(name string) string { return in.parameters[name] }
 
 // Query returns a query parameter, the values of a repeated one joined by a comma, and whether the request has it.
 func (in *Input) Query(name string) (value string, sent bool) {
-	if in.asked == nil {
-		in.asked = map[string]bool{}
-	}
 	in.asked[name] = true
 	values, sent := in.query[name]
 	return strings.Join(values, ","), sent
