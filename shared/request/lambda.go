@@ -238,9 +238,7 @@ func (resp *response) write(w http.ResponseWriter, requestID string) {
 	} else if resp.base64 != nil {
 		_, _ = w.Write(base64.StdEncoding.AppendEncode(nil, resp.base64))
 	}
-	if resp.end != nil {
-		_, _ = w.Write(resp.end)
-	}
+	_, _ = w.Write(resp.end)
 }
 
 // announceLimit sets the headers of the rate limit for a counted request, in the letter case of openapi.yaml.
