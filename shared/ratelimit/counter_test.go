@@ -248,13 +248,10 @@ func TestSubtract(t *testing.T) {
 
 	d := Daily{"p", Units, 10}
 	units, _, err := l.CountDaily(t.Context(), d, 10, noon)
-	if err == nil {
-		units.By = 4
-		err = l.Subtract(t.Context(), units)
-	}
-	if n, read := l.Counted(t.Context(), d, noon); n != 6 || err != nil || read != nil {
-		t.Errorf("%d units, %v, %v", n, err, read)
-	}
+	must.Succeed(t, err)
+	units.By = 4
+	must.Succeed(t, l.Subtract(t.Context(), units))
+	wantCounted(t, "a part", l, d, 6)
 	// Nothing is subtracted below zero, of an item that has expired, or of no count.
 	if _, err := client.DeleteItem(t.Context(),
 		&dynamodb.DeleteItemInput{TableName: &table, Key: itemKey(units.Key)}); err != nil {
@@ -265,9 +262,7 @@ func TestSubtract(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n, err := l.Counted(t.Context(), d, noon); n != 0 || err != nil {
-		t.Errorf("%d units, %v", n, err)
-	}
+	wantCounted(t, "an expired item", l, d, 0)
 }
 
 // TestExpires checks the keys of the items, and that an item outlives its window by an hour, for clocks that are late.

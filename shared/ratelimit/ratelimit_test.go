@@ -267,9 +267,7 @@ func TestQueue(t *testing.T) {
 		if err != nil || n != want {
 			t.Errorf("%d subtracted, want %d: %v", n, want, err)
 		}
-		if counted, err := all[1].Counted(t.Context(), day, noon); err != nil || counted != 1 {
-			t.Errorf("%d units, %v", counted, err)
-		}
+		wantCounted(t, "the day", all[1], day, 1)
 		for _, i := range []int{0, 1, numbers - 1} {
 			if n, _ := dynamo.NumberOf(get(counterOf(p, number(i), noon))["w86400.0"]); n != 0 {
 				t.Errorf("number %d: %d counted", i, n)

@@ -44,6 +44,14 @@ func (l *Limiter) Subtract(ctx context.Context, c Count) error {
 	return err
 }
 
+// wantCounted checks what the limiter has counted on the day of noon.
+func wantCounted(t *testing.T, name string, l *Limiter, d Daily, want int64) {
+	t.Helper()
+	if n, err := l.Counted(t.Context(), d, noon); n != want || err != nil {
+		t.Errorf("%s: %d counted, %v; want %d", name, n, err, want)
+	}
+}
+
 // slotsOf returns the tokens of an item by their slots.
 func slotsOf(item dynamo.Item) map[string]string {
 	slots := map[string]string{}
@@ -91,9 +99,7 @@ func TestLostResponses(t *testing.T) {
 				if lost && fault == faultproxy.DropRequest {
 					want = 0
 				}
-				if n, err := l.Counted(t.Context(), d, noon); n != want || err != nil {
-					t.Errorf("%d counted, %v; want %d", n, err, want)
-				}
+				wantCounted(t, "after the count", l, d, want)
 				if lost { // the next write of the instance does not hide whether the count took effect
 					healed.Store(true)
 					if c, _, err := l.CountDaily(t.Context(), d, 7, noon); c.By != 7 || err != nil {
@@ -104,9 +110,7 @@ func TestLostResponses(t *testing.T) {
 				if err := l.Subtract(t.Context(), count); err != nil {
 					t.Error(err)
 				}
-				if n, err := l.Counted(t.Context(), d, noon); n != left || err != nil {
-					t.Errorf("%d left, %v; want %d", n, err, left)
-				}
+				wantCounted(t, "after the subtraction", l, d, left)
 			})
 		}
 	}
@@ -166,9 +170,7 @@ func TestSubtractAgain(t *testing.T) {
 			for r := range late {
 				must.Succeed(t, r.Deliver(t.Context()))
 			}
-			if n, err := l.Counted(t.Context(), d, noon); n != test.want || err != nil {
-				t.Errorf("%d left, %v; want %d", n, err, test.want)
-			}
+			wantCounted(t, "after the copies", l, d, test.want)
 		})
 	}
 }
@@ -193,12 +195,6 @@ func TestLateCopies(t *testing.T) {
 		return faultproxy.Deliver
 	})
 	d := Daily{"p", Units, 100}
-	expect := func(name string, want int64) {
-		t.Helper()
-		if n, err := l.Counted(t.Context(), d, noon); n != want || err != nil {
-			t.Errorf("%s: %d counted, %v; want %d", name, n, err, want)
-		}
-	}
 	var last Count
 	count := func() (err error) { last, _, err = l.CountDaily(t.Context(), d, 6, noon); return err }
 	subtract := func() error { return l.Subtract(t.Context(), last) }
@@ -225,9 +221,9 @@ func TestLateCopies(t *testing.T) {
 			err = c.then()
 		}
 		must.Succeed(t, err)
-		expect(c.name+", before the copy", c.want)
+		wantCounted(t, c.name+", before the copy", l, d, c.want)
 		must.Succeed(t, held.Deliver(t.Context()))
-		expect(c.name, c.want)
+		wantCounted(t, c.name, l, d, c.want)
 	}
 }
 
@@ -265,9 +261,7 @@ func TestSlotTakenBetween(t *testing.T) {
 			if err := subtracting.Subtract(t.Context(), count); (err != nil) != (c.want > 0) {
 				t.Error(err)
 			}
-			if n, err := l.Counted(t.Context(), d, noon); n != before+c.want || err != nil {
-				t.Errorf("%d counted, %v; want %d", n, err, before+c.want)
-			}
+			wantCounted(t, "the item", l, d, before+c.want)
 		})
 	}
 }
