@@ -41,10 +41,7 @@ func TestAges(t *testing.T) {
 	}{
 		{"alive", 59 * time.Second, "reserve", wallet.Settled{}, 70},
 		{"died working", time.Minute, "reserve", wallet.Settled{Released: 1}, 100},
-		{"alive and sending", 59 * time.Second, "mark", wallet.Settled{}, 70},
 		{"died sending", time.Minute, "mark", wallet.Settled{Uncertain: 1, Closed: 1}, 70},
-		{"captured", time.Minute, "capture", wallet.Settled{Closed: 1}, 70},
-		{"all done", time.Hour, "remove", wallet.Settled{}, 70},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			project := fmt.Sprintf("p%d", i)
