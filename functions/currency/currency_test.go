@@ -178,9 +178,6 @@ func (w *fixture) expect(id, path, want string) {
 	}
 }
 
-// later advances the clock, so that the cache of the instance expires.
-func (w *fixture) later(d time.Duration) { w.clock.Move(d) }
-
 // docs/decisions/currency.md#rates-in-use: 422 provider_selection_failed while no good set is stored.
 func TestNothingStored(t *testing.T) {
 	w := newFixture(t)
@@ -194,12 +191,12 @@ func TestNothingStored(t *testing.T) {
 	w.expect(managed, "/latest/BTC", "invalid_currency_code")
 	w.expect(managed, "/pair/USD/BTC", "invalid_currency_code")
 	// docs/decisions/currency.md#central-bank: the direct value while usable, else the ordinary LKR rate.
-	w.later(7 * 24 * time.Hour)
+	w.clock.Move(7 * 24 * time.Hour)
 	w.expect(managed, "/pair/USD/LKR-BUY", "300.1250")
 	if a := w.get(w.handler, managed, "/codes"); a.Data.Count != 8+3 {
 		t.Errorf("%s", a.text)
 	}
-	w.later(24 * time.Hour)
+	w.clock.Move(24 * time.Hour)
 	w.expect(managed, "/pair/USD/LKR-BUY", "304.718462")
 	if a := w.get(w.handler, managed, "/codes"); a.Data.Count != 8 {
 		t.Errorf("%s", a.text)
@@ -224,7 +221,7 @@ func TestCalls(t *testing.T) {
 		{0, 1, own},
 		{59 * time.Minute, 1, own},
 	} {
-		w.later(step.later)
+		w.clock.Move(step.later)
 		before := w.dynamoDB.Calls.Load()
 		if a := w.get(w.handler, step.id, "/latest/EUR"); a.status != 200 {
 			t.Fatalf("%d: %s", i, a.text)
@@ -270,20 +267,20 @@ func TestOwnKey(t *testing.T) {
 	must.Succeed(t, w.sandbox.SetRules(slow))
 	stampede(1)
 	stampede(0)
-	w.later(59 * time.Minute)
+	w.clock.Move(59 * time.Minute)
 	stampede(0)
-	w.later(time.Minute)
+	w.clock.Move(time.Minute)
 	stampede(1)
 	// The central bank's values are those of the service and need no key of the project.
 	w.expect(own, "/pair/USD/LKR-SELL", "310.2500")
 
 	// After a later failed fetch the last good set is served, and the fetch is not repeated before the end of the hour.
 	must.Succeed(t, w.sandbox.SetRules(sandbox.Rule{Operation: "rates", Outcome: sandbox.ServerError}))
-	w.later(time.Hour)
+	w.clock.Move(time.Hour)
 	stampede(1)
-	w.later(30 * time.Minute)
+	w.clock.Move(30 * time.Minute)
 	stampede(0)
-	w.later(31 * time.Minute)
+	w.clock.Move(31 * time.Minute)
 	stampede(1)
 	if log := w.log.String(); !strings.Contains(log, `"rates_failure":"unusable_response"`) ||
 		!strings.Contains(log, "OwnRatesFailed") {
@@ -307,7 +304,7 @@ func TestOwnKeyFails(t *testing.T) {
 		if n := len(w.sandbox.Calls()); n != 1 {
 			t.Errorf("%s: %d fetches", outcome, n)
 		}
-		w.later(retryInterval)
+		w.clock.Move(retryInterval)
 	}
 	// The next vendor of the chain is called, and the first one again after the vendor of the set is removed.
 	w.connect(own, project.BYOK, "exchangerateapi", 2, w.sandbox.URL)
@@ -326,7 +323,7 @@ func TestOwnKeyFails(t *testing.T) {
 	must.Succeed(t, err)
 	must.Succeed(t, w.sandbox.SetRules())
 	w.handler = w.newOne()
-	w.later(fetchLease)
+	w.clock.Move(fetchLease)
 	w.expect(own, "/pair/USD/LKR", "304.718462")
 	if kept, err = w.store.ProjectRates(t.Context(), own, project.Development, true); err != nil ||
 		kept.Set.Source != "openexchangerates" {
@@ -342,7 +339,7 @@ func TestOwnKeyRejected(t *testing.T) {
 	w.putInUse(set)
 	w.expect(own, "/pair/USD/LKR", "provider_selection_failed")
 	w.putInUse(w.sample())
-	w.later(lifetime)
+	w.clock.Move(lifetime)
 	w.expect(own, "/pair/USD/LKR", "304.718462")
 }
 

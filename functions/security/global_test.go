@@ -49,8 +49,7 @@ func TestGlobalList(t *testing.T) {
 		"example.com": false, "new.example": false, "guerrillamail.com": true}
 	is(listed)
 	must.Succeed(t, step(0, true))
-	must.Succeed(t, store.Put(ctx, burner.Stage, burner.Allowed, "b.mailinator.com", "yopmail.com",
-		"fine.new.example"))
+	must.Succeed(t, store.Put(ctx, burner.Stage, burner.Allowed, "b.mailinator.com", "yopmail.com", "fine.new.example"))
 	difference := func(packed []byte) {
 		t.Helper()
 		must.Succeed(t, store.PutDifference(ctx, burner.Difference{Packed: packed}))

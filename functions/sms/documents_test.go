@@ -23,6 +23,7 @@ import (
 	"svcapi/shared/project"
 	"svcapi/shared/request"
 	"svcapi/shared/upstream"
+	"svcapi/shared/wallet"
 	"svcapi/test/must"
 )
 
@@ -112,12 +113,12 @@ const ceilingTime = requestTime - time.Second
 
 // ceiling returns the number of recipients that a vendor takes within a request where each call takes a time. The
 // delivery itself computes the number, with the vendor's pace, concurrency and batches, and a clock that does not wait.
-func ceiling(t *testing.T, v vendors.Vendor, response time.Duration) (accepted int) {
+func ceiling(t *testing.T, v vendors.Vendor, response time.Duration) (accepted int64) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFixture(&fakeVendor{pace: v.Pace, atOnce: v.Concurrency, batch: v.Batch, does: slow(response)})
 		ctx, cancel := context.WithTimeout(t.Context(), ceilingTime)
 		defer cancel()
-		accepted = countByStatus(b.send(ctx, t, bulkSame, 10_000))["accepted"]
+		accepted = int64(countByStatus(b.send(ctx, t, bulkSame, 10_000))["accepted"])
 	})
 	return accepted
 }
@@ -156,8 +157,8 @@ func TestCeilings(t *testing.T) {
 		}
 		one, two := ceiling(t, v, time.Second), ceiling(t, v, 2*time.Second)
 		ceilings = append(ceilings, fmt.Sprintf("| %s | %s | %d | %s | %s | %s |\n", v.Name, batch, calls, pace,
-			grouped(one), grouped(two)))
-		short = append(short, fmt.Sprintf("`%s` %s", v.Name, grouped(one)))
+			wallet.Grouped(one), wallet.Grouped(two)))
+		short = append(short, fmt.Sprintf("`%s` %s", v.Name, wallet.Grouped(one)))
 	}
 	if want := strings.Join(ceilings, ""); !strings.Contains(string(page), want) {
 		t.Errorf("docs/sms.md lacks the rows\n%s", want)
@@ -165,14 +166,6 @@ func TestCeilings(t *testing.T) {
 	if want := strings.Join(short, ", "); !strings.Contains(strings.Join(strings.Fields(string(contract)), " "), want) {
 		t.Errorf("openapi.yaml lacks: %s", want)
 	}
-}
-
-// grouped formats a number of up to six digits with a comma.
-func grouped(n int) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 }
 
 // docs/decisions/extensions.md#sms-status: the meaning of each documented word, also after a lost response.

@@ -204,8 +204,7 @@ func TestSquare(t *testing.T) {
 		p.Background = Color{250, 240, 230}
 		samePixels(t, p, func(x, y int) bool {
 			x, y = x-p.left, y-p.left
-			return x >= 0 && y >= 0 && x < side*p.module && y < side*p.module &&
-				code.Dark(x/p.module, y/p.module)
+			return x >= 0 && y >= 0 && x < side*p.module && y < side*p.module && code.Dark(x/p.module, y/p.module)
 		})
 	}
 }

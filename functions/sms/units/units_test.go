@@ -161,15 +161,9 @@ func parts(text string) [][]uint16 {
 	var codes []uint16
 	size := 153
 	for _, r := range text {
-		at := -1
-		for i, c := range table {
-			if c == r && c != 0x1b {
-				at = i
-			}
-		}
 		if code, ok := escaped[r]; ok {
 			codes = append(codes, 0x1b, uint16(code))
-		} else if at >= 0 {
+		} else if at := slices.Index(table, r); at >= 0 && r != 0x1b {
 			codes = append(codes, uint16(at))
 		} else {
 			codes, size = utf16.Encode([]rune(text)), 67
