@@ -217,6 +217,13 @@ func (c caller) read(response *upstream.Response, err error) (map[string]jsontex
 	return nil, c.fail(upstream.Unusable, string(response.Body))
 }
 
+// data returns the members of the data of a successful response. Not all are documented: each may be missing.
+func (c caller) data(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
+	values, err := c.read(response, err)
+	data, _ := members(values["data"])
+	return data, err
+}
+
 // text returns a string, number or boolean as text, because vendors change types without notice. Any other value is "".
 func text(v jsontext.Value) string {
 	switch v.Kind() {

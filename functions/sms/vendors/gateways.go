@@ -29,30 +29,24 @@ func (a *notifyAdapter) Send(ctx context.Context, m Message) (Receipt, error) {
 	if m.Unicode {
 		form.Set("type", "unicode")
 	}
-	response, err := a.call(ctx, a.Endpoint+"/api/v1/send", http.Header{}, form, true)
-	values, err := a.read(response, err)
+	values, err := a.read(a.call(ctx, a.Endpoint+"/api/v1/send", http.Header{}, form, true))
 	return accepted(text(values["data"]), nil, err)
 }
 
 // Balance implements Balancer.
 func (a *notifyAdapter) Balance(ctx context.Context) (string, error) {
-	response, err := a.call(ctx, a.Endpoint+"/api/v1/status?"+a.credentials().Encode(), http.Header{}, nil, false)
-	values, err := a.read(response, err)
-	account, _ := members(values["data"])
+	query := a.credentials().Encode()
+	account, err := a.data(a.call(ctx, a.Endpoint+"/api/v1/status?"+query, http.Header{}, nil, false))
 	return a.balance(text(account["acc_balance"]), err)
 }
 
 type smsLenzAdapter struct{ caller }
 
-// post adds the account to the body, and returns the data of a successful response. The fields are known from clients
-// only: each may be missing.
+// post adds the account to the body, and returns the data of a successful response.
 func (a *smsLenzAdapter) post(ctx context.Context, path string, request map[string]any,
 	send bool) (map[string]jsontext.Value, error) {
 	request["user_id"], request["api_key"] = a.Secrets["user_id"], a.Secrets["api_key"]
-	response, err := a.call(ctx, a.Endpoint+path, http.Header{"Accept": {"application/json"}}, request, send)
-	values, err := a.read(response, err)
-	data, _ := members(values["data"])
-	return data, err
+	return a.data(a.call(ctx, a.Endpoint+path, http.Header{"Accept": {"application/json"}}, request, send))
 }
 
 // Send implements Adapter.
@@ -84,13 +78,6 @@ func (a *ultimateAdapter) request(ctx context.Context, path string, body any, se
 	header := bearer(a.Secrets["api_token"])
 	header["Accept"], header["Content-Type"] = []string{"application/json"}, []string{"application/json"}
 	return a.call(ctx, a.Endpoint+a.path+path, header, body, send)
-}
-
-// data returns the data of a successful response. The vendor does not document the fields: each may be missing.
-func (a *ultimateAdapter) data(response *upstream.Response, err error) (map[string]jsontext.Value, error) {
-	values, err := a.read(response, err)
-	data, _ := members(values["data"])
-	return data, err
 }
 
 // Send implements Adapter.
