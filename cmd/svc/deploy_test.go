@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,7 +23,6 @@ import (
 
 	"svcapi/cmd/svc/app"
 	"svcapi/local/workdir"
-	"svcapi/test/conntest"
 	"svcapi/test/enginetest"
 	"svcapi/test/must"
 )
@@ -232,21 +229,14 @@ func TestPreflight(t *testing.T) {
 // TestProtect: the tables cannot be deleted and can be recovered afterwards, also where DynamoDB refuses recovery at
 // first, and a second run changes nothing.
 func TestProtect(t *testing.T) {
-	p := newFixture(t)
-	to, err := url.Parse(enginetest.URL(t))
-	p.must(err)
-	refused, described := "", 0
-	recovery, proxy := map[string]bool{}, conntest.Buffer(httputil.NewSingleHostReverseProxy(to))
+	p, refused, described, recovery := newFixture(t), "", 0, map[string]bool{}
 	// DynamoDB Local has no backups.
-	signIn(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
-		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	signIn(t, p.between(enginetest.URL(t), func(w http.ResponseWriter, r *http.Request, operation string) bool {
 		if described++; operation == "DescribeTable" && described == 3 {
-			refuse(w, "ResourceNotFoundException")
-			return
+			return refuse(w, "ResourceNotFoundException")
 		}
 		if !strings.HasSuffix(operation, "ContinuousBackups") {
-			proxy.ServeHTTP(w, r)
-			return
+			return false
 		}
 		var asked struct{ TableName string }
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
@@ -254,14 +244,14 @@ func TestProtect(t *testing.T) {
 		}
 		if operation == "UpdateContinuousBackups" && refused == "" { // as after a restore
 			refused = asked.TableName
-			refuse(w, "ContinuousBackupsUnavailableException")
-			return
+			return refuse(w, "ContinuousBackupsUnavailableException")
 		}
 		recovery[asked.TableName] = recovery[asked.TableName] || operation == "UpdateContinuousBackups"
 		status := map[bool]string{true: "ENABLED", false: "DISABLED"}[recovery[asked.TableName]]
 		fmt.Fprintf(w, `{"ContinuousBackupsDescription":{"ContinuousBackupsStatus":"ENABLED",`+
 			`"PointInTimeRecoveryDescription":{"PointInTimeRecoveryStatus":%q}}}`, status)
-	}))
+		return true
+	}, 0))
 	// The table that the command would protect last is missing: the tables before it stay as they are.
 	fails("protect --stage "+p.stage, "protect svc-"+p.stage+"-ledger: ").run(t)
 	shows("protect --dry-run --stage "+p.stage, "change the table svc-"+p.stage+"-projects").run(t)

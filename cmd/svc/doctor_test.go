@@ -56,15 +56,17 @@ func (f *fixture) gateway(status int, body string, withRequestID bool) string {
 	})
 }
 
-// refuse responds to a call of AWS with an error.
-func refuse(w http.ResponseWriter, code string) {
+// refuse responds to a call of AWS with an error, and returns true.
+func refuse(w http.ResponseWriter, code string) bool {
 	w.Header().Set("X-Amzn-Errortype", code)
 	w.WriteHeader(http.StatusBadRequest)
 	fmt.Fprintf(w, `{"__type":%q,"message":"refused"}`, code)
+	return true
 }
 
-// between proxies requests to an AWS endpoint, and returns the error codes of refused.
-func (f *fixture) between(target string, refused func(operation string) string, clock time.Duration) string {
+// between proxies to an AWS endpoint the requests to which respond, by their operation, does not respond itself.
+func (f *fixture) between(target string, respond func(http.ResponseWriter, *http.Request, string) bool,
+	clock time.Duration) string {
 	to, err := url.Parse(target)
 	f.must(err)
 	proxy := conntest.Buffer(&httputil.ReverseProxy{
@@ -76,11 +78,9 @@ func (f *fixture) between(target string, refused func(operation string) string, 
 	})
 	return serve(f.t, func(w http.ResponseWriter, r *http.Request) {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		if code := refused(operation); code != "" {
-			refuse(w, code)
-			return
+		if !respond(w, r, operation) {
+			proxy.ServeHTTP(w, r)
 		}
-		proxy.ServeHTTP(w, r)
 	})
 }
 
@@ -203,11 +203,12 @@ func TestDoctorOnStacks(t *testing.T) {
 	})
 	engineURL := enginetest.URL(t)
 	refusing := func(target, refused, code string) string {
-		return p.between(target, func(asked string) string { return map[bool]string{true: code}[asked == refused] }, 0)
+		return p.between(target, func(w http.ResponseWriter, _ *http.Request, operation string) bool {
+			return operation == refused && refuse(w, code)
+		}, 0)
 	}
-	late := func(clock time.Duration) string {
-		return p.between(engineURL, func(string) string { return "" }, clock)
-	}
+	never := func(http.ResponseWriter, *http.Request, string) bool { return false }
+	late := func(clock time.Duration) string { return p.between(engineURL, never, clock) }
 	const nowhere, denied = "http://127.0.0.1:1", "AccessDeniedException"
 	for _, c := range []struct {
 		name, key, value string // of the file of the local stack
@@ -280,10 +281,9 @@ func TestDoctorOnStacks(t *testing.T) {
 func TestDoctorOnProjects(t *testing.T) {
 	p := newDoctorFixture(t)
 	const account = `{"email":"a@example.com","api_key":"topsecret"}`
-	start := func(id string) { p.run(call{args: "project create Test --id " + id}) }
 	for _, id := range []string{"good", "paused", "nobody", "idle", "no-secret", "no-setting", "gone-secret", "empty",
 		"no-wallet", "low", "stuck", "uncertain", "rotating", "on-trial", "unknown", "unlimited"} {
-		start(id)
+		p.run(call{args: "project create Test --id " + id})
 		if id != "nobody" && id != "rotating" {
 			p.run(call{args: "credential issue " + id})
 		}
@@ -294,8 +294,8 @@ func TestDoctorOnProjects(t *testing.T) {
 			p.run(call{args: "credit grant " + id + " 100 --reason test"})
 		}
 	}
-	start("bare")
 	p.runAll([]call{
+		{args: "project create Test --id bare"},
 		{args: "project pause paused"},
 		{args: "project trial on-trial on"},
 		{args: "integration set no-secret sms quicksend --mode byok --setting sender~id=A --incomplete"},

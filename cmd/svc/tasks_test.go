@@ -216,10 +216,11 @@ func newKeyed(t *testing.T, template, page []byte) *keyed {
 		account: account{stack: "UPDATE_COMPLETE", parameters: map[string]string{"KmsKeyArn": "", "PreviousKmsKeyArn": ""}},
 		refuse:  func(string, int) bool { return false }, calls: map[string]int{}}
 	k.signInAt(&k.account)
-	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", k.between(k.vault.URL, func(operation string) string {
-		k.calls[operation]++
-		return map[bool]string{true: "AccessDeniedException"}[k.refuse(operation, k.calls[operation])]
-	}, 0))
+	t.Setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", k.between(k.vault.URL,
+		func(w http.ResponseWriter, _ *http.Request, operation string) bool {
+			k.calls[operation]++
+			return k.refuse(operation, k.calls[operation]) && refuse(w, "AccessDeniedException")
+		}, 0))
 	return k
 }
 

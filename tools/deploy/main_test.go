@@ -112,9 +112,7 @@ func noon() time.Time { return time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC) }
 // TestSmoke: the rehearsal leaves nothing, and reports each step. make emulator runs its commands.
 func TestSmoke(t *testing.T) {
 	c, terminal := newCloud(t)
-	if err := smoke(t.Context(), terminal, ".", noon); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, smoke(t.Context(), terminal, ".", noon))
 	if len(c.tables) != 0 || c.status != "" {
 		t.Errorf("left: %v, %s", c.tables, c.status)
 	}
