@@ -236,10 +236,7 @@ type loggedSend struct {
 	Reference string `json:"reference"`
 }
 
-// notInLog is the state of a message beyond those whose outcomes a log line has.
-const notInLog = "not_in_log"
-
-// messagesOf returns the messages of a log line.
+// messagesOf returns the messages of a log line, also those beyond the ones whose outcomes the line has.
 func messagesOf(l logLine) (found []foundSMS) {
 	var line struct {
 		loggedRequest
@@ -255,7 +252,7 @@ func messagesOf(l logLine) (found []foundSMS) {
 		found = append(found, foundSMS{line.loggedRequest, m.loggedSend, m.To})
 	}
 	for _, to := range line.FurtherTo {
-		send := loggedSend{State: notInLog, Vendor: l.Field("vendor")}
+		send := loggedSend{State: "not_in_log", Vendor: l.Field("vendor")}
 		found = append(found, foundSMS{line.loggedRequest, send, to})
 	}
 	return found
@@ -267,12 +264,10 @@ type findWindow struct {
 	last             time.Duration
 }
 
-// timeLayouts are the forms of a time: with a zone, or in UTC, or of today.
-var timeLayouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05",
-	"2006-01-02 15:04", time.DateOnly}
-
+// parseTime reads a time with a zone, or in UTC, or of today.
 func parseTime(flag, text string) (time.Time, error) {
-	for _, layout := range timeLayouts {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05",
+		"2006-01-02 15:04", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
 			return at, nil
 		}

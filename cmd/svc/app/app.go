@@ -106,19 +106,13 @@ func (a *App) Again(flag string) string {
 	return strings.Join(append(words, flag), " ")
 }
 
-// flagValues describes the values of each type of flag.
-var flagValues = map[string]string{
-	"int":      "a whole number",
-	"duration": "a time such as 90s or 5m",
-	"bool":     "true or false",
-}
-
 // plainFlagError returns an error that describes the values of the flag instead of the failure of its parser.
 func plainFlagError(cmd *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		flag := invalid.GetFlag()
-		values := cmp.Or(flagValues[flag.Value.Type()], invalid.Unwrap().Error())
-		return fmt.Errorf("--%s is %s, not %q", flag.Name, values, invalid.GetValue())
+		values := map[string]string{"int": "a whole number", "duration": "a time such as 90s or 5m", "bool": "true or false"}
+		text := cmp.Or(values[flag.Value.Type()], invalid.Unwrap().Error())
+		return fmt.Errorf("--%s is %s, not %q", flag.Name, text, invalid.GetValue())
 	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	ofCredit := strings.HasPrefix(cmd.CommandPath(), "svc credit ")

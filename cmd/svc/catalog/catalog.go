@@ -376,9 +376,6 @@ func askSecrets(ctx context.Context, s *app.Stack, spec upstream.Spec, accounts 
 	return given, nil
 }
 
-// anyAddress is the address of a test look-up: a public resolver.
-var anyAddress = netip.MustParseAddr("9.9.9.9")
-
 // noTest is the result for an account at a vendor without a call that has no effect.
 const noTest = "complete; the vendor has no call that tests an account without sending anything"
 
@@ -401,14 +398,14 @@ func TestAccount(ctx context.Context, s *app.Stack, account upstream.Account) (s
 	return noTest, nil
 }
 
-// lookUp makes one look-up at a vendor.
+// lookUp makes one look-up at a vendor, of a public resolver.
 func lookUp[T any](ctx context.Context, s *app.Stack, rows []lookup.Vendor[T],
 	account upstream.Account) (string, error) {
 	vendor := upstream.Find(rows, account.Integration.Vendor)
 	if vendor.OnDisk() {
 		return noTest, nil
 	}
-	_, err := vendor.Ask(ctx, lookup.Caller{Client: s.Vendors, Account: account}, anyAddress)
+	_, err := vendor.Ask(ctx, lookup.Caller{Client: s.Vendors, Account: account}, netip.MustParseAddr("9.9.9.9"))
 	if errors.Is(err, lookup.ErrUnknown) {
 		err = nil
 	}
