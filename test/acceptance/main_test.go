@@ -135,7 +135,7 @@ func (s *system) start(ctx context.Context) error {
 	}
 	s.witness = newWitness()
 	s.stack, err = stack.Start(ctx, stack.Options{
-		Through: s.witness.through,
+		Through: s.witness.through(nil),
 		LogDir:  filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),
 		Concurrency: 32, Environment: environment,
 		Parameters: map[string]string{
@@ -161,7 +161,6 @@ func (s *system) close() error {
 		}
 		errs = append(errs, err, running.Close())
 	}
-	s.oneProcess.recorder.server.Close()
 	s.witness.close()
 	s.images.Close()
 	if s.browser.end != nil {

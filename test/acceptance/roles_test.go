@@ -61,36 +61,39 @@ func (w *witness) close() {
 
 var signer = regexp.MustCompile(`Credential=([A-Z0-9]+)/[0-9]+/[a-z0-9-]+/(dynamodb|secretsmanager|lambda)/`)
 
-// through is a way to a service that is witnessed.
-func (w *witness) through(_, target string) (string, error) {
-	to, err := url.Parse(target)
-	if err != nil {
-		return "", err
-	}
-	proxy := &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
-		Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}, FlushInterval: -1,
-		ErrorLog: log.New(io.Discard, "", 0), // of functions that were killed
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
-		body, err := io.ReadAll(in.Body)
+// through returns ways to services that are witnessed. The recorder is nil where none records.
+func (w *witness) through(record *recorder) func(_, target string) (string, error) {
+	return func(_, target string) (string, error) {
+		to, err := url.Parse(target)
 		if err != nil {
-			return // the function is gone
+			return "", err
 		}
-		in.Body = io.NopCloser(bytes.NewReader(body))
-		_, operation, _ := strings.Cut(in.Header.Get("X-Amz-Target"), ".")
-		if match := signer.FindStringSubmatch(in.Header.Get("Authorization")); match != nil {
-			if function, ok := strings.CutSuffix(in.URL.Path, "/response-streaming-invocations"); ok {
-				// The action that both ways of invocation need.
-				w.note([]deed{{match[1], "lambda:InvokeFunction", path.Base(function), ""}})
-			} else {
-				w.note(deeds(match[1], match[2]+":"+operation, body))
+		proxy := &httputil.ReverseProxy{
+			Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+			Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true},
+			ErrorLog:  log.New(io.Discard, "", 0), // of functions that were killed
+		}
+		server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+			body, err := io.ReadAll(in.Body)
+			if err != nil {
+				return // the function is gone
 			}
-		}
-		proxy.ServeHTTP(out, in)
-	}))
-	w.servers = append(w.servers, server)
-	return server.URL, nil
+			in.Body = io.NopCloser(bytes.NewReader(body))
+			_, operation, _ := strings.Cut(in.Header.Get("X-Amz-Target"), ".")
+			signature := in.Header.Get("Authorization")
+			if match := signer.FindStringSubmatch(signature); match != nil {
+				if function, ok := strings.CutSuffix(in.URL.Path, "/response-streaming-invocations"); ok {
+					// The action that both ways of invocation need.
+					w.note([]deed{{match[1], "lambda:InvokeFunction", path.Base(function), ""}})
+				} else {
+					w.note(deeds(match[1], match[2]+":"+operation, body))
+				}
+			}
+			record.around(signature, operation, func() { proxy.ServeHTTP(out, in) })
+		}))
+		w.servers = append(w.servers, server)
+		return server.URL, nil
+	}
 }
 
 func (w *witness) note(all []deed) {
