@@ -23,21 +23,14 @@ import (
 // compares the response with the expected one.
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	root, err := workdir.Root()
-	must.Succeed(t, err)
-	folder := filepath.Join(root, "events")
+	folder := filepath.Join(must.Get(workdir.Root()).Or(t), "events")
 	all, err := events.Read(folder)
 	if err != nil || len(all) == 0 {
 		t.Fatalf("%d events: %v", len(all), err)
 	}
 	demo := filepath.Join(t.TempDir(), "demo.json")
-	s, err := stack.Start(t.Context(), stack.Options{LogDir: t.TempDir(), DemoFile: demo})
-	must.Succeed(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := must.Get(stack.Start(t.Context(), stack.Options{LogDir: t.TempDir(), DemoFile: demo})).Or(t)
+	t.Cleanup(func() { must.Succeed(t, s.Close()) })
 	for name, c := range all {
 		event, want, host := name, c.Expected, s.Host
 		if name == "pdf-render.json" {
@@ -125,8 +118,7 @@ func matches(want, got any) bool {
 // demo file.
 func TestInvokeAlone(t *testing.T) {
 	t.Parallel()
-	root, err := workdir.Root()
-	must.Succeed(t, err)
+	root := must.Get(workdir.Root()).Or(t)
 	demo := filepath.Join(t.TempDir(), "demo.json")
 	must.Succeed(t, os.WriteFile(demo, []byte(`{"dynamodb_url":"http://127.0.0.1:1"}`), 0o600))
 	var out bytes.Buffer

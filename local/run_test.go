@@ -23,8 +23,7 @@ func started(t *testing.T, name string, args ...string) (*exec.Cmd, *bufio.Scann
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Env = append(os.Environ(), "PORT=0")
-	out, err := cmd.StdoutPipe()
-	must.Succeed(t, err)
+	out := must.Get(cmd.StdoutPipe()).Or(t)
 	cmd.Stderr = t.Output()
 	must.Succeed(t, cmd.Start())
 	return cmd, bufio.NewScanner(out)
@@ -45,10 +44,9 @@ func only(t *testing.T, programs ...string) string {
 // send, and a signal, while it starts or afterwards, ends everything and leaves no file.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	binary, err := workdir.Local("bin", "local") // where make builds it, so that it is linked only after a change
-	must.Succeed(t, err)
-	_, err = workdir.Run(exec.Command("go", "build", "-o", binary, "."), "build")
-	must.Succeed(t, err)
+	// Where make builds it, so that it is linked only after a change.
+	binary := must.Get(workdir.Local("bin", "local")).Or(t)
+	must.Get(workdir.Run(exec.Command("go", "build", "-o", binary, "."), "build")).Or(t)
 	for name, c := range map[string]struct {
 		signal syscall.Signal
 		at     string // the line at which the signal comes
@@ -114,8 +112,7 @@ func TestRun(t *testing.T) {
 // TestCheck checks that make run names each program that is missing or too old, and a port that is taken, before it
 // compiles anything. Only the tools that every machine with a shell has are on the PATH.
 func TestCheck(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).Or(t)
 	defer listener.Close()
 	_, taken, _ := net.SplitHostPort(listener.Addr().String())
 	const java17, java11, go126, go120 = `echo 'openjdk version "17.0.15"' >&2`, `echo 'openjdk version "11.0.2"' >&2`,

@@ -14,17 +14,14 @@ import (
 // TestFunctions checks that every function of the template builds, with the flags that ship. (-trimpath keeps
 // -ldflags out of what a binary says of itself.)
 func TestFunctions(t *testing.T) {
-	product, err := template.Load(nil)
-	must.Succeed(t, err)
-	paths, err := build.Functions(context.Background(), product.Functions)
-	must.Succeed(t, err)
+	product := must.Get(template.Load(nil)).Or(t)
+	paths := must.Get(build.Functions(context.Background(), product.Functions)).Or(t)
 	if len(paths) != len(product.Functions) {
 		t.Errorf("%d binaries of %d functions", len(paths), len(product.Functions))
 	}
 	want := map[string]string{"-trimpath": "true", "-tags": "lambda.norpc", "CGO_ENABLED": "0"}
 	for id, path := range paths {
-		info, err := buildinfo.ReadFile(path)
-		must.Succeed(t, err)
+		info := must.Get(buildinfo.ReadFile(path)).Or(t)
 		got := map[string]string{}
 		for _, setting := range info.Settings {
 			got[setting.Key] = setting.Value

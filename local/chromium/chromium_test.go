@@ -58,8 +58,7 @@ func TestSize(t *testing.T) {
 				return string(out)
 			}
 			must.Succeed(t, os.CopyFS(filepath.Join(dir, "layers/chromium"), os.DirFS("../../layers/chromium")))
-			list, err := os.ReadFile("../../layers/chromium/fonts.txt")
-			must.Succeed(t, err)
+			list := must.Get(os.ReadFile("../../layers/chromium/fonts.txt")).Or(t)
 			lines, rest := strings.SplitAfter(strings.TrimSuffix(string(list), "\n"), "\n"), layerBytes-browserBytes
 			for _, line := range lines {
 				words := strings.Fields(line)
@@ -86,8 +85,7 @@ func TestSize(t *testing.T) {
 				to := write("node_modules/@sparticuz/chromium/bin/"+name+".br", 0)
 				run("node", "-e", pack, from, to)
 			}
-			packed, err := os.ReadFile(filepath.Join(dir, "node_modules/@sparticuz/chromium/bin/chromium.br"))
-			must.Succeed(t, err)
+			packed := must.Get(os.ReadFile(filepath.Join(dir, "node_modules/@sparticuz/chromium/bin/chromium.br"))).Or(t)
 			write("function", functionBytes+c.function*mebibyte)
 			for path, text := range map[string]string{"bin/npm": "#!/bin/sh\ncp -r " + dir + "/node_modules .\n",
 				"bin/python3": "#!/bin/sh\nexit 1\n", // no machine needs one

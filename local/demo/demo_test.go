@@ -84,8 +84,7 @@ func TestCreate(t *testing.T) {
 		Prices:   wallet.Prices{wallet.Barcode: 7},
 		Sandbox:  "http://sandbox",
 	}
-	created, err := Create(t.Context(), to)
-	must.Succeed(t, err)
+	created := must.Get(Create(t.Context(), to)).Or(t)
 	const good = "http://sandbox/quicksend,http://sandbox/twilio"
 	wants := map[string]struct {
 		mode      project.Mode

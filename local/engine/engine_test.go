@@ -25,8 +25,7 @@ func tools(t *testing.T, scripts map[string]string) {
 	for name, script := range scripts {
 		path := filepath.Join(dir, name)
 		if script == "" {
-			program, err := exec.LookPath(name)
-			must.Succeed(t, err)
+			program := must.Get(exec.LookPath(name)).Or(t)
 			must.Succeed(t, os.Symlink(program, path))
 			continue
 		}
@@ -112,11 +111,8 @@ func TestRunning(t *testing.T) {
 // TestClose checks that the engine responds, and that nothing of it is left after Close.
 func TestClose(t *testing.T) {
 	t.Setenv(EndpointVariable, "")
-	e, err := Start(context.Background(), Options{})
-	must.Succeed(t, err)
-	if _, err := Client(e.URL).ListTables(context.Background(), nil); err != nil {
-		t.Error(err)
-	}
+	e := must.Get(Start(context.Background(), Options{})).Or(t)
+	must.Get(Client(e.URL).ListTables(context.Background(), nil)).Or(t)
 	e.Close()
 	conn, err := net.DialTimeout("tcp", strings.TrimPrefix(e.URL, "http://"), time.Second)
 	if err == nil {

@@ -93,18 +93,15 @@ func start(t *testing.T) (string, *logtest.Buffer) {
 
 func serve(t *testing.T, text string, options lambda.Options) (string, *logtest.Buffer) {
 	t.Helper()
-	loaded, err := template.Parse([]byte(text), nil)
-	must.Succeed(t, err)
+	loaded := must.Get(template.Parse([]byte(text), nil)).Or(t)
 	options.LogDir, options.Jail = t.TempDir(), probetest.Jail
-	host, err := lambda.NewHost(options)
-	must.Succeed(t, err)
+	host := must.Get(lambda.NewHost(options)).Or(t)
 	t.Cleanup(host.Close)
 	for _, function := range loaded.Functions {
 		must.Succeed(t, host.Add(function, probetest.Bootstrap))
 	}
 	log := &logtest.Buffer{}
-	server, err := gateway.Start("127.0.0.1:0", loaded, host, log)
-	must.Succeed(t, err)
+	server := must.Get(gateway.Start("127.0.0.1:0", loaded, host, log)).Or(t)
 	t.Cleanup(func() { server.Close() })
 	return server.URL, log
 }
@@ -112,8 +109,7 @@ func serve(t *testing.T, text string, options lambda.Options) (string, *logtest.
 // send sends a request with the path and headers exactly as given.
 func send(t *testing.T, url, method, target string, body io.Reader, headers ...string) (*http.Response, string) {
 	t.Helper()
-	request, err := http.NewRequest(method, url, body)
-	must.Succeed(t, err)
+	request := must.Get(http.NewRequest(method, url, body)).Or(t)
 	request.URL.Opaque = target
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Add(headers[i], headers[i+1])
@@ -121,9 +117,7 @@ func send(t *testing.T, url, method, target string, body io.Reader, headers ...s
 	response, err := http.DefaultTransport.RoundTrip(request)
 	must.Succeed(t, err)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	must.Succeed(t, err)
-	return response, string(text)
+	return response, string(must.Get(io.ReadAll(response.Body)).Or(t))
 }
 
 // event sends a request to a function that returns its event.
@@ -171,8 +165,7 @@ func TestEventShape(t *testing.T) {
 	url, _ := start(t)
 	got := map[string]string{}
 	flatten("", event(t, url, "POST", "/api/v1/pair/USD/LKR?a=1", strings.NewReader("{}")), got)
-	text, err := os.ReadFile("testdata/aws-proxy.json")
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile("testdata/aws-proxy.json")).Or(t)
 	want := map[string]string{
 		"requestContext.domainName": "string", "requestContext.domainPrefix": "string",
 		"requestContext.extendedRequestId": "string", "requestContext.identity.principalOrgId": "null",
@@ -401,8 +394,7 @@ func TestClientGoesAway(t *testing.T) {
 	url, log := start(t)
 	ctx, hangUp := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer hangUp()
-	in, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/echo", nil)
-	must.Succeed(t, err)
+	in := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/echo", nil)).Or(t)
 	in.Header.Set("X-Probe", `{"do":"sleep","n":800}`)
 	if response, err := http.DefaultTransport.RoundTrip(in); err == nil {
 		t.Error("a response before the client hangs up:", response.Status)
@@ -458,8 +450,7 @@ func TestStream(t *testing.T) {
 	defer half.Close()
 	for do, whole := range map[string]bool{"": true, "fail": false, "exit": false} {
 		probe := `{"do":"` + do + `","url":"` + half.URL + `"}`
-		in, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/stream", nil)
-		must.Succeed(t, err)
+		in := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/stream", nil)).Or(t)
 		in.Header.Set("X-Probe", probe)
 		response, err := http.DefaultClient.Do(in)
 		must.Succeed(t, err)
@@ -494,8 +485,7 @@ func TestResponsesAreChecked(t *testing.T) {
 			"      MethodSettings: [{ResourcePath: /docs, HttpMethod: ANY, ThrottlingRateLimit: 1}]\n      StageName:",
 			"no route has, or ANY"},
 	} {
-		broken, err := template.Parse([]byte(strings.ReplaceAll(stack, c.old, c.mistake)), nil)
-		must.Succeed(t, err)
+		broken := must.Get(template.Parse([]byte(strings.ReplaceAll(stack, c.old, c.mistake)), nil)).Or(t)
 		if _, err := gateway.New(broken, nil, io.Discard); err == nil || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -520,13 +510,10 @@ func TestOddRequests(t *testing.T) {
 		if want == http.StatusNotFound {
 			body = `{"code":"none"}`
 		}
-		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-		must.Succeed(t, err)
+		conn := must.Get(net.Dial("tcp", strings.TrimPrefix(url, "http://"))).Or(t)
 		defer conn.Close()
 		must.Succeed(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
-		if _, err := io.WriteString(conn, request); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(conn, request)).Or(t)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Errorf("%.40q: %v", request, err)
@@ -541,8 +528,7 @@ func TestOddRequests(t *testing.T) {
 	}
 	// A client that still sends its body gets the response, too.
 	for range 100 {
-		r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(make([]byte, 3<<20)))
-		must.Succeed(t, err)
+		r := must.Get(http.NewRequest(http.MethodPost, url, bytes.NewReader(make([]byte, 3<<20)))).Or(t)
 		r.URL.Opaque = "/api/v1/%zz"
 		response, err := http.DefaultClient.Do(r)
 		must.Succeed(t, err)

@@ -114,28 +114,24 @@ func jails(t *testing.T) map[string]*jail.Jail {
 	all := map[string]*jail.Jail{}
 	for _, value := range []string{"on", "off"} {
 		t.Setenv(jail.Variable, value)
-		j, err := jail.New(t.Context(), func(line string) { t.Log(line) })
-		must.Succeed(t, err)
-		all[value] = j
+		all[value] = must.Get(jail.New(t.Context(), func(line string) { t.Log(line) })).Or(t)
 	}
 	return all
 }
 
 func start(t *testing.T, j *jail.Jail, output *os.File, readable []string, env ...string) *jail.Process {
 	t.Helper()
-	p, err := j.Start(jail.Command{
+	p := must.Get(j.Start(jail.Command{
 		Binary: jailed, Env: append([]string{"PATH=/usr/bin:/bin"}, env...), Output: output, Scratch: 8 << 20,
 		Readable: readable,
-	})
-	must.Succeed(t, err)
+	})).Or(t)
 	t.Cleanup(func() { p.Kill(); <-p.Done() })
 	return p
 }
 
 func output(t *testing.T) *os.File {
 	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "output"))
-	must.Succeed(t, err)
+	file := must.Get(os.Create(filepath.Join(t.TempDir(), "output"))).Or(t)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
@@ -220,8 +216,7 @@ func inspect(t *testing.T, j *jail.Jail, readable []string, env ...string) (foun
 	file := output(t)
 	p := start(t, j, file, readable, append(env, mode+"=inspect")...)
 	<-p.Done()
-	text, err := os.ReadFile(file.Name())
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(file.Name())).Or(t)
 	if err := json.Unmarshal(text, &found); err != nil || p.Err() != nil {
 		t.Fatalf("%v, %v: %s", err, p.Err(), text)
 	}
@@ -275,8 +270,7 @@ func TestJail(t *testing.T) {
 // TestOff checks that JAIL=off leaves nothing of the jail, and that JAIL accepts no other value.
 func TestOff(t *testing.T) {
 	found := inspect(t, jails(t)["off"], nil)
-	own, err := os.ReadFile("/proc/self/status") // this process itself may have a filter of system calls
-	must.Succeed(t, err)
+	own := must.Get(os.ReadFile("/proc/self/status")).Or(t) // this process itself may have a filter of system calls
 	if found["Seccomp"] == "2" && !strings.Contains(string(own), "Seccomp:\t2") || found["folder"] != filepath.Dir(jailed) {
 		t.Errorf("Seccomp %s, folder %s", found["Seccomp"], found["folder"])
 	}
@@ -294,8 +288,7 @@ func TestEnd(t *testing.T) {
 			{jailed, "none", "<nil>"},
 			{"/nonexistent", "", "open /nonexistent: no such file or directory"},
 		} {
-			p, err := j.Start(jail.Command{Binary: c.binary, Env: []string{mode + "=" + c.mode}, Scratch: 1 << 20})
-			must.Succeed(t, err)
+			p := must.Get(j.Start(jail.Command{Binary: c.binary, Env: []string{mode + "=" + c.mode}, Scratch: 1 << 20})).Or(t)
 			if <-p.Done(); fmt.Sprint(p.Err()) != c.want {
 				t.Errorf("jail %s, %s %s: %v, want %s", name, c.binary, c.mode, p.Err(), c.want)
 			}
@@ -319,8 +312,7 @@ var members = []string{"father", "orphan", "stranger"}
 // lines counts what each member of the family has printed.
 func lines(t *testing.T, file string) map[string]int {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must.Succeed(t, err)
+	text := must.Get(os.ReadFile(file)).Or(t)
 	counts := map[string]int{}
 	for line := range strings.FieldsSeq(string(text)) {
 		counts[line]++
@@ -346,9 +338,7 @@ func grow(t *testing.T, file string) {
 // tree are the processes of this machine with a variable in their environment, as their owner and root see them.
 func tree(t *testing.T, variable string) (pids []int) {
 	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/environ")
-	must.Succeed(t, err)
-	for _, path := range all {
+	for _, path := range must.Get(filepath.Glob("/proc/[0-9]*/environ")).Or(t) {
 		if env, err := os.ReadFile(path); err == nil && slices.Contains(strings.Split(string(env), "\x00"), variable) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			pids = append(pids, pid)
@@ -429,15 +419,12 @@ func TestHostDies(t *testing.T) {
 				host := exec.Command(os.Args[0])
 				host.Env = append(os.Environ(), hold+"="+jailed, jail.Variable+"="+name, "HOST_OF="+family)
 				host.Stdout, host.Stderr = file, file
-				orders, err := host.StdinPipe()
-				must.Succeed(t, err)
+				orders := must.Get(host.StdinPipe()).Or(t)
 				must.Succeed(t, host.Start())
 				t.Cleanup(func() { _ = host.Process.Kill() }) // where the test has failed before
 				grow(t, file.Name())
 				if frozen {
-					if _, err := orders.Write([]byte("\n")); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(orders.Write([]byte("\n"))).Or(t)
 					stopped(t, mark)
 				}
 				must.Succeed(t, host.Process.Kill())

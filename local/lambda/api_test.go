@@ -174,9 +174,8 @@ func TestStreamAPI(t *testing.T) {
 		{`{"do":"exit","n":3,"url":"` + half.URL + `"}`, false, "Runtime.ExitError"},
 		{`{"do":"fail","url":"` + half.URL + `"}`, false, "errorString"}, {`{}`, true, ""},
 	} {
-		out, err := calls.InvokeWithResponseStream(t.Context(),
-			&api.InvokeWithResponseStreamInput{FunctionName: new("Probe:live"), Payload: []byte(c.event)})
-		must.Succeed(t, err)
+		out := must.Get(calls.InvokeWithResponseStream(t.Context(),
+			&api.InvokeWithResponseStreamInput{FunctionName: new("Probe:live"), Payload: []byte(c.event)})).Or(t)
 		stream, first := out.GetStream(), []byte(nil)
 		if strings.Contains(c.event, "url") { // the first byte comes before the function sends the rest
 			for !bytes.HasSuffix(first, []byte("\x00x")) {
@@ -193,9 +192,8 @@ func TestStreamAPI(t *testing.T) {
 	}
 	buffered, _ := start(t, 1, nil)
 	for event, want := range map[string]string{`{"do":"respond","response":{"a":1}}`: "", `{"do":"error"}`: "Unhandled"} {
-		out, err := client(t, buffered).InvokeWithResponseStream(t.Context(),
-			&api.InvokeWithResponseStreamInput{FunctionName: new("Probe"), Payload: []byte(event)})
-		must.Succeed(t, err)
+		out := must.Get(client(t, buffered).InvokeWithResponseStream(t.Context(),
+			&api.InvokeWithResponseStreamInput{FunctionName: new("Probe"), Payload: []byte(event)})).Or(t)
 		if payload, code, err := collect(out.GetStream()); err != nil || code != want ||
 			want == "" && string(payload) != `{"a":1}` {
 			t.Errorf("%s: %s, %s, %v", event, payload, code, err)
@@ -318,9 +316,7 @@ func TestWorkAfterResponse(t *testing.T) {
 	if _, err := short.Invoke(t.Context(), "Probe", []byte(`{"do":"state"}`)); !errors.Is(err, lambda.ErrThrottled) {
 		t.Errorf("concurrency while the extension works: %v", err)
 	}
-	if err := short.AwaitIdle(t.Context(), "Probe"); err != nil { // ended by the timeout
-		t.Fatal(err)
-	}
+	must.Succeed(t, short.AwaitIdle(t.Context(), "Probe")) // ended by the timeout
 	if after := decode[state](t, invoke(t, short, `{"do":"state"}`)); after.ID == before.ID ||
 		!strings.Contains(log(), `"status":"timeout"`) {
 		t.Errorf("the timeout does not include the extension:\n%s", log())

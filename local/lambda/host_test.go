@@ -38,24 +38,19 @@ func start(t testing.TB, concurrency int, change func(*template.Function)) (*lam
 	if change != nil {
 		change(&function)
 	}
-	host, err := lambda.HostOf(lambda.Options{
+	host := must.Get(lambda.HostOf(lambda.Options{
 		LogDir: logs, Jail: probetest.Jail, Concurrency: concurrency,
 		Environment: map[string]string{"SVC_LOCAL": "1", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1"},
-	}, function, probetest.Bootstrap)
-	must.Succeed(t, err)
+	}, function, probetest.Bootstrap)).Or(t)
 	t.Cleanup(host.Close)
 	return host, func() string {
-		text, err := os.ReadFile(filepath.Join(logs, "probe.log"))
-		must.Succeed(t, err)
-		return string(text)
+		return string(must.Get(os.ReadFile(filepath.Join(logs, "probe.log"))).Or(t))
 	}
 }
 
 func invoke(t testing.TB, host *lambda.Host, event string) lambda.Result {
 	t.Helper()
-	result, err := host.Invoke(context.Background(), "Probe", []byte(event))
-	must.Succeed(t, err)
-	return result
+	return must.Get(host.Invoke(context.Background(), "Probe", []byte(event))).Or(t)
 }
 
 // process is the id of the only process of the function.
@@ -204,8 +199,7 @@ func TestConcurrency(t *testing.T) {
 // TestAccount checks that functions share the account's concurrency, that one more event is refused at once, and that a
 // reservation is a function's own.
 func TestAccount(t *testing.T) {
-	host, err := lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: probetest.Jail, Account: 3})
-	must.Succeed(t, err)
+	host := must.Get(lambda.NewHost(lambda.Options{LogDir: t.TempDir(), Jail: probetest.Jail, Account: 3})).Or(t)
 	t.Cleanup(host.Close)
 	add := func(id string, limit time.Duration, reserved int) {
 		f := template.Function{LogicalID: id, Folder: id, Handler: "bootstrap", Timeout: limit, Reserved: reserved}
@@ -247,8 +241,7 @@ func TestAccount(t *testing.T) {
 
 // TestFailures checks how an event ends when its function fails, dies or takes too long, and that the next one works.
 func TestFailures(t *testing.T) {
-	runbook, err := os.ReadFile("../../docs/runbook.md")
-	must.Succeed(t, err)
+	runbook := must.Get(os.ReadFile("../../docs/runbook.md")).Or(t)
 	queries := insights.Queries(string(runbook))
 	query := queries[slices.IndexFunc(queries, func(q string) bool { return strings.Contains(q, `level = "ERROR"`) })]
 	host, log := start(t, 1, nil)

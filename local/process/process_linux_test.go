@@ -48,13 +48,10 @@ func gone(pid int) bool {
 func TestParentDeath(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), "PROCESS_TEST_PARENT=1")
-	out, err := parent.StdoutPipe()
-	must.Succeed(t, err)
+	out := must.Get(parent.StdoutPipe()).Or(t)
 	must.Succeed(t, parent.Start())
-	line, err := bufio.NewReader(out).ReadString('\n')
-	must.Succeed(t, err)
-	child, err := strconv.Atoi(strings.TrimSpace(line))
-	must.Succeed(t, err)
+	line := must.Get(bufio.NewReader(out).ReadString('\n')).Or(t)
+	child := must.Get(strconv.Atoi(strings.TrimSpace(line))).Or(t)
 	if !alive(child) {
 		t.Fatal("the child did not start")
 	}
@@ -74,13 +71,10 @@ func TestKill(t *testing.T) {
 	must.Succeed(t, err)
 	defer read.Close()
 	cmd.Stdout = write
-	child, err := process.Start(cmd)
-	must.Succeed(t, err)
+	child := must.Get(process.Start(cmd)).Or(t)
 	write.Close()
-	line, err := bufio.NewReader(read).ReadString('\n')
-	must.Succeed(t, err)
-	grandchild, err := strconv.Atoi(strings.TrimSpace(line))
-	must.Succeed(t, err)
+	line := must.Get(bufio.NewReader(read).ReadString('\n')).Or(t)
+	grandchild := must.Get(strconv.Atoi(strings.TrimSpace(line))).Or(t)
 	child.Signal(syscall.SIGSTOP)
 	child.Kill()
 	child.Kill() // once more does nothing

@@ -30,8 +30,7 @@ import (
 
 func start(t *testing.T) *Server {
 	t.Helper()
-	s, err := Start()
-	must.Succeed(t, err)
+	s := must.Get(Start()).Or(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -363,9 +362,7 @@ func TestLock(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	documents := map[string]*document{}
 	for _, file := range []string{"sms.yaml", "lookups.yaml", "rates.yaml"} {
-		text, err := files.Open(file)
-		must.Succeed(t, err)
-		decoder := yaml.NewDecoder(text)
+		decoder := yaml.NewDecoder(must.Get(files.Open(file)).Or(t))
 		decoder.KnownFields(true)
 		must.Succeed(t, decoder.Decode(&documents))
 	}
@@ -463,13 +460,11 @@ func TestCalls(t *testing.T) {
 // TestRules checks the outcomes that only rules choose.
 func TestRules(t *testing.T) {
 	s := start(t)
-	if err := s.SetRules(
+	must.Succeed(t, s.SetRules(
 		Rule{To: "0771111111", Outcome: Truncated}, Rule{To: "+94772222222", Outcome: Closed},
 		Rule{Vendor: "quicksend", Operation: "send", Outcome: "without id"},
 		Rule{Vendor: "dialogv2", Operation: "send", Outcome: "100", Times: 1}, Rule{Vendor: "textlk", DelayMS: 80},
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	for vendor := range sends {
 		for _, number := range []string{"771111111", "772222222"} {
 			if status, body, err := s.sendTo(t.Context(), t, vendor, number, ""); err == nil {

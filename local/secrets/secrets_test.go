@@ -17,8 +17,7 @@ import (
 
 // start returns a server, and its clients by access key.
 func start(t *testing.T) (server *Server, as func(accessKeyID string) *secretsmanager.Client) {
-	server, err := Start()
-	must.Succeed(t, err)
+	server = must.Get(Start()).Or(t)
 	t.Cleanup(func() { _ = server.Close() })
 	return server, func(accessKeyID string) *secretsmanager.Client {
 		return secretsmanager.New(secretsmanager.Options{
@@ -33,15 +32,13 @@ func TestLife(t *testing.T) {
 	_, as := start(t)
 	ctx, client := t.Context(), as("test")
 	name := new("svc/local/sms/managed/development")
-	created, err := client.CreateSecret(ctx,
-		&secretsmanager.CreateSecretInput{Name: name, SecretString: new("one")})
-	must.Succeed(t, err)
+	created := must.Get(client.CreateSecret(ctx,
+		&secretsmanager.CreateSecretInput{Name: name, SecretString: new("one")})).Or(t)
 	if !strings.HasPrefix(*created.ARN, "arn:aws:secretsmanager:eu-west-1:000000000000:secret:"+*name+"-") {
 		t.Errorf("ARN = %s", *created.ARN)
 	}
-	put, err := client.PutSecretValue(ctx,
-		&secretsmanager.PutSecretValueInput{SecretId: name, SecretString: new("two")})
-	must.Succeed(t, err)
+	put := must.Get(client.PutSecretValue(ctx,
+		&secretsmanager.PutSecretValueInput{SecretId: name, SecretString: new("two")})).Or(t)
 	for _, c := range []struct {
 		in   secretsmanager.GetSecretValueInput
 		want string
@@ -60,7 +57,7 @@ func TestLife(t *testing.T) {
 		}
 	}
 	var missing *types.ResourceNotFoundException // the client's own error, with its message
-	_, err = client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: new("absent")})
+	_, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: new("absent")})
 	if !errors.As(err, &missing) || missing.ErrorMessage() == "" {
 		t.Errorf("an absent secret is %v", err)
 	}
@@ -86,8 +83,7 @@ func TestLife(t *testing.T) {
 func TestErrors(t *testing.T) {
 	server, _ := start(t)
 	call := func(operation, body, authorization string) string {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
-		must.Succeed(t, err)
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))).Or(t)
 		r.Header.Set("X-Amz-Target", "secretsmanager."+operation)
 		r.Header.Set("Authorization", authorization)
 		response, err := http.DefaultClient.Do(r)
@@ -232,10 +228,8 @@ func TestKeys(t *testing.T) {
 		&secretsmanager.CreateSecretInput{Name: name, SecretString: value, KmsKeyId: new("old")}); err == nil {
 		t.Error("created under a key without a right")
 	}
-	if _, err := as("NONE").CreateSecret(ctx,
-		&secretsmanager.CreateSecretInput{Name: name, SecretString: value}); err != nil {
-		t.Fatal(err) // with the managed key
-	}
+	must.Get(as("NONE").CreateSecret(ctx, // with the managed key
+		&secretsmanager.CreateSecretInput{Name: name, SecretString: value})).Or(t)
 	reads("AWSCURRENT", "old new NONE")
 	for _, step := range []struct {
 		who, key string

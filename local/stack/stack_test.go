@@ -29,8 +29,7 @@ func TestStack(t *testing.T) {
 	t.Setenv("CHROMIUM", "")
 	dir := t.TempDir()
 	file, logs := filepath.Join(dir, "demo.json"), filepath.Join(dir, "logs")
-	lock, err := workdir.Local("layer", "lock") // which unpacking takes
-	must.Succeed(t, err)
+	lock := must.Get(workdir.Local("layer", "lock")).Or(t) // which unpacking takes
 	var s *stack.Stack
 	var fetched []sandbox.Call // the schedules have run once: rates and lists are there before the first request
 	must.Succeed(t, workdir.Locked(lock, func() error {
@@ -57,9 +56,7 @@ func TestStack(t *testing.T) {
 	}
 	checkFile(t, s, file)
 	urls := []string{s.BaseURL, s.SandboxURL, s.DynamoDBURL, s.SecretsURL, s.LambdaURL}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, s.Close())
 	for _, u := range urls {
 		parsed, _ := url.Parse(u)
 		if conn, err := net.Dial("tcp", parsed.Host); err == nil && os.Getenv("AWS_ENDPOINT_URL_DYNAMODB") != u {
@@ -112,11 +109,10 @@ func checkFile(t *testing.T, s *stack.Stack, file string) {
 
 // TestPortTaken checks that a port that is taken is said so before anything is started.
 func TestPortTaken(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0")).Or(t)
 	defer listener.Close()
 	began := false
-	_, err = stack.Start(t.Context(), stack.Options{
+	_, err := stack.Start(t.Context(), stack.Options{
 		Port: listener.Addr().(*net.TCPAddr).Port, LogDir: t.TempDir(), Progress: func(string) { began = true },
 	})
 	if err == nil || !strings.Contains(err.Error(), "PORT") || began {
@@ -127,8 +123,7 @@ func TestPortTaken(t *testing.T) {
 // TestOnLaptop checks that the local settler waits for seconds although the template permits none so short, that the
 // documentation page gets a demo project's credentials, and that nothing else of a function changes.
 func TestOnLaptop(t *testing.T) {
-	product, err := template.Load(stack.Addresses{}.Overrides())
-	must.Succeed(t, err)
+	product := must.Get(template.Load(stack.Addresses{}.Overrides())).Or(t)
 	for _, f := range product.Functions {
 		want := maps.Clone(f.Environment)
 		if f.Folder == "settle" {
@@ -169,23 +164,19 @@ func TestNoBrowser(t *testing.T) {
 func startStack(t *testing.T, options stack.Options) *stack.Stack {
 	t.Helper()
 	options.Log = t.Output()
-	s, err := stack.Start(t.Context(), options)
-	must.Succeed(t, err)
+	s := must.Get(stack.Start(t.Context(), options)).Or(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
 func post(t *testing.T, s *stack.Stack, path, body string) (status int, header http.Header, text string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, s.BaseURL+path, strings.NewReader(body))
-	must.Succeed(t, err)
+	r := must.Get(http.NewRequest(http.MethodPost, s.BaseURL+path, strings.NewReader(body))).Or(t)
 	credential := demo.CredentialOf("managed", project.Development)
 	r.Header.Set("X-API-KEY", credential.ClientID)
 	r.Header.Set("X-API-SECRET", credential.ClientSecret)
 	response, err := http.DefaultClient.Do(r)
 	must.Succeed(t, err)
 	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	must.Succeed(t, err)
-	return response.StatusCode, response.Header, string(content)
+	return response.StatusCode, response.Header, string(must.Get(io.ReadAll(response.Body)).Or(t))
 }

@@ -102,8 +102,7 @@ Resources:
 
 // TestParse checks every intrinsic and every property that the local stack reads.
 func TestParse(t *testing.T) {
-	got, err := template.Parse([]byte(sample), map[string]string{"Price": "7"})
-	must.Succeed(t, err)
+	got := must.Get(template.Parse([]byte(sample), map[string]string{"Price": "7"})).Or(t)
 	arn := "arn:aws:dynamodb:eu-west-1:123456789012:table/svc-dev-wallets"
 	want := &template.Template{
 		Parameters: map[string]string{"Stage": "dev", "Price": "7", "Endpoint": ""},
@@ -157,8 +156,7 @@ func TestParse(t *testing.T) {
 	if _, ok := got.Function("sms"); !ok {
 		t.Error("no function by its folder")
 	}
-	prod, err := template.Parse([]byte(sample), map[string]string{"Stage": "prod"})
-	must.Succeed(t, err)
+	prod := must.Get(template.Parse([]byte(sample), map[string]string{"Stage": "prod"})).Or(t)
 	if f, ok := prod.Function("ProdFunction"); !ok || f.Timeout != 28*time.Second || f.LogGroup != "/logs/sms" {
 		t.Errorf("function under a condition that holds: %+v", f)
 	}
@@ -224,8 +222,7 @@ func TestMistakes(t *testing.T) {
 
 // TestProduct checks that the product's template can be played.
 func TestProduct(t *testing.T) {
-	got, err := template.Load(nil)
-	must.Succeed(t, err)
+	got := must.Get(template.Load(nil)).Or(t)
 	if len(got.Functions) == 0 || len(got.Tables) == 0 || got.API.Stage == "" {
 		t.Errorf("%d functions, %d tables, stage %q", len(got.Functions), len(got.Tables), got.API.Stage)
 	}

@@ -95,8 +95,7 @@ func TestOrder(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.CloseClientConnections)
-	api, err := register(strings.TrimPrefix(server.URL, "http://"))
-	must.Succeed(t, err)
+	api := must.Get(register(strings.TrimPrefix(server.URL, "http://"))).Or(t)
 	failure := errors.New("it failed")
 	for name, c := range map[string]struct {
 		api  *extensionsAPI

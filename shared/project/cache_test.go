@@ -40,9 +40,8 @@ func newFixture(t *testing.T) *fixture {
 	b.store = admin.NewStore(client, tables.Projects)
 	b.Cache = project.NewCache(project.NewStore(counted, tables.Projects), 10*time.Second)
 	b.Cache.SetClock(b.clock.Now)
-	_, err := b.store.CreateProject(t.Context(), project.Project{ID: "acme", Name: "Test",
-		Limit: project.RateLimit{Requests: 5, Window: time.Minute}})
-	must.Succeed(t, err)
+	must.Get(b.store.CreateProject(t.Context(), project.Project{ID: "acme", Name: "Test",
+		Limit: project.RateLimit{Requests: 5, Window: time.Minute}})).Or(t)
 	return b
 }
 
@@ -121,9 +120,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	id, secret := b.issue(t, project.Development)
 	b.expect(t, "first", id, secret, "", nil, 1)
 
-	if _, err := b.store.Update(t.Context(), "acme", func(p *project.Project) { p.Paused = true }); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(b.store.Update(t.Context(), "acme", func(p *project.Project) { p.Paused = true })).Or(t)
 	b.clock.Move(9 * time.Second)
 	if rec := b.expect(t, "warm", id, secret, "", nil, 0); rec.Paused {
 		t.Error("paused without a read")
@@ -134,8 +131,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	}
 
 	b.clock.Move(2 * time.Second)
-	second, err := b.store.RotateCredential(t.Context(), id, false)
-	must.Succeed(t, err)
+	second := must.Get(b.store.RotateCredential(t.Context(), id, false)).Or(t)
 	b.expect(t, "a new secret", id, second, "", nil, 1)
 	b.expect(t, "the old one beside it", id, secret, "", nil, 0)
 	b.expect(t, "a wrong one, the record is fresh", id, "svcs_wrong", "", project.ErrUnauthorized, 0)

@@ -77,8 +77,7 @@ func TestSources(t *testing.T) {
 			t.Errorf("%v, want %v", err, c.want)
 		}
 	}
-	stored, err := s.Stored(t.Context())
-	must.Succeed(t, err)
+	stored := must.Get(s.Stored(t.Context())).Or(t)
 	made := stored.Sources["made"]
 	if made.Table == nil || !made.Table.Date.Equal(noon) || !made.Fetched.Equal(noon.Add(time.Hour)) ||
 		made.Failure != "not valid" || !made.Tried.Equal(noon.Add(3*time.Hour)) {
@@ -91,8 +90,8 @@ func TestSources(t *testing.T) {
 		t.Errorf("%+v", stored)
 	}
 	must.Succeed(t, s.PutPin(t.Context(), nil))
-	if stored, err = s.Stored(t.Context()); err != nil || stored.Pin != nil {
-		t.Errorf("%+v, %v", stored.Pin, err)
+	if stored = must.Get(s.Stored(t.Context())).Or(t); stored.Pin != nil {
+		t.Errorf("%+v", stored.Pin)
 	}
 }
 
@@ -174,9 +173,7 @@ func TestClaim(t *testing.T) {
 	const id, env = "acme", project.Production
 	claim := func(who string, now time.Time) bool {
 		t.Helper()
-		claimed, err := s.Claim(t.Context(), id, env, who, now, time.Minute, 10*time.Second)
-		must.Succeed(t, err)
-		return claimed
+		return must.Get(s.Claim(t.Context(), id, env, who, now, time.Minute, 10*time.Second)).Or(t)
 	}
 	if !claim("first", saturday) || claim("second", saturday) {
 		t.Error("not one claim of two")

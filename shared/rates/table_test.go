@@ -179,8 +179,7 @@ func TestJSONKeepsDigits(t *testing.T) {
 		`"date":"2026-11-20"},"central":{"rate":300.5000,"date":"2026-11-20"}}` {
 		t.Errorf("%s, %v", text, err)
 	}
-	back, err := decodeSet(item{"rates": jsonText(set)})
-	must.Succeed(t, err)
+	back := must.Get(decodeSet(item{"rates": jsonText(set)})).Or(t)
 	for code, rate := range set.Rates {
 		if back.Rates[code].String() != rate.String() {
 			t.Errorf("%s: %s became %s", code, rate, back.Rates[code])
@@ -197,8 +196,7 @@ func TestDay(t *testing.T) {
 	for day, working := range map[Day]bool{
 		"2026-11-20": true, "2026-11-21": false, "2026-11-22": false, "2026-11-23": true, "2026-11-25": true,
 	} {
-		want, err := time.Parse(time.RFC3339, string(day)+"T00:00:00+05:30")
-		must.Succeed(t, err)
+		want := must.Get(time.Parse(time.RFC3339, string(day)+"T00:00:00+05:30")).Or(t)
 		start := day.Start()
 		if !start.Equal(want) || day.Working() != working || DayOf(start) != day ||
 			DayOf(start.Add(-time.Second)) != day.Back(1) {
@@ -275,13 +273,9 @@ func TestCheck(t *testing.T) {
 		})
 	}
 	// The first table of a source has no stored date, and the first table of all has no reference.
-	if err := Validate(changed(t, set("LKR", "9")), nil, nil, saturday, false); err != nil {
-		t.Error(err)
-	}
-	if err := Validate(changed(t, func(table *Table) { table.Date = table.Date.AddDate(0, 0, -1) }), nil, &stored.Table,
-		saturday, false); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, Validate(changed(t, set("LKR", "9")), nil, nil, saturday, false))
+	must.Succeed(t, Validate(changed(t, func(table *Table) { table.Date = table.Date.AddDate(0, 0, -1) }), nil,
+		&stored.Table, saturday, false))
 }
 
 // rebase gives a table another base, whose own rate may be wrong at first.

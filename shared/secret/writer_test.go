@@ -222,9 +222,8 @@ func TestDamaged(t *testing.T) {
 		Name:         new(upstream.SecretName("test", project.SMS, "acme")),
 		SecretString: new(`{"v":{"api_key":"hunter2"}}`),
 	}
-	_, err := b.client.CreateSecret(t.Context(), in)
-	must.Succeed(t, err)
-	err = b.Put(t.Context(), project.SMS, "acme", Change{dev, "v", nil, map[string]string{"api_key": "hunter2"}})
+	must.Get(b.client.CreateSecret(t.Context(), in)).Or(t)
+	err := b.Put(t.Context(), project.SMS, "acme", Change{dev, "v", nil, map[string]string{"api_key": "hunter2"}})
 	if err == nil || !strings.Contains(err.Error(), "not a JSON object") || strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
 	}

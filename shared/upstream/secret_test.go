@@ -69,20 +69,17 @@ func (b *fixture) put(t *testing.T, owner, vendor string, fields map[string]stri
 	if b.stored[owner][dev][vendor] = fields; fields == nil {
 		delete(b.stored[owner][dev], vendor)
 	}
-	value, err := json.Marshal(b.stored[owner])
-	must.Succeed(t, err)
-	_, err = b.client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
+	value := must.Get(json.Marshal(b.stored[owner])).Or(t)
+	must.Get(b.client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
 		SecretId: new(SecretName("test", project.SMS, owner)), SecretString: new(string(value)),
-	})
-	must.Succeed(t, err)
+	})).Or(t)
 }
 
 func (b *fixture) create(t *testing.T, owner, value string) {
 	t.Helper()
-	_, err := b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+	must.Get(b.client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
 		Name: new(SecretName("test", project.SMS, owner)), SecretString: &value,
-	})
-	must.Succeed(t, err)
+	})).Or(t)
 }
 
 // expect reads through the cache and checks the fields and how many reads it took.
@@ -259,8 +256,7 @@ func TestTogether(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	e, err := b.lock(t.Context(), SecretName("test", project.SMS, "acme"))
-	must.Succeed(t, err)
+	e := must.Get(b.lock(t.Context(), SecretName("test", project.SMS, "acme"))).Or(t)
 	defer e.unlock()
 	if _, err := b.Fields(ctx, project.SMS, "acme", dev, "v"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a request that ended while it waited: %v", err)
@@ -272,8 +268,7 @@ func TestNothingShows(t *testing.T) {
 	b := newFixture(t)
 	const value = "hunter2"
 	v := SecretValues{"api_key": value}
-	encoded, err := json.Marshal(v)
-	must.Succeed(t, err)
+	encoded := must.Get(json.Marshal(v)).Or(t)
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "fields", v)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "fields", v)

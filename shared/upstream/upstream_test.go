@@ -29,8 +29,7 @@ func raw(t *testing.T, serve func(net.Conn)) string { return "http://" + conntes
 
 func closedPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0")).Or(t)
 	defer l.Close()
 	return "http://" + l.Addr().String()
 }

@@ -48,13 +48,8 @@ func newBrowser(t *testing.T) *rod.Browser {
 	if b.err != nil {
 		t.Fatal(b.err)
 	}
-	own, err := b.rod.Incognito()
-	must.Succeed(t, err)
-	t.Cleanup(func() {
-		if err := own.Close(); err != nil { // of its context alone
-			t.Error(err)
-		}
-	})
+	own := must.Get(b.rod.Incognito()).Or(t)
+	t.Cleanup(func() { must.Succeed(t, own.Close()) }) // of its context alone
 	return own
 }
 
@@ -89,19 +84,13 @@ func startBrowser(home string) (*rod.Browser, func(), error) {
 // newTab opens an empty page of a size.
 func newTab(t *testing.T, browser *rod.Browser, width, height int) *tab {
 	t.Helper()
-	page, err := browser.Page(proto.TargetCreateTarget{URL: "about:blank"})
-	must.Succeed(t, err)
-	page = page.Timeout(4 * time.Minute)
+	page := must.Get(browser.Page(proto.TargetCreateTarget{URL: "about:blank"})).Or(t).Timeout(4 * time.Minute)
 	v := &tab{Page: page}
 	for _, enable := range []proto.Request{proto.NetworkEnable{}, proto.LogEnable{}, proto.RuntimeEnable{}} {
-		if _, err := page.Call(page.GetContext(), string(page.SessionID), enable.ProtoReq(), enable); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(page.Call(page.GetContext(), string(page.SessionID), enable.ProtoReq(), enable)).Or(t)
 	}
-	if err := page.SetViewport(&proto.EmulationSetDeviceMetricsOverride{Width: width, Height: height, DeviceScaleFactor: 1,
-		Mobile: width < 600}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, page.SetViewport(&proto.EmulationSetDeviceMetricsOverride{Width: width, Height: height,
+		DeviceScaleFactor: 1, Mobile: width < 600}))
 	v.look(t, "light")
 	go page.EachEvent(
 		func(e *proto.RuntimeConsoleAPICalled) {

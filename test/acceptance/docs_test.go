@@ -66,8 +66,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s: %d %v, %d %v", path, plain.status, plain.header, packed.status, packed.header)
 			continue
 		}
-		unpacked, err := gzip.NewReader(bytes.NewReader(packed.body))
-		must.Succeed(t, err)
+		unpacked := must.Get(gzip.NewReader(bytes.NewReader(packed.body))).Or(t)
 		if content, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(content, plain.body) {
 			t.Errorf("%s: compressed and plain responses differ: %v", path, err)
 		}
@@ -100,9 +99,7 @@ func TestDocs(t *testing.T) {
 // readFile reads a file that the tests need.
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	must.Succeed(t, err)
-	return string(text)
+	return string(must.Get(os.ReadFile(path)).Or(t))
 }
 
 // TestReadme runs the commands of README.md's section "Every operation" as a reader runs them, in one shell. Each
@@ -161,8 +158,7 @@ func TestFirstRequest(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), fixture.svc,
 		slices.Concat([]string{"credential", "issue", p.id}, fixture.flags)...)
 	cmd.Dir = fixture.dir
-	output, err := cmd.Output()
-	must.Succeed(t, err)
+	output := must.Get(cmd.Output()).Or(t)
 	secret := regexp.MustCompile(`Client secret +(\S+)`).FindSubmatch(output)
 	line := regexp.MustCompile(`(?m)^Request +(curl .*)$`).FindSubmatch(output)
 	if secret == nil || line == nil || !strings.Contains(string(line[1]), "X-ENV: development") {
@@ -213,8 +209,7 @@ const unfit = "positive_data_acceptance,negative_data_rejection"
 // runs all phases with both kinds of projects.
 func TestSchemathesis(t *testing.T) {
 	localParallel(t)
-	program, err := workdir.Installed(t.Context(), "schemathesis", "bin/schemathesis")
-	must.Succeed(t, err)
+	program := must.Get(workdir.Installed(t.Context(), "schemathesis", "bin/schemathesis")).Or(t)
 	projects, phases := []string{"managed"}, "examples,fuzzing"
 	if os.Getenv("API_EXAMPLES") != "" {
 		projects, phases = []string{"managed", "byok"}, "examples,coverage,fuzzing,stateful"

@@ -295,8 +295,7 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", name, a.status, text, c.want)
 		}
 	}
-	input, err := json.Marshal(mistakes)
-	must.Succeed(t, err)
+	input := must.Get(json.Marshal(mistakes)).Or(t)
 	for program, script := range map[string]string{"python3": "testdata/mistakes.py", "node": "testdata/mistakes.mjs"} {
 		cmd := exec.CommandContext(t.Context(), program, script)
 		cmd.Stdin = bytes.NewReader(input)

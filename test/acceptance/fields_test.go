@@ -87,9 +87,7 @@ func changed(t *testing.T, body string, path []string, value any) string {
 			node = at[index]
 		}
 	}
-	text, err := json.Marshal(root)
-	must.Succeed(t, err)
-	return string(text)
+	return string(must.Get(json.Marshal(root)).Or(t))
 }
 
 // walk sends a request for each value of bounds, for every field of a schema.

@@ -188,10 +188,7 @@ func TestSearchFindsEveryForm(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for i, line := range planted {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.log", i)),
-			[]byte("a line\n"+line+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.log", i)), []byte("a line\n"+line+"\n"), 0o600))
 	}
 	if r, err := search(dir, []string{vendor}); err != nil || len(r.found) != len(planted) {
 		t.Errorf("found %d of %d planted secrets: %v, %v", len(r.found), len(planted), r.found, err)

@@ -263,9 +263,7 @@ func (n *oneProcess) limited(t *testing.T, mode project.Mode) *tenant {
 	t.Helper()
 	id := "limited-" + string(mode)
 	run := func(input string, args ...string) []byte {
-		output, err := n.operator.command(t.Context(), input, args...)
-		must.Succeed(t, err)
-		return output
+		return must.Get(n.operator.command(t.Context(), input, args...)).Or(t)
 	}
 	run("", "project", "create", id, "--id", id, "--requests", "1000000", "--window", "24h", "--per-recipient", "4/12h,9/24h",
 		"--daily-credits", "1000000000", "--daily-units", "1000000000")

@@ -246,8 +246,7 @@ func TestPlaygroundCountsUnits(t *testing.T) {
 // nothing.
 func TestPageIsAccessible(t *testing.T) {
 	localParallel(t)
-	modules, err := workdir.Installed(t.Context(), "npm", "node_modules")
-	must.Succeed(t, err)
+	modules := must.Get(workdir.Installed(t.Context(), "npm", "node_modules")).Or(t)
 	axe := readFile(t, filepath.Join(modules, "axe-core", "axe.min.js"))
 	browser := newBrowser(t)
 	for _, c := range []struct {
@@ -281,9 +280,7 @@ func TestPageIsAccessible(t *testing.T) {
 // axe runs axe-core over an element of the page as it is.
 func (v *tab) axe(t *testing.T, source, selector string) {
 	t.Helper()
-	if _, err := (proto.RuntimeEvaluate{Expression: source}).Call(v); err != nil { // the page's policy forbids no debugger
-		t.Fatal(err)
-	}
+	must.Get(proto.RuntimeEvaluate{Expression: source}.Call(v)).Or(t) // the page's policy forbids no debugger
 	found := v.eval(t, `async (selector) => JSON.stringify((await axe.run(selector)).violations
 		.map((v) => ({ id: v.id, help: v.help, nodes: v.nodes.slice(0, 6).map((n) => n.html.slice(0, 200) + " " + n.failureSummary) })))`, selector)
 	var violations []struct {

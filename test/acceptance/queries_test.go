@@ -20,9 +20,7 @@ import (
 // inRoot returns the path of a file of the repository.
 func inRoot(t *testing.T, name string) string {
 	t.Helper()
-	root, err := workdir.Root()
-	must.Succeed(t, err)
-	return filepath.Join(root, name)
+	return filepath.Join(must.Get(workdir.Root()).Or(t), name)
 }
 
 // withVariable returns a function with another value of a variable.
@@ -38,22 +36,18 @@ func withVariable(f template.Function, variable, value string) template.Function
 func TestQueries(t *testing.T) {
 	localParallel(t)
 	f, _ := fixture.stack.Template.Function("sms")
-	all, err := events.Read(inRoot(t, "events"))
-	must.Succeed(t, err)
-	binaries, err := build.Functions(t.Context(), []template.Function{f})
-	must.Succeed(t, err)
+	all := must.Get(events.Read(inRoot(t, "events"))).Or(t)
+	binaries := must.Get(build.Functions(t.Context(), []template.Function{f})).Or(t)
 	run := func(f template.Function, names ...string) []string {
 		dir := t.TempDir()
-		host, err := lambda.HostOf(lambda.Options{
+		host := must.Get(lambda.HostOf(lambda.Options{
 			LogDir: dir, Jail: fixture.stack.Jail, Concurrency: 1, Environment: map[string]string{"SVC_LOCAL": "1"},
-		}, withVariable(f, "AWS_LAMBDA_FUNCTION_VERSION", "7"), binaries[f.LogicalID])
-		must.Succeed(t, err)
+		}, withVariable(f, "AWS_LAMBDA_FUNCTION_VERSION", "7"), binaries[f.LogicalID])).Or(t)
 		defer host.Close()
 		for _, name := range names {
 			_, payload, err := all[name].Event(fixture.stack.Template)
 			must.Succeed(t, err)
-			_, err = host.Invoke(t.Context(), f.LogicalID, payload)
-			must.Succeed(t, err)
+			must.Get(host.Invoke(t.Context(), f.LogicalID, payload)).Or(t)
 			must.Succeed(t, host.AwaitIdle(t.Context(), f.LogicalID))
 		}
 		return strings.Split(strings.TrimSuffix(readFile(t, filepath.Join(dir, f.Folder+".log")), "\n"), "\n")

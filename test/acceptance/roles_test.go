@@ -294,10 +294,8 @@ func TestResolver(t *testing.T) {
 	p := plan{credits: 10 * perUnit(),
 		integrations: []integration{{vendor: "dialogv2", mode: project.Managed, endpoint: s.URL + "/dialogv2"}}}.make(t)
 	to, store, db := numberBlock(2), fixture.stack.Credit, engine.Client(fixture.stack.DynamoDBURL)
-	if err := s.SetRules(sandbox.Rule{To: to[0], Outcome: sandbox.Closed},
-		sandbox.Rule{To: to[1], Outcome: "999"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.SetRules(sandbox.Rule{To: to[0], Outcome: sandbox.Closed},
+		sandbox.Rule{To: to[1], Outcome: "999"}))
 	for _, number := range to {
 		if a := (request{path: send, body: single(number, "m"), as: p.dev}).do(t); a == nil ||
 			a.Error.Details.Reference == "" {
@@ -309,12 +307,11 @@ func TestResolver(t *testing.T) {
 		t.Fatalf("%+v, %v", uncertain, err)
 	}
 	for _, e := range uncertain {
-		_, err := db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		must.Get(db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 			TableName: new("svc-local-ledger"), UpdateExpression: new("SET ts = :t"),
 			Key:                       enginetest.LedgerKey(p.id, e.Key),
 			ExpressionAttributeValues: dynamo.Item{":t": dynamo.Text(e.At.Add(-10 * time.Minute).Format(time.RFC3339Nano))},
-		})
-		must.Succeed(t, err)
+		})).Or(t)
 	}
 	if result, err := fixture.stack.Invoke(t.Context(), "SmsResolveFunction", []byte("{}")); err != nil ||
 		result.FunctionError != "" {

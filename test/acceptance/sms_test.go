@@ -25,8 +25,7 @@ func perUnit() int64 { return fixture.stack.Prices[wallet.SMS] }
 // newSandbox plays vendors for one test alone.
 func newSandbox(t *testing.T) *sandbox.Server {
 	t.Helper()
-	s, err := sandbox.Start()
-	must.Succeed(t, err)
+	s := must.Get(sandbox.Start()).Or(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }

@@ -90,18 +90,12 @@ var clients = []client{
 // program run with a PDF, a picture and an SMS with a key. The client also calls every operation, and follows the retry
 // rules: an SMS without an Idempotency-Key is sent once, and other requests again after the seconds of Retry-After.
 func TestClients(t *testing.T) {
-	root, err := workdir.Root()
-	must.Succeed(t, err)
+	root := must.Get(workdir.Root()).Or(t)
 	s, err := stack.Start(t.Context(), stack.Options{LogDir: t.TempDir(), Progress: func(step string) { t.Log(step) }})
 	must.Succeed(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.Succeed(t, s.Close()) })
 	operations := strings.Count(command(t, root, nil, "grep", "-E", `^      operationId: `, "openapi.yaml"), "\n")
-	stackURL, err := url.Parse(s.BaseURL)
-	must.Succeed(t, err)
+	stackURL := must.Get(url.Parse(s.BaseURL)).Or(t)
 	for _, c := range clients {
 		t.Run(c.language, func(t *testing.T) {
 			b := &busy{next: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: stackURL.Host}),
@@ -148,8 +142,7 @@ func TestClients(t *testing.T) {
 // install runs the commands of the README, and returns its program. The compiler of TypeScript also checks the caller.
 func (c client) install(t *testing.T, root, dir string, environment []string) (program string) {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join(root, "tools", "clients", c.language, "README.md"))
-	must.Succeed(t, err)
+	readme := must.Get(os.ReadFile(filepath.Join(root, "tools", "clients", c.language, "README.md"))).Or(t)
 	command(t, dir, environment, "sh", "-ec", c.prepare)
 	for _, block := range blocks.FindAllStringSubmatch(strings.ReplaceAll(string(readme), "VERSION", "1.2.3"), -1) {
 		switch {
@@ -162,8 +155,7 @@ func (c client) install(t *testing.T, root, dir string, environment []string) (p
 		}
 	}
 	if c.language == "typescript" {
-		modules, err := workdir.Installed(t.Context(), "npm", "node_modules")
-		must.Succeed(t, err)
+		modules := must.Get(workdir.Installed(t.Context(), "npm", "node_modules")).Or(t)
 		command(t, dir, environment, "sh", "-ec", "cp $HERE/call.mts . && "+filepath.Join(modules, ".bin", "tsc")+
 			" --strict --target es2022 --module nodenext --lib es2022,dom call.mts")
 	}

@@ -81,8 +81,7 @@ func URL(t testing.TB) string {
 func Client(t testing.TB) (*dynamodb.Client, Tables) {
 	t.Helper()
 	client := engine.Client(URL(t))
-	from, err := load()
-	must.Succeed(t, err)
+	from := must.Get(load()).Or(t)
 	names := reuse()
 	if names == nil {
 		names = map[string]string{}
@@ -112,8 +111,7 @@ func Client(t testing.TB) (*dynamodb.Client, Tables) {
 // Faulty starts a proxy of the engine that decides the fault of each call. The test's end closes the proxy.
 func Faulty(t testing.TB, decide func(*faultproxy.Request) faultproxy.Fault) *faultproxy.Proxy {
 	t.Helper()
-	proxy, err := faultproxy.Start(URL(t), decide)
-	must.Succeed(t, err)
+	proxy := must.Get(faultproxy.Start(URL(t), decide)).Or(t)
 	t.Cleanup(proxy.Close)
 	return proxy
 }

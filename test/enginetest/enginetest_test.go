@@ -21,9 +21,8 @@ func TestTables(t *testing.T) {
 	if len(ledger.Table.KeySchema) != 2 || len(ledger.Table.GlobalSecondaryIndexes) != 1 {
 		t.Errorf("ledger: keys %v, indexes %v", ledger.Table.KeySchema, ledger.Table.GlobalSecondaryIndexes)
 	}
-	ttl, err := client.DescribeTimeToLive(context.Background(),
-		&dynamodb.DescribeTimeToLiveInput{TableName: &tables.Transient})
-	must.Succeed(t, err)
+	ttl := must.Get(client.DescribeTimeToLive(context.Background(),
+		&dynamodb.DescribeTimeToLiveInput{TableName: &tables.Transient})).Or(t)
 	if got := ttl.TimeToLiveDescription; got.TimeToLiveStatus != types.TimeToLiveStatusEnabled ||
 		*got.AttributeName != "expires" {
 		t.Errorf("transient: time to live %s on %v", got.TimeToLiveStatus, got.AttributeName)

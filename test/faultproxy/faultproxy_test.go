@@ -28,11 +28,10 @@ func start(t *testing.T, fault faultproxy.Fault,
 	server := httptest.NewServer(service)
 	t.Cleanup(server.Close)
 	requests := make(chan *faultproxy.Request, 10)
-	proxy, err := faultproxy.Start(server.URL, func(r *faultproxy.Request) faultproxy.Fault {
+	proxy := must.Get(faultproxy.Start(server.URL, func(r *faultproxy.Request) faultproxy.Fault {
 		requests <- r
 		return fault
-	})
-	must.Succeed(t, err)
+	})).Or(t)
 	t.Cleanup(proxy.Close)
 	return proxy, requests
 }
@@ -117,9 +116,8 @@ func TestFaults(t *testing.T) {
 				w.WriteHeader(http.StatusTeapot)
 				_, _ = io.WriteString(w, "the response")
 			})
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL("a worker")+"/x%2Fy?z=1",
-				strings.NewReader("body"))
-			must.Succeed(t, err)
+			request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL("a worker")+"/x%2Fy?z=1",
+				strings.NewReader("body"))).Or(t)
 			request.Header.Set("X-Amz-Target", "DynamoDB_20120810.UpdateItem")
 			var content []byte
 			response, err := http.DefaultClient.Do(request)
@@ -167,9 +165,7 @@ func TestGivenUp(t *testing.T) {
 			conn, err := net.Dial("tcp", strings.TrimSuffix(address, "/"))
 			must.Succeed(t, err)
 			defer conn.Close()
-			if _, err := io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n\r\n")).Or(t)
 			<-began
 			if test.before {
 				_ = conn.Close()

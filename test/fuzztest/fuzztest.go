@@ -21,8 +21,7 @@ func Bodies[R any](
 		if err != nil {
 			return
 		}
-		r, err := decode(in)
-		must.Succeed(t, err)
+		r := must.Get(decode(in)).Or(t)
 		if len(in.Problems()) == 0 {
 			check(t, in, r)
 		}

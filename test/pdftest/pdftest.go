@@ -131,8 +131,7 @@ func value(name string) string { return flag.Lookup(name).Value.String() }
 // begin with "#".
 func Rows(t testing.TB, path string) iter.Seq2[string, string] {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	content := must.Get(os.ReadFile(path)).Or(t)
 	return func(yield func(name, text string) bool) {
 		for line := range strings.Lines(string(content)) {
 			name, text, isRow := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
@@ -241,9 +240,7 @@ func Gray(t testing.TB, pdf []byte, dpi int, options ...string) *image.Gray {
 	pgm := Tool(t, pdf, "pdftoppm",
 		append(options, "-r", strconv.Itoa(dpi), "-gray", "-f", "1", "-l", "1", "-singlefile")...)
 	var width, height, depth int
-	if _, err := fmt.Sscanf(string(pgm[:min(len(pgm), 30)]), "P5\n%d %d\n%d\n", &width, &height, &depth); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscanf(string(pgm[:min(len(pgm), 30)]), "P5\n%d %d\n%d\n", &width, &height, &depth)).Or(t)
 	return &image.Gray{Pix: pgm[len(pgm)-width*height:], Stride: width, Rect: image.Rect(0, 0, width, height)}
 }
 

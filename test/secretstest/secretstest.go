@@ -16,8 +16,7 @@ import (
 // Start starts an endpoint of the test's own, and returns the options of a client that makes each call once.
 func Start(t *testing.T) secretsmanager.Options {
 	t.Helper()
-	server, err := secrets.Start()
-	must.Succeed(t, err)
+	server := must.Get(secrets.Start()).Or(t)
 	t.Cleanup(func() { _ = server.Close() })
 	return secretsmanager.Options{
 		Region:           "us-east-1",

@@ -264,9 +264,7 @@ func Entry(t *testing.T, store *books.Store, r *wallet.Reservation) (found books
 // Entries returns the entries of p of the day of a key.
 func Entries(t *testing.T, store *books.Store, key wallet.Key) []books.Entry {
 	t.Helper()
-	found, err := store.Entries(t.Context(), "p", key.Time(), key.Time())
-	must.Succeed(t, err)
-	return found
+	return must.Get(store.Entries(t.Context(), "p", key.Time(), key.Time())).Or(t)
 }
 
 // Pending returns the leases that the wallets hold.
@@ -302,9 +300,7 @@ func WantBalance(t testing.TB, store *books.Store, want int64) {
 // WantSound checks that the ledger explains every balance.
 func WantSound(t testing.TB, store *books.Store) {
 	t.Helper()
-	verified, err := store.Verify(t.Context(), nil)
-	must.Succeed(t, err)
-	for _, finding := range verified.Findings {
+	for _, finding := range must.Get(store.Verify(t.Context(), nil)).Or(t).Findings {
 		t.Errorf("%+v", finding)
 	}
 }

@@ -277,16 +277,14 @@ func with(t *testing.T, object, path string, value any) string {
 		inner = inner[name].(map[string]any)
 	}
 	inner[names[len(names)-1]] = value
-	text, err := json.Marshal(response, json.Deterministic(true))
-	must.Succeed(t, err)
+	text := must.Get(json.Marshal(response, json.Deterministic(true))).Or(t)
 	return strings.Replace(string(text), "member", address, 1)
 }
 
 // TestFlags: each flag of docs/look-ups.md alone, true, sets the flag of its column and no other, and the code reads
 // every flag that has a column, and no others. A flag with stars is silent beside the kinds that the stars name.
 func TestFlags(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/look-ups.md")
-	must.Succeed(t, err)
+	page := must.Get(os.ReadFile("../../../docs/look-ups.md")).Or(t)
 	_, table, _ := strings.Cut(string(page), "| None |\n|---|---|---|---|---|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	columns := []Risk{{VPN: true}, {Proxy: true}, {Tor: true}, {Relay: true}, {Hosting: true}, {}}

@@ -361,14 +361,11 @@ func TestDamagedItems(t *testing.T) {
 	must.Succeed(t, s.PutIntegration(ctx, "acme",
 		project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: project.BYOK,
 			Settings: map[string]string{"a": "b"}}))
-	out, err := s.db.Query(ctx, &dynamodb.QueryInput{
+	out := must.Get(s.db.Query(ctx, &dynamodb.QueryInput{
 		TableName: &s.table, KeyConditionExpression: new("pk = :p"),
 		ExpressionAttributeValues: item{":p": dynamo.Text("acme")},
-	})
-	must.Succeed(t, err)
-	if _, err := project.Decode(out.Items); err != nil {
-		t.Fatal(err)
-	}
+	})).Or(t)
+	must.Get(project.Decode(out.Items)).Or(t)
 	refused := func(whole item, name string, value types.AttributeValue) {
 		broken := maps.Clone(whole)
 		broken[name] = value
@@ -391,8 +388,7 @@ func TestDamagedItems(t *testing.T) {
 			} {
 				broken := maps.Clone(members)
 				damage(broken)
-				text, err := json.Marshal(broken)
-				must.Succeed(t, err)
+				text := must.Get(json.Marshal(broken)).Or(t)
 				refused(whole, "v", dynamo.Text(string(text)))
 			}
 		}
@@ -415,9 +411,7 @@ func TestClose(t *testing.T) {
 	sms := project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v",
 		Mode: project.BYOK, Active: true,
 		Settings: map[string]string{"sender_id": "Acme"}}
-	if err = errors.Join(err, s.PutIntegration(ctx, "acme", sms)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(err, s.PutIntegration(ctx, "acme", sms)))
 	closed := value[project.Project](t)(s.Close(ctx, "acme"))
 	if again := value[project.Project](t)(s.Close(ctx, "acme")); !again.Closed.Equal(closed.Closed) ||
 		closed.Closed.IsZero() {

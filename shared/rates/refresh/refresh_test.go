@@ -52,12 +52,10 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	db, tables := enginetest.Client(t)
-	server, err := sandbox.Start()
-	must.Succeed(t, err)
+	server := must.Get(sandbox.Start()).Or(t)
 	t.Cleanup(func() { _ = server.Close() })
 	f := &fixture{t: t, sandbox: server, bodies: map[string]string{}}
-	at, err := url.Parse(server.URL)
-	must.Succeed(t, err)
+	at := must.Get(url.Parse(server.URL)).Or(t)
 	through := conntest.Buffer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }})
 	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -372,9 +370,7 @@ func TestRunDies(t *testing.T) {
 // docs/decisions/currency.md#bank-schedule: two hours on a working day, a growing pause after failures, a daily limit.
 func TestBankNext(t *testing.T) {
 	at := func(text string) time.Time { // in Colombo
-		when, err := time.Parse("Mon 2006-01-02 15:04 -0700", text+" +0530")
-		must.Succeed(t, err)
-		return when
+		return must.Get(time.Parse("Mon 2006-01-02 15:04 -0700", text+" +0530")).Or(t)
 	}
 	hours := BankSchedule{12, 16}
 	for name, c := range map[string]struct {
@@ -437,8 +433,7 @@ func TestBankClaim(t *testing.T) {
 		t.Errorf("%d requests of three runs", requests)
 	}
 	f.run(scheduled, nil, "openexchangerates taken", "cbsl skipped")
-	stored, err := f.Store.Stored(t.Context())
-	must.Succeed(t, err)
+	stored := must.Get(f.Store.Stored(t.Context())).Or(t)
 	before := stored.Sources[rates.BankSource]
 	if before.Failures != 0 || before.FetchesToday != 1 || len(before.Bank) != 6 {
 		t.Errorf("%+v", before)

@@ -16,8 +16,7 @@ import (
 
 func bank(t *testing.T) (*CentralBank, *sandbox.Server) {
 	t.Helper()
-	server, err := sandbox.Start()
-	must.Succeed(t, err)
+	server := must.Get(sandbox.Start()).Or(t)
 	t.Cleanup(func() { _ = server.Close() })
 	return &CentralBank{upstream.New(upstream.Config{TimeoutSeconds: 1, Local: true}), server.URL + "/cbsl",
 		"ops@example.com"}, server
@@ -28,8 +27,7 @@ func TestFetch(t *testing.T) {
 	client, server := bank(t)
 	colombo := func(day int) time.Time { return time.Date(2026, 11, day, 3, 30, 0, 0, time.UTC) } // 9 in the morning
 	for day, want := range map[int]rates.Day{20: "2026-11-20", 21: "2026-11-20", 22: "2026-11-20", 23: "2026-11-23"} {
-		got, err := client.Fetch(t.Context(), colombo(day))
-		must.Succeed(t, err)
+		got := must.Get(client.Fetch(t.Context(), colombo(day))).Or(t)
 		for _, base := range rates.BankBases() {
 			r := got[base]
 			if r.Buy.Date != want || r.Sell.Date != want || r.Central.Date != want {
@@ -44,9 +42,7 @@ func TestFetch(t *testing.T) {
 	}
 	// Four requests with the texts of the form pages, each with the product and the operator's contact.
 	server.Forget()
-	if _, err := client.Fetch(t.Context(), colombo(23)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(client.Fetch(t.Context(), colombo(23))).Or(t)
 	var posts []url.Values
 	calls := server.Calls()
 	if len(calls) != 4 {
@@ -57,9 +53,7 @@ func TestFetch(t *testing.T) {
 			t.Errorf("%s %s: User-Agent %q", c.Method, c.Path, got)
 		}
 		if c.Method == "POST" {
-			form, err := url.ParseQuery(c.Body)
-			must.Succeed(t, err)
-			posts = append(posts, form)
+			posts = append(posts, must.Get(url.ParseQuery(c.Body)).Or(t))
 		}
 	}
 	if len(posts) != 2 || len(posts[0][currencyField]) != 6 || len(posts[1][currencyField]) != 6 ||

@@ -31,8 +31,7 @@ var accepted = map[string]upstream.SecretValues{
 
 // Every row of the table has what operators see, and reads the sandbox's table.
 func TestSandbox(t *testing.T) {
-	server, err := sandbox.Start()
-	must.Succeed(t, err)
+	server := must.Get(sandbox.Start()).Or(t)
 	t.Cleanup(func() { _ = server.Close() })
 	now := time.Now()
 	for _, v := range Table() {

@@ -378,7 +378,5 @@ func findsPlanted(t *testing.T, r *fixture) {
 
 func runBatch(t *testing.T, r *fixture, seeds []uint64, kind planner) []*schedule {
 	t.Helper()
-	b, err := r.runBatch(seeds, kind, &sync.Mutex{})
-	must.Succeed(t, err)
-	return b.schedules
+	return must.Get(r.runBatch(seeds, kind, &sync.Mutex{})).Or(t).schedules
 }
