@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
 	"svcapi/local/process"
@@ -358,15 +357,13 @@ func (sched *schedule) askAgain() {
 // request is dead already.
 func (sched *schedule) age(key string) error {
 	_, err := sched.stage.fixture.direct.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
-		TableName:           new(sched.stage.table("transient")),
-		Key:                 map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: sched.keyID(key)}},
-		UpdateExpression:    new("SET dead = dead - :ms"),
-		ConditionExpression: new("attribute_exists(dead)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":ms": &types.AttributeValueMemberN{Value: "120000"},
-		},
+		TableName:                 new(sched.stage.table("transient")),
+		Key:                       dynamo.Item{"pk": dynamo.Text(sched.keyID(key))},
+		UpdateExpression:          new("SET dead = dead - :ms"),
+		ConditionExpression:       new("attribute_exists(dead)"),
+		ExpressionAttributeValues: dynamo.Item{":ms": dynamo.Number(120_000)},
 	})
-	if refused := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &refused) {
+	if _, refused := dynamo.ConditionFailed(err); refused {
 		return nil
 	}
 	return err

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 )
@@ -102,15 +100,12 @@ func (sched *schedule) judgeCounters() {
 func (sched *schedule) judgeCounter(what string, t tally, name string, keys []string) {
 	sum := int64(0)
 	for _, pk := range keys {
-		out, err := sched.stage.fixture.direct.GetItem(context.Background(), &dynamodb.GetItemInput{
-			TableName: new(sched.stage.table("transient")), Key: dynamo.Item{"pk": dynamo.Text(pk)},
-			ConsistentRead: new(true),
-		})
+		item, err := sched.stage.transient(pk)
 		if err != nil {
 			sched.fail("%v", err)
 			return
 		}
-		n, _ := dynamo.NumberOf(out.Item[name]) // absent: 0
+		n, _ := dynamo.NumberOf(item[name]) // absent: 0
 		sum += n
 	}
 	if sum < t.least || sum > t.most {

@@ -30,6 +30,7 @@ import (
 	"svcapi/local/stack"
 	"svcapi/local/template"
 	"svcapi/shared/books"
+	"svcapi/shared/dynamo"
 	"svcapi/shared/project"
 	"svcapi/shared/project/admin"
 	"svcapi/shared/secret"
@@ -142,6 +143,11 @@ func (r *fixture) newStage() (*stage, error) {
 }
 
 func (s *stage) table(name string) string { return "svc-" + s.name + "-" + name }
+
+// transient returns the item of a partition key in Transient, nil where there is none.
+func (s *stage) transient(pk string) (dynamo.Item, error) {
+	return dynamo.Get(context.Background(), s.fixture.direct, s.table("transient"), dynamo.Item{"pk": dynamo.Text(pk)})
+}
 
 // accounts stores an owner's accounts at the vendors.
 func (s *stage) accounts(owner string) error {

@@ -12,9 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"svcapi/shared/dynamo"
 	"svcapi/test/faultproxy"
 )
@@ -579,18 +576,11 @@ func (a *actor) sentClaim(owner string) bool {
 
 // owner returns the mark of the claim that holds a key, and "" where no claim does.
 func (sched *schedule) owner(key string) (string, error) {
-	out, err := sched.stage.fixture.direct.GetItem(context.Background(), &dynamodb.GetItemInput{
-		TableName:      new(sched.stage.table("transient")),
-		Key:            map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: sched.keyID(key)}},
-		ConsistentRead: new(true),
-	})
-	if err != nil {
-		return "", err
-	}
-	if out.Item["freed"] != nil {
+	item, err := sched.stage.transient(sched.keyID(key))
+	if item["freed"] != nil {
 		return "", nil
 	}
-	return dynamo.TextOf(out.Item["o"]), nil
+	return dynamo.TextOf(item["o"]), err
 }
 
 // keyID returns the partition key of an Idempotency-Key's item.
@@ -698,7 +688,6 @@ func (sched *schedule) instance(function string) (*instance, error) {
 type response struct {
 	status   int
 	id       string // of the request
-	code     string
 	message  string
 	replayed bool
 	data     string
@@ -743,10 +732,10 @@ func (i *instance) ask(project string, r *request) response {
 	}
 	var envelope struct {
 		Data  json.RawMessage
-		Error struct{ Code, Message string }
+		Error struct{ Message string }
 	}
 	if json.Unmarshal(out.Body.Bytes(), &envelope) == nil {
-		a.code, a.message, a.data = envelope.Error.Code, envelope.Error.Message, string(envelope.Data)
+		a.message, a.data = envelope.Error.Message, string(envelope.Data)
 	}
 	return a
 }
