@@ -1,13 +1,6 @@
 package acceptance
 
-import (
-	"io"
-	"net/http"
-	"strings"
-	"testing"
-
-	"svcapi/test/must"
-)
+import "testing"
 
 // BenchmarkLookups measures whole requests on demo projects, one after the other, through gateway, warm function and
 // DynamoDB Local.
@@ -24,16 +17,8 @@ func BenchmarkLookups(b *testing.B) {
 		as := demoProject(c.project).dev
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				r := must.Get(http.NewRequestWithContext(b.Context(), http.MethodPost, fixture.baseURL+c.path,
-					strings.NewReader(c.body))).Or(b)
-				r.Header.Set("X-API-KEY", as.ID)
-				r.Header.Set("X-API-SECRET", as.Secret)
-				a, err := client.Do(r)
-				must.Succeed(b, err)
-				_, err = io.Copy(io.Discard, a.Body)
-				a.Body.Close()
-				if err != nil || a.StatusCode != http.StatusOK {
-					b.Fatalf("%d, %v", a.StatusCode, err)
+				if a := (request{path: c.path, body: c.body, as: as}).send(b); a.status != 200 {
+					b.Fatalf("%d %s", a.status, a.body)
 				}
 			}
 		})

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 )
 
 // client waits longer than the gateway, which responds within 29 s.
@@ -125,7 +125,7 @@ func (r request) failsOn(t *testing.T, fields string) {
 }
 
 // send sends the request, also from a goroutine: a failure is an error of the test, and a response without a status.
-func (r request) send(t *testing.T) *response {
+func (r request) send(t testing.TB) *response {
 	t.Helper()
 	if r.method == "" {
 		r.method = http.MethodPost
@@ -366,19 +366,14 @@ func with(header map[string]string, name, value string) map[string]string {
 // atOnce runs n requests, some of them in parallel, and returns their responses.
 func atOnce(n, parallel int, do func(i int) *response) []*response {
 	responses := make([]*response, n)
-	next := make(chan int)
-	var running sync.WaitGroup
-	for range parallel {
-		running.Go(func() {
-			for i := range next {
-				responses[i] = do(i)
-			}
+	var running errgroup.Group
+	running.SetLimit(parallel)
+	for i := range n {
+		running.Go(func() error {
+			responses[i] = do(i)
+			return nil
 		})
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	running.Wait()
+	_ = running.Wait() // no function returns an error
 	return responses
 }
