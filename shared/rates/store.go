@@ -95,10 +95,7 @@ func (s *Store) Current(ctx context.Context) (*Set, error) {
 // Stored reads the rates of the service consistently.
 func (s *Store) Stored(ctx context.Context) (*Stored, error) {
 	stored := &Stored{Sources: map[string]Source{}}
-	err := s.query(ctx, &dynamodb.QueryInput{
-		KeyConditionExpression: new("pk = :pk"), ConsistentRead: new(true),
-		ExpressionAttributeValues: item{":pk": dynamo.Text(storedKey)},
-	}, 0, func(i item) (err error) {
+	err := s.query(ctx, dynamo.Partition(s.table, storedKey), 0, func(i item) (err error) {
 		key := dynamo.TextOf(i["sk"])
 		name, isSource := strings.CutPrefix(key, sourceKey)
 		switch {
@@ -234,10 +231,9 @@ func timeOfEvent(i item) time.Time {
 // History reads up to most events, the newest first.
 func (s *Store) History(ctx context.Context, most int) ([]Event, error) {
 	var events []Event
-	err := s.query(ctx, &dynamodb.QueryInput{
-		KeyConditionExpression: new("pk = :pk"), ScanIndexForward: new(false), ConsistentRead: new(true),
-		ExpressionAttributeValues: item{":pk": dynamo.Text(historyKey)}, Limit: new(int32(100)),
-	}, most, func(i item) (err error) {
+	newest := dynamo.Partition(s.table, historyKey)
+	newest.ScanIndexForward, newest.Limit = new(false), new(int32(100))
+	err := s.query(ctx, newest, most, func(i item) (err error) {
 		e := Event{
 			At: timeOfEvent(i), Source: dynamo.TextOf(i["by"]), Outcome: dynamo.TextOf(i["outcome"]),
 			Detail: dynamo.TextOf(i["detail"]), Actor: dynamo.TextOf(i["actor"]),
