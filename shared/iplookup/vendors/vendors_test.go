@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
+	"go.yaml.in/yaml/v3"
 
 	"svcapi/shared/project"
 	"svcapi/shared/upstream"
@@ -31,6 +33,16 @@ type recorded[T any] struct {
 	Body         string
 	Fails        upstream.Class
 	Want         T
+}
+
+// responses reads the recorded responses of each vendor from a file of testdata.
+func responses[T any](t testing.TB, file string) (all map[string][]recorded[T]) {
+	t.Helper()
+	var document any
+	must.Succeed(t, yaml.Unmarshal(must.Get(os.ReadFile(filepath.Join("testdata", file))).Or(t), &document))
+	text := must.Get(json.Marshal(document)).Or(t)
+	must.Succeed(t, json.Unmarshal(text, &all, json.MatchCaseInsensitiveNames(true), json.RejectUnknownMembers(true)))
+	return all
 }
 
 // address is the address of all look-ups except those of testRequests.
