@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"golang.org/x/sync/semaphore"
@@ -37,11 +36,10 @@ const playgroundOrigin = "https://docs.example.com"
 type system struct {
 	baseURL    string // up to /api/v1
 	spec       *openapi3.T
-	svc        string        // the compiled command line
-	dir        string        // its working directory
-	flags      []string      // of every command
-	cache      time.Duration // a little more than functions cache a project's record
-	stack      *stack.Stack  // nil: a deployed one
+	svc        string       // the compiled command line
+	dir        string       // its working directory
+	flags      []string     // of every command
+	stack      *stack.Stack // nil: a deployed one
 	oneProcess *oneProcess
 	witness    *witness
 	browser    browser
@@ -117,11 +115,11 @@ func (s *system) start(ctx context.Context) error {
 		return err
 	}
 	if deployed := os.Getenv("BASE_URL"); deployed != "" {
-		s.baseURL, s.cache = strings.TrimRight(deployed, "/"), 11*time.Second
+		s.baseURL = strings.TrimRight(deployed, "/")
 		s.flags = []string{"--stage", cmp.Or(os.Getenv("STAGE"), "dev")}
 		return nil
 	}
-	s.flags, s.cache = []string{"--local"}, 1500*time.Millisecond
+	s.flags = []string{"--local"}
 	if err := os.Mkdir(filepath.Join(s.dir, ".local"), 0o700); err != nil {
 		return err
 	}
@@ -192,9 +190,6 @@ func leave(t *testing.T, why string) {
 	fixture.mu.Unlock()
 	t.SkipNow()
 }
-
-// forget waits until no function has a project's record of before a change in its cache.
-func forget() { time.Sleep(fixture.cache) }
 
 // command runs svc and returns what it prints.
 func (s *system) command(ctx context.Context, input string, args ...string) ([]byte, error) {
