@@ -162,14 +162,11 @@ func deeds(key, action string, body []byte) []deed {
 
 // permits reports whether a statement of a role allows a call.
 func permits(p template.Permission, d deed) bool {
-	resource := "arn:aws:dynamodb:" + template.Region + ":" + template.AccountID + ":table/" + d.resource
-	if strings.HasPrefix(d.action, "secretsmanager:") {
-		resource = "arn:aws:secretsmanager:" + template.Region + ":" + template.AccountID + ":secret:" + d.resource +
-			"-abcdef"
-	}
-	if strings.HasPrefix(d.action, "lambda:") {
-		resource = "arn:aws:lambda:" + template.Region + ":" + template.AccountID + ":function:" + d.resource
-	}
+	service, _, _ := strings.Cut(d.action, ":")
+	resource := "arn:aws:" + service + ":" + template.Region + ":" + template.AccountID + ":" + map[string]string{
+		"dynamodb": "table/" + d.resource, "secretsmanager": "secret:" + d.resource + "-abcdef",
+		"lambda": "function:" + d.resource,
+	}[service]
 	like := func(pattern, value string) bool {
 		quoted := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
 		return regexp.MustCompile("^" + quoted + "$").MatchString(value)
