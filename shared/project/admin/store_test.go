@@ -32,15 +32,6 @@ func newTestStore(t *testing.T) *Store {
 	return NewStore(client, tables.Projects)
 }
 
-// value gives a value that cannot be missing in a test.
-func value[T any](t *testing.T) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		must.Succeed(t, err)
-		return v
-	}
-}
-
 var limit = project.RateLimit{Requests: 5, Window: time.Minute}
 
 func pause(p *project.Project) { p.Paused = true }
@@ -53,12 +44,12 @@ func create(t *testing.T, s *Store, p project.Project) project.Project {
 	if p.Limit == (project.RateLimit{}) {
 		p.Limit = limit
 	}
-	return value[project.Project](t)(s.CreateProject(t.Context(), p))
+	return must.Get(s.CreateProject(t.Context(), p)).Or(t)
 }
 
 func load(t *testing.T, s *Store, id string) *project.Record {
 	t.Helper()
-	rec := value[*project.Record](t)(s.Load(t.Context(), id))
+	rec := must.Get(s.Load(t.Context(), id)).Or(t)
 	if rec == nil {
 		t.Fatalf("project %s is not there", id)
 	}
@@ -118,7 +109,7 @@ func TestRecord(t *testing.T) {
 		len(rec.Credentials) != 1 {
 		t.Errorf("after the changes: %+v", rec)
 	}
-	if list := value[[]project.Project](t)(s.ListProjects(ctx)); len(list) != 2 || list[0].ID != "acme" ||
+	if list := must.Get(s.ListProjects(ctx)).Or(t); len(list) != 2 || list[0].ID != "acme" ||
 		list[1].ID != "other" {
 		t.Errorf("list %+v", list)
 	}
@@ -140,7 +131,7 @@ func TestLimits(t *testing.T) {
 		project.RecipientLimit{Messages: 5, Window: 10 * time.Minute}
 	set := func(edit func(*project.Project)) project.Project {
 		t.Helper()
-		changed := value[project.Project](t)(s.Update(ctx, "acme", edit))
+		changed := must.Get(s.Update(ctx, "acme", edit)).Or(t)
 		if stored := load(t, s, "acme").Project; fmt.Sprint(stored.Limits) != fmt.Sprint(changed.Limits) ||
 			stored.RecipientID("n") != changed.RecipientID("n") {
 			t.Errorf("stored %+v, want %+v", stored, changed)
@@ -271,13 +262,13 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	live(first)
-	second := value[string](t)(s.RotateCredential(ctx, clientID, false))
+	second := must.Get(s.RotateCredential(ctx, clientID, false)).Or(t)
 	live(first, second)
 	if _, err := s.RotateCredential(ctx, clientID, false); !errors.Is(err, ErrRotating) {
 		t.Errorf("an open rotation is begun again: %v", err)
 	}
 	live(first, second)
-	third := value[string](t)(s.RotateCredential(ctx, clientID, true))
+	third := must.Get(s.RotateCredential(ctx, clientID, true)).Or(t)
 	live(first, third)
 	must.Succeed(t, s.FinishRotation(ctx, clientID))
 	live(third)
@@ -355,9 +346,8 @@ func TestModesTogether(t *testing.T) {
 func TestDamagedItems(t *testing.T) {
 	s, ctx := newTestStore(t), t.Context()
 	create(t, s, project.Project{ID: "acme"})
-	if _, _, err := s.IssueCredential(ctx, "acme", project.Development); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := s.IssueCredential(ctx, "acme", project.Development)
+	must.Succeed(t, err)
 	must.Succeed(t, s.PutIntegration(ctx, "acme",
 		project.Integration{Kind: project.SMS, Environment: project.Development, Vendor: "v", Mode: project.BYOK,
 			Settings: map[string]string{"a": "b"}}))
@@ -412,8 +402,8 @@ func TestClose(t *testing.T) {
 		Mode: project.BYOK, Active: true,
 		Settings: map[string]string{"sender_id": "Acme"}}
 	must.Succeed(t, errors.Join(err, s.PutIntegration(ctx, "acme", sms)))
-	closed := value[project.Project](t)(s.Close(ctx, "acme"))
-	if again := value[project.Project](t)(s.Close(ctx, "acme")); !again.Closed.Equal(closed.Closed) ||
+	closed := must.Get(s.Close(ctx, "acme")).Or(t)
+	if again := must.Get(s.Close(ctx, "acme")).Or(t); !again.Closed.Equal(closed.Closed) ||
 		closed.Closed.IsZero() {
 		t.Errorf("closed at %s, then at %s", closed.Closed, again.Closed)
 	}
@@ -444,7 +434,7 @@ func TestClose(t *testing.T) {
 		!errors.Is(ValidateIntegrations(rec), ErrClosed) {
 		t.Errorf("a change of a closed project: %v", err)
 	}
-	open := value[project.Project](t)(s.Reopen(ctx, "acme"))
+	open := must.Get(s.Reopen(ctx, "acme")).Or(t)
 	if _, err := s.Update(ctx, "acme", pause); err != nil || !open.Closed.IsZero() {
 		t.Errorf("a change of the reopened project: %v", err)
 	}
