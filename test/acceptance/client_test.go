@@ -353,16 +353,6 @@ func object(fields map[string]any) string {
 	return string(text)
 }
 
-// with is a header set with one more.
-func with(header map[string]string, name, value string) map[string]string {
-	more := maps.Clone(header)
-	if more == nil {
-		more = map[string]string{}
-	}
-	more[name] = value
-	return more
-}
-
 // atOnce runs n requests, some of them in parallel, and returns their responses.
 func atOnce(n, parallel int, do func(i int) *response) []*response {
 	responses := make([]*response, n)

@@ -166,7 +166,7 @@ func TestErrors(t *testing.T) {
 				as: p.dev, header: playground},
 			"428 send_confirmation_required", ""},
 		{"confirmed", request{path: send, body: single(number(), "m"), as: p.dev,
-			header: with(origin, "X-Confirm-Send", "TRUE")},
+			header: map[string]string{"Origin": playgroundOrigin, "X-Confirm-Send": "TRUE"}},
 			"422 provider_selection_failed", ""},
 		{"balance, incomplete", at(balance, "", incomplete), "422 http_error integration_incomplete", ""},
 		{"rejected", at(send, single(to[0], "m"), twilio), "502 http_error vendor_rejected twilio 21610", ""},
