@@ -48,7 +48,6 @@ type response struct {
 	Success   bool   `json:"success"`
 	RequestID string `json:"request_id"`
 	Data      struct {
-		SendMethod       string          `json:"send_method"`
 		MessageCount     int             `json:"message_count"`
 		CreditsCharged   int64           `json:"credits_charged"`
 		ProviderResponse json.RawMessage `json:"provider_response"`
@@ -91,13 +90,8 @@ func (a *response) fields() string {
 
 // provider decodes the provider_response.
 func (a *response) provider(t *testing.T) (p struct {
-	Status, ID, Vendor, Reference string
-
-	Counts  map[string]int
-	Results []struct {
-		To, Status, ID, Vendor, Reason, Reference string
-		Units                                     int
-	}
+	Status, Vendor, Reference string
+	Results                   []struct{ To, Status string }
 }) {
 	t.Helper()
 	if err := json.Unmarshal(a.Data.ProviderResponse, &p); err != nil {

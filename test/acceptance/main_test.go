@@ -131,7 +131,7 @@ func (s *system) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.witness = newWitness()
+	s.witness = &witness{seen: map[deed]int{}}
 	s.stack, err = stack.Start(ctx, stack.Options{
 		Through: s.witness.through(nil),
 		LogDir:  filepath.Join(s.dir, ".local", "logs"), DemoFile: filepath.Join(s.dir, ".local", "demo.json"),

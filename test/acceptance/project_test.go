@@ -160,13 +160,10 @@ func (p *tenant) balance(t *testing.T) int64 {
 
 // entry is a line of the ledger.
 type entry struct {
-	State       string
-	Credits     int64
-	Operation   string
-	Environment string
-	Vendor      string
-	RequestID   string `json:"request_id"`
-	Uncertain   bool
+	State, Operation string
+	Credits          int64
+	RequestID        string `json:"request_id"`
+	Uncertain        bool
 }
 
 // ledger is the project's, by request ID; days end while tests run.

@@ -51,8 +51,6 @@ type deed struct {
 	leading  string // the partition key's kind: the text before the first #, and # or #*; empty where none is named
 }
 
-func newWitness() *witness { return &witness{seen: map[deed]int{}} }
-
 func (w *witness) close() {
 	for _, server := range w.servers {
 		server.Close()
