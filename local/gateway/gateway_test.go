@@ -114,8 +114,7 @@ func send(t *testing.T, url, method, target string, body io.Reader, headers ...s
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Add(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultTransport.RoundTrip(request)
-	must.Succeed(t, err)
+	response := must.Get(http.DefaultTransport.RoundTrip(request)).Or(t)
 	defer response.Body.Close()
 	return response, string(must.Get(io.ReadAll(response.Body)).Or(t))
 }
@@ -452,8 +451,7 @@ func TestStream(t *testing.T) {
 		probe := `{"do":"` + do + `","url":"` + half.URL + `"}`
 		in := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/stream", nil)).Or(t)
 		in.Header.Set("X-Probe", probe)
-		response, err := http.DefaultClient.Do(in)
-		must.Succeed(t, err)
+		response := must.Get(http.DefaultClient.Do(in)).Or(t)
 		first := make([]byte, 1)
 		if _, err := io.ReadFull(response.Body, first); err != nil {
 			t.Errorf("%s: %v", probe, err)
@@ -530,8 +528,7 @@ func TestOddRequests(t *testing.T) {
 	for range 100 {
 		r := must.Get(http.NewRequest(http.MethodPost, url, bytes.NewReader(make([]byte, 3<<20)))).Or(t)
 		r.URL.Opaque = "/api/v1/%zz"
-		response, err := http.DefaultClient.Do(r)
-		must.Succeed(t, err)
+		response := must.Get(http.DefaultClient.Do(r)).Or(t)
 		if response.Body.Close(); response.StatusCode != http.StatusBadRequest {
 			t.Error(response.Status)
 		}

@@ -86,8 +86,7 @@ func TestErrors(t *testing.T) {
 		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))).Or(t)
 		r.Header.Set("X-Amz-Target", "secretsmanager."+operation)
 		r.Header.Set("Authorization", authorization)
-		response, err := http.DefaultClient.Do(r)
-		must.Succeed(t, err)
+		response := must.Get(http.DefaultClient.Do(r)).Or(t)
 		defer response.Body.Close()
 		kind := response.Header.Get("X-Amzn-Errortype")
 		if (response.StatusCode == http.StatusBadRequest) != (kind != "") {

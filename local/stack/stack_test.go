@@ -175,8 +175,7 @@ func post(t *testing.T, s *stack.Stack, path, body string) (status int, header h
 	credential := demo.CredentialOf("managed", project.Development)
 	r.Header.Set("X-API-KEY", credential.ClientID)
 	r.Header.Set("X-API-SECRET", credential.ClientSecret)
-	response, err := http.DefaultClient.Do(r)
-	must.Succeed(t, err)
+	response := must.Get(http.DefaultClient.Do(r)).Or(t)
 	defer response.Body.Close()
 	return response.StatusCode, response.Header, string(must.Get(io.ReadAll(response.Body)).Or(t))
 }

@@ -134,8 +134,7 @@ func TestPDFStreamLarge(t *testing.T) {
 	must.Succeed(t, err)
 	in.Header.Set("X-API-KEY", p.dev.ID)
 	in.Header.Set("X-API-SECRET", p.dev.Secret)
-	out, err := client.Do(in)
-	must.Succeed(t, err)
+	out := must.Get(client.Do(in)).Or(t)
 	if _, err := io.ReadFull(out.Body, make([]byte, 1<<20)); err != nil || out.StatusCode != 200 {
 		t.Errorf("%d, %v", out.StatusCode, err)
 	}

@@ -16,8 +16,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // TestTables checks that a test has tables of its own, which are the template's (docs/decisions/operating.md#tables).
 func TestTables(t *testing.T) {
 	client, tables := enginetest.Client(t)
-	ledger, err := client.DescribeTable(context.Background(), &dynamodb.DescribeTableInput{TableName: &tables.Ledger})
-	must.Succeed(t, err)
+	ledger := must.Get(client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &tables.Ledger})).Or(t)
 	if len(ledger.Table.KeySchema) != 2 || len(ledger.Table.GlobalSecondaryIndexes) != 1 {
 		t.Errorf("ledger: keys %v, indexes %v", ledger.Table.KeySchema, ledger.Table.GlobalSecondaryIndexes)
 	}

@@ -79,8 +79,7 @@ func TestRefusals(t *testing.T) {
 		if !ok || failed.ErrorCode() != test.code || arrived != test.arrives || !slices.Equal(reasons, test.reasons) {
 			t.Errorf("%s: %v, reasons %q, arrived: %t", test.fault, err, reasons, arrived)
 		}
-		response, err := http.Get(proxy.URL("a worker") + "/page")
-		must.Succeed(t, err)
+		response := must.Get(http.Get(proxy.URL("a worker") + "/page")).Or(t)
 		if err := response.Body.Close(); err != nil || response.StatusCode < 400 {
 			t.Errorf("%s: a service that is not AWS's responds with %d, %v", test.fault, response.StatusCode, err)
 		}
@@ -162,8 +161,7 @@ func TestGivenUp(t *testing.T) {
 				time.Sleep(50 * time.Millisecond) // until the proxy sees the connection closed
 			})
 			address, _ := strings.CutPrefix(proxy.URL(""), "http://")
-			conn, err := net.Dial("tcp", strings.TrimSuffix(address, "/"))
-			must.Succeed(t, err)
+			conn := must.Get(net.Dial("tcp", strings.TrimSuffix(address, "/"))).Or(t)
 			defer conn.Close()
 			must.Get(io.WriteString(conn, "GET /a HTTP/1.1\r\nHost: a\r\n\r\n")).Or(t)
 			<-began
