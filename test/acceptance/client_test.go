@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
@@ -121,12 +122,7 @@ func (r request) failsOn(t *testing.T, fields string) {
 // send sends the request, also from a goroutine: a failure is an error of the test, and a response without a status.
 func (r request) send(t testing.TB) *response {
 	t.Helper()
-	if r.method == "" {
-		r.method = http.MethodPost
-	}
-	if r.base == "" {
-		r.base = fixture.baseURL
-	}
+	r.method, r.base = cmp.Or(r.method, http.MethodPost), cmp.Or(r.base, fixture.baseURL)
 	fixture.payloads.remember(r.body)
 	in, err := http.NewRequestWithContext(t.Context(), r.method, r.base, strings.NewReader(r.body))
 	if err != nil {
@@ -293,11 +289,7 @@ func withoutNull(value any) any {
 // documented finds a response in openapi.yaml: the operation's own, or one that any path may return.
 func (s *system) documented(r request, status int) *openapi3.Response {
 	if item := s.item(r.path); item != nil {
-		method := r.method
-		if method == "" {
-			method = http.MethodPost
-		}
-		if operation := item.GetOperation(method); operation != nil {
+		if operation := item.GetOperation(cmp.Or(r.method, http.MethodPost)); operation != nil {
 			if documented := operation.Responses.Status(status); documented != nil {
 				return documented.Value
 			}

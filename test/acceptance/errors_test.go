@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -88,10 +89,7 @@ func TestErrorsOfEveryOperation(t *testing.T) {
 			if c.left {
 				continue
 			}
-			c.r.path = o.path
-			if c.r.method == "" {
-				c.r.method = o.method
-			}
+			c.r.path, c.r.method = o.path, cmp.Or(c.r.method, o.method)
 			if get && c.r.method == "GET" {
 				c.r.body = ""
 			}

@@ -57,13 +57,8 @@ func (p plan) make(t *testing.T) *tenant {
 	t.Helper()
 	clocktest.AwayFromWindowEnd(t)
 	made := &tenant{id: fmt.Sprintf("accept-%d-%d", time.Now().Unix(), tenants.Add(1))}
-	limit := "1000000"
-	if p.limit > 0 {
-		limit = strconv.Itoa(p.limit)
-	}
-	args := []string{"project", "create", "Acceptance: " + t.Name(), "--id", made.id, "--requests",
-		limit, "--window", "24h"}
-	svc[any](t, "", args...)
+	svc[any](t, "", "project", "create", "Acceptance: "+t.Name(), "--id", made.id,
+		"--requests", strconv.Itoa(cmp.Or(p.limit, 1_000_000)), "--window", "24h")
 	fixture.mu.Lock()
 	fixture.projects = append(fixture.projects, made.id)
 	fixture.mu.Unlock()
@@ -83,11 +78,8 @@ func (p plan) make(t *testing.T) *tenant {
 // svc runs the operator's command line and returns what it prints.
 func svc[T any](t *testing.T, input string, args ...string) (printed T) {
 	t.Helper()
-	output, err := fixture.command(context.Background(), input, args...)
-	if err == nil {
-		err = json.Unmarshal(output, &printed)
-	}
-	must.Succeed(t, err)
+	output := must.Get(fixture.command(context.Background(), input, args...)).Or(t)
+	must.Succeed(t, json.Unmarshal(output, &printed))
 	return printed
 }
 

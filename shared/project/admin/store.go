@@ -68,9 +68,7 @@ func (s *Store) ListProjects(ctx context.Context) ([]project.Project, error) {
 // empty. CreateProject returns the stored project. The caller validates the vendors' settings.
 func (s *Store) CreateProject(ctx context.Context, p project.Project,
 	integrations ...project.Integration) (project.Project, error) {
-	if p.ID == "" {
-		p.ID = NewID()
-	}
+	p.ID = cmp.Or(p.ID, NewID())
 	if !project.ValidID(p.ID) {
 		return project.Project{}, fmt.Errorf("project ID %q (3 to 32 of a-z, 0-9 and -, not %s): %w", p.ID,
 			strings.Join(project.Reserved(), ", "), ErrInvalid)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,12 +39,7 @@ func pause(p *project.Project) { p.Paused = true }
 
 func create(t *testing.T, s *Store, p project.Project) project.Project {
 	t.Helper()
-	if p.Name == "" {
-		p.Name = "Test"
-	}
-	if p.Limit == (project.RateLimit{}) {
-		p.Limit = limit
-	}
+	p.Name, p.Limit = cmp.Or(p.Name, "Test"), cmp.Or(p.Limit, limit)
 	return must.Get(s.CreateProject(t.Context(), p)).Or(t)
 }
 
