@@ -377,12 +377,7 @@ func (i *instance) extensionNext(w http.ResponseWriter, r *http.Request) {
 
 // atWork reports that an extension has not asked for its next event. The pool's lock is held.
 func (i *instance) atWork() bool {
-	for _, e := range i.extensions {
-		if !e.asked {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(i.extensions)), func(e *extension) bool { return !e.asked })
 }
 
 func sendJSON(w http.ResponseWriter, status int, body any) {

@@ -389,12 +389,8 @@ var conditions = map[string]func(*received) bool{
 	"GSM or type=unicode":         func(in *received) bool { return in.GSM() || in.Get("type") == "unicode" },
 	"From or MessagingServiceSid": func(in *received) bool { return in.Get("From")+in.Get("MessagingServiceSid") != "" },
 	"known fields": func(in *received) bool {
-		for name := range in.values {
-			if !slices.Contains(in.Fields, name) {
-				return false
-			}
-		}
-		return true
+		unknown := func(name string) bool { return !slices.Contains(in.Fields, name) }
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(in.values)), unknown)
 	},
 }
 
@@ -451,13 +447,8 @@ var nineDigits = regexp.MustCompile(`^7\d{8}$`)
 const blocked = "770000007"
 
 // Invalid returns the number of recipients without a mobile number of nine digits.
-func (in *received) Invalid() (n int) {
-	for _, to := range in.To {
-		if !nineDigits.MatchString(to) {
-			n++
-		}
-	}
-	return n
+func (in *received) Invalid() int {
+	return len(slices.DeleteFunc(slices.Clone(in.To), nineDigits.MatchString))
 }
 
 // Duplicates returns the number of recipients that are listed before.
