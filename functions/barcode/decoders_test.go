@@ -202,8 +202,7 @@ func TestQRCodesReadBack(t *testing.T) {
 	var all []sample
 	versions := map[string]bool{}
 	add := func(data, level string) {
-		l := qrcode.ParseLevel(level)
-		code, err := qrcode.Encode(data, l)
+		code, err := qrcode.Encode(data, level)
 		if err != nil {
 			t.Fatalf("%d bytes at %s: %v", len(data), level, err)
 		}
@@ -221,10 +220,9 @@ func TestQRCodesReadBack(t *testing.T) {
 	}
 	for _, level := range []string{"L", "M", "Q", "H"} {
 		// The smallest step between two versions is 7 bytes.
-		l := qrcode.ParseLevel(level)
 		for n, side := 1, 0; ; n += 7 {
 			data := random(r, small+digits, n)
-			code, err := qrcode.Encode(data, l)
+			code, err := qrcode.Encode(data, level)
 			if err != nil {
 				break
 			}
@@ -234,8 +232,7 @@ func TestQRCodesReadBack(t *testing.T) {
 			}
 		}
 		for i := range 36 {
-			alphabets := []string{digits, digits + capitals + " $%*+-./:", "ABC012345 a", "äöüß",
-				"日本語ශ්\u200dරී", "😀é0A"}
+			alphabets := []string{digits, digits + capitals + " $%*+-./:", "ABC012345 a", "äöüß", "日本語ශ්\u200dරී", "😀é0A"}
 			add(random(r, alphabets[i%len(alphabets)], 1+i*i), level)
 		}
 	}
@@ -396,4 +393,4 @@ func code128PNG(data string) (symbology.Symbol, error) {
 	return code, err
 }
 
-func qrCode(data string) (symbology.Symbol, error) { return qrcode.Encode(data, qrcode.M) }
+func qrCode(data string) (symbology.Symbol, error) { return qrcode.Encode(data, "M") }

@@ -199,7 +199,7 @@ func decodeQRCode(in *request.Input) (qrRequest, error) {
 
 // picture draws the QR code. The error is a client message: the data or the symbol does not fit.
 func (r *qrRequest) picture() (*draw.Picture, error) {
-	code, err := qrcode.Encode(r.data, qrcode.ParseLevel(r.level))
+	code, err := qrcode.Encode(r.data, r.level)
 	if err != nil {
 		return nil, fmt.Errorf("QR code: %w", err)
 	}

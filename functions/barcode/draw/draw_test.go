@@ -188,7 +188,7 @@ func TestSquare(t *testing.T) {
 		{2331, 1024, 4, 5, 69}, // version 40
 		{100, 100, 1, 2, 9},
 	} {
-		code, err := qrcode.Encode(strings.Repeat("a", c.bytes), qrcode.M)
+		code, err := qrcode.Encode(strings.Repeat("a", c.bytes), "M")
 		must.Succeed(t, err)
 		p, err := Square("QR code", code, c.size, c.margin)
 		must.Succeed(t, err)
@@ -211,7 +211,7 @@ func TestSquare(t *testing.T) {
 
 // docs/decisions/pictures.md#qr-codes: a symbol that does not fit the size is an error that says what would.
 func TestSquareTooSmall(t *testing.T) {
-	code, err := qrcode.Encode(strings.Repeat("a", 2953), qrcode.L)
+	code, err := qrcode.Encode(strings.Repeat("a", 2953), "L")
 	must.Succeed(t, err)
 	_, err = Square("QR code", code, 184, 4)
 	if want := "177 modules and margins of 4 do not fit 184 pixels; size must be at least 185"; err == nil ||
@@ -226,7 +226,7 @@ func TestSquareTooSmall(t *testing.T) {
 // The physical size of a picture: pixels per metre in the PNG, millimetres in the SVG. Without a resolution there is
 // none.
 func TestDPI(t *testing.T) {
-	code, err := qrcode.Encode("x", qrcode.M)
+	code, err := qrcode.Encode("x", "M")
 	must.Succeed(t, err)
 	for dpi, want := range map[int][2]string{
 		0: {"", `width="300" height="300" viewBox="0 0 300 300"`},
@@ -269,7 +269,7 @@ func TestSVGText(t *testing.T) {
 		"A\x00B\x1bC\tD\r\nE\x7fF":   "ABCDEF",
 		"Zoë 日本 \u0085\ufffe\uffff😀": "Zoë 日本 😀",
 	} {
-		code, err := qrcode.Encode(data, qrcode.M)
+		code, err := qrcode.Encode(data, "M")
 		must.Succeed(t, err)
 		p, err := Square("QR <code>", code, 256, 4)
 		must.Succeed(t, err)

@@ -79,7 +79,7 @@ func newCanvas(codewords []byte, version int) *canvas {
 }
 
 // bestMask returns the symbol under the mask with the lowest penalty, the first among equals (section 7.8).
-func (c *canvas) bestMask(level Level) grid {
+func (c *canvas) bestMask(level int) grid {
 	best, candidate, transposed := newGrid(c.size), newGrid(c.size), newGrid(c.size)
 	lowest := math.MaxInt
 	for mask := range masks {
@@ -181,8 +181,8 @@ func (c *canvas) format(info int) {
 }
 
 // formatOf returns the bits that format draws. The standard numbers the levels L 1, M 0, Q 3, H 2.
-func formatOf(level Level, mask int) int {
-	return withRemainder((int(level)^1)<<3|mask, 10, 0x537) ^ 0x5412
+func formatOf(level, mask int) int {
+	return withRemainder((level^1)<<3|mask, 10, 0x537) ^ 0x5412
 }
 
 // codewords fills the free modules in columns of two, from the right, upwards and downwards in turn.
@@ -222,7 +222,7 @@ var masks = [8][]uint64{
 }
 
 // masked writes the symbol under a mask into out.
-func (c *canvas) masked(level Level, mask int, out grid) {
+func (c *canvas) masked(level, mask int, out grid) {
 	c.format(formatOf(level, mask))
 	for k := range c.strips() {
 		dark, functions, rows := c.strip(k), c.functions.strip(k), out.strip(k)

@@ -18,31 +18,17 @@ import (
 	"svcapi/functions/barcode/symbology"
 )
 
-// Level is the error correction of a symbol: the index into the standard's tables.
-type Level int
-
-// The four levels recover about 7, 15, 25 and 30 % of the symbol.
-const (
-	L Level = iota
-	M
-	Q
-	H
-)
-
-const levelNames = "LMQH"
-
-// ParseLevel returns the level of L, M, Q or H.
-func ParseLevel(name string) Level { return Level(strings.Index(levelNames, name)) }
-
-// String returns the level's letter.
-func (l Level) String() string { return levelNames[l : l+1] }
+// levels are the levels of error correction in the order of the standard's tables, where each has its index. They
+// recover about 7, 15, 25 and 30 % of the symbol.
+const levels = "LMQH"
 
 // Encode returns the smallest symbol for data, which is split into numeric, alphanumeric and byte segments such that
 // the fewest bits are needed. Bytes are written as they are: readers recognise UTF-8, and the header that would
-// announce it (ECI) is not read by all of them.
+// announce it (ECI) is not read by all of them. The error correction is L, M, Q or H.
 //
 // The error is a client message: data does not fit the level, and the message names what would.
-func Encode(data string, level Level) (symbology.Symbol, error) {
+func Encode(data, correction string) (symbology.Symbol, error) {
+	level := strings.Index(levels, correction)
 	version, segments := smallest(data, level)
 	if version == 0 {
 		return symbology.Symbol{}, tooMuch(data, level)
@@ -54,7 +40,7 @@ func Encode(data string, level Level) (symbology.Symbol, error) {
 
 // Fits reports whether the largest symbol holds data at the lowest error correction.
 func Fits(data string) bool {
-	most := 8 * dataBytes(maxVersion, L)
+	most := 8 * dataBytes(maxVersion, 0)
 	if len(data) > longest(numeric, most) { // whatever its characters
 		return false
 	}
@@ -63,7 +49,7 @@ func Fits(data string) bool {
 }
 
 // smallest returns the smallest version that holds data, or 0, and the segments of data in that version.
-func smallest(data string, level Level) (version int, segments []segment) {
+func smallest(data string, level int) (version int, segments []segment) {
 	runs, bits := runsOf(data), 0
 	for version = 1; version <= maxVersion; version++ {
 		if version == 1 || class(version) != class(version-1) {
@@ -77,19 +63,19 @@ func smallest(data string, level Level) (version int, segments []segment) {
 }
 
 // tooMuch returns the client message with the level's capacity, and with a level that holds data if there is one.
-func tooMuch(data string, level Level) error {
+func tooMuch(data string, level int) error {
 	bits := 8 * dataBytes(maxVersion, level)
 	most := fmt.Sprintf("%d bytes, %d capital letters or %d digits",
 		longest(byteMode, bits), longest(alphanumeric, bits), longest(numeric, bits))
 	_, need := split(runsOf(data), maxVersion)
-	for lower := level - 1; lower >= L; lower-- {
+	for lower := level - 1; lower >= 0; lower-- {
 		if need <= 8*dataBytes(maxVersion, lower) {
-			return fmt.Errorf("%d bytes are too much for error correction %s, which holds %s; error correction %s holds them",
-				len(data), level, most, lower)
+			return fmt.Errorf("%d bytes are too much for error correction %c, which holds %s; error correction %c holds them",
+				len(data), levels[level], most, levels[lower])
 		}
 	}
-	return fmt.Errorf("%d bytes are too much for error correction %s, which holds %s; no level holds them",
-		len(data), level, most)
+	return fmt.Errorf("%d bytes are too much for error correction %c, which holds %s; no level holds them",
+		len(data), levels[level], most)
 }
 
 // mode is an encoding of characters. Each mode has all characters of the modes before it.
@@ -220,7 +206,7 @@ func split(runs []run, version int) (segments []segment, bits int) {
 }
 
 // pack writes segments, terminator and padding into the symbol's data bytes (section 7.4).
-func pack(data string, segments []segment, version int, level Level) []byte {
+func pack(data string, segments []segment, version, level int) []byte {
 	bits, capacity := new(utils.BitList), 8*dataBytes(version, level)
 	add := func(value, count int) { bits.AddBits(value, byte(count)) } //nolint:gosec // at most 16 bits
 	for _, s := range segments {
@@ -290,14 +276,14 @@ func totalBytes(version int) int {
 }
 
 // dataBytes returns how many bytes of a version remain for data.
-func dataBytes(version int, level Level) int {
+func dataBytes(version, level int) int {
 	row := blocks()[version-1][level]
 	return totalBytes(version) - row.ecc*row.count
 }
 
 // protect splits data into blocks, adds error correction to each and interleaves them (section 7.6). The last
 // blocks are one byte longer where the division has a remainder.
-func protect(data []byte, version int, level Level) []byte {
+func protect(data []byte, version, level int) []byte {
 	count, ecc := blocks()[version-1][level].count, blocks()[version-1][level].ecc
 	short, long := len(data)/count, len(data)%count
 	field := utils.NewGaloisField(0x11d, 256, 0) // x^8+x^4+x^3+x^2+1

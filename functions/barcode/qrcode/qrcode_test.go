@@ -36,7 +36,7 @@ func TestVectors(t *testing.T) {
 		name := fmt.Sprint(v.Version, v.Level)
 		seen[name] = true
 		data := strings.Repeat(v.Repeat, v.Length/len(v.Repeat)+1)[:v.Length]
-		level := ParseLevel(v.Level)
+		level := strings.Index(levels, v.Level)
 		if version, _ := smallest(data, level); version > v.Version {
 			t.Errorf("%s: %d characters need version %d", name, v.Length, version)
 			continue
@@ -75,9 +75,9 @@ func line(g grid, y int) []byte {
 // ISO/IEC 18004, table 7: the capacity of the largest symbols. One character more is an error.
 func TestCapacity(t *testing.T) {
 	for _, c := range []struct {
-		level                        Level
+		level                        string
 		digits, alphanumerics, bytes int
-	}{{L, 7089, 4296, 2953}, {M, 5596, 3391, 2331}, {Q, 3993, 2420, 1663}, {H, 3057, 1852, 1273}} {
+	}{{"L", 7089, 4296, 2953}, {"M", 5596, 3391, 2331}, {"Q", 3993, 2420, 1663}, {"H", 3057, 1852, 1273}} {
 		for text, most := range map[string]int{"7": c.digits, "Q": c.alphanumerics, "q": c.bytes} {
 			if code, err := Encode(strings.Repeat(text, most), c.level); err != nil || code.Size.X != 177 {
 				t.Errorf("%d of %q at %s: %v", most, text, c.level, err)
@@ -93,16 +93,16 @@ func TestCapacity(t *testing.T) {
 func TestTooMuch(t *testing.T) {
 	for _, c := range []struct {
 		bytes   int
-		level   Level
+		level   string
 		message string
 	}{
-		{1274, H, "1274 bytes are too much for error correction H, which holds 1273 bytes, 1852 capital letters or 3057 " +
+		{1274, "H", "1274 bytes are too much for error correction H, which holds 1273 bytes, 1852 capital letters or 3057 " +
 			"digits; error correction Q holds them"},
-		{2000, H, "2000 bytes are too much for error correction H, which holds 1273 bytes, 1852 capital letters or 3057 " +
+		{2000, "H", "2000 bytes are too much for error correction H, which holds 1273 bytes, 1852 capital letters or 3057 " +
 			"digits; error correction M holds them"},
-		{2953, M, "2953 bytes are too much for error correction M, which holds 2331 bytes, 3391 capital letters or 5596 " +
+		{2953, "M", "2953 bytes are too much for error correction M, which holds 2331 bytes, 3391 capital letters or 5596 " +
 			"digits; error correction L holds them"},
-		{2954, L, "2954 bytes are too much for error correction L, which holds 2953 bytes, 4296 capital letters or 7089 " +
+		{2954, "L", "2954 bytes are too much for error correction L, which holds 2953 bytes, 4296 capital letters or 7089 " +
 			"digits; no level holds them"},
 	} {
 		_, err := Encode(strings.Repeat("x", c.bytes), c.level)
@@ -243,19 +243,20 @@ func plainPenalty(g grid) int {
 
 // The mask that is chosen is the first with the lowest penalty.
 func TestBestMask(t *testing.T) {
+	level := strings.Index(levels, "M")
 	for n := range 300 {
 		data := strings.Repeat("wörld ", max(0, n%60-20)) + fmt.Sprint(n)
-		version, segments := smallest(data, M)
-		c := newCanvas(protect(pack(data, segments, version, M), version, M), version)
+		version, segments := smallest(data, level)
+		c := newCanvas(protect(pack(data, segments, version, level), version, level), version)
 		lowest, want := math.MaxInt, newGrid(c.size)
 		for mask := range 8 {
 			other := newGrid(c.size)
-			c.masked(M, mask, other)
+			c.masked(level, mask, other)
 			if p := plainPenalty(other); p < lowest {
 				lowest, want = p, other
 			}
 		}
-		if !slices.Equal(c.bestMask(M).words, want.words) {
+		if !slices.Equal(c.bestMask(level).words, want.words) {
 			t.Errorf("%q: another mask than the first with the penalty %d", data, lowest)
 		}
 	}
@@ -266,7 +267,7 @@ func FuzzEncode(f *testing.F) {
 	f.Add("+94771234567", uint8(0))
 	f.Add("Zoë 日本 0123456789", uint8(3))
 	f.Fuzz(func(t *testing.T, data string, level uint8) {
-		code, err := Encode(data, Level(level%4))
+		code, err := Encode(data, levels[level%4:][:1])
 		if err != nil {
 			if len(data) <= 1273 {
 				t.Fatalf("%q: %v", data, err)
