@@ -113,9 +113,8 @@ func TestImagesEverywhere(t *testing.T) {
 			"fill=url(#p) width=9 height=9 /></svg>",
 		"frame":           "<iframe srcdoc='<img src=URL>'></iframe>",
 		"sandboxed frame": "<iframe sandbox srcdoc='<img src=URL>'></iframe>",
-		"policy": "<meta http-equiv=Content-Security-Policy content=\"default-src 'none';img-src " +
-			"https:\"><img src=URL>",
-		"base": "<base href=https://example.com/><img src=URL>",
+		"policy":          "<meta http-equiv=Content-Security-Policy content=\"default-src 'none';img-src https:\"><img src=URL>",
+		"base":            "<base href=https://example.com/><img src=URL>",
 		"names of the method": "<img name=Image id=createImageBitmap><form id=OffscreenCanvas name=Uint32Array></form><a " +
 			"id=Promise></a><img src=URL>",
 		"second image": "<img src=" + server.URL + "/PNG><img src=URL>",

@@ -112,7 +112,7 @@ func (c caller) balance(number string, err error) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case !isNumber(number):
+	case !numberPattern().MatchString(number):
 		return "", c.fail(upstream.Unusable, "response without a balance")
 	}
 	return number, nil
@@ -263,8 +263,6 @@ func each(numbers []string, format func(string) string) []string {
 }
 
 var numberPattern = pattern.New(`^-?\d[\d,]*(\.\d+)?$`)
-
-func isNumber(s string) bool { return numberPattern().MatchString(s) }
 
 // Formats of a number +947XXXXXXXX for vendors.
 

@@ -219,7 +219,7 @@ func (a *quickSendAdapter) Balance(ctx context.Context) (string, error) {
 	body := strings.Trim(string(response.Body), "\" \r\n")
 	values, _ := members(response.Body)
 	for _, b := range []string{body, text(values["balance"]), text(values["Balance"]), text(values["credit"])} {
-		if isNumber(b) {
+		if numberPattern().MatchString(b) {
 			return b, nil
 		}
 	}

@@ -135,7 +135,7 @@ func (c *content) step(at int, operator string, line []byte) {
 	case "BT":
 		c.begin(at, false)
 	case "Tf":
-		c.font = resource(line)
+		c.font = number(resource, line)
 	case "Tj":
 		c.words = c.words || !c.lost && !c.isSpace(line)
 	case "TJ":
@@ -143,7 +143,7 @@ func (c *content) step(at int, operator string, line []byte) {
 	case "Tm":
 		c.reach(operands(line, 6)[4:])
 	case "Do":
-		if object := c.object(resource(line)); !isTagged(object) {
+		if object := c.object(number(resource, line)); !isTagged(object) {
 			c.begin(at, bytes.Contains(object, []byte("\n/Subtype /Form\n")))
 			c.reach([]float64{0, 0, 1, 1})
 		}
@@ -202,10 +202,8 @@ func (c *content) isSpace(line []byte) bool {
 // space begins a line of a map from glyphs to characters, of a glyph or of several, with a space.
 var space = regexp.MustCompile(`^\n<\w+> (?:<\w+> )?<(?:0020|00A0)>\n`)
 
-// resource returns the number of the object that Chromium names in a line such as "/F4 16 Tf".
-func resource(line []byte) int { return number(resourceName, line) }
-
-var resourceName = regexp.MustCompile(`^/[A-Z](\d+) `)
+// resource matches the number of the object that Chromium names in a line such as "/F4 16 Tf".
+var resource = regexp.MustCompile(`^/[A-Z](\d+) `)
 
 // operands returns the n numbers before an operator.
 func operands(line []byte, n int) []float64 {
