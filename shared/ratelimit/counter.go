@@ -154,12 +154,10 @@ func (l *Limiter) SubtractAll(ctx context.Context, counts []Count) (subtracted i
 
 // subtractAll subtracts counts, and returns those whose subtraction got no response in the time.
 func (l *Limiter) subtractAll(ctx context.Context, counts []Count) (subtracted int, left []Count, err error) {
-	first, begin := ctx, ctx
+	first := ctx
 	if end, ok := ctx.Deadline(); ok {
-		var stop, cancel context.CancelFunc
-		first, stop = context.WithDeadline(ctx, end.Add(-l.queueTime))
-		begin, cancel = context.WithDeadline(ctx, end.Add(-l.queueTime*3/2)) // so that what has begun can end
-		defer stop()
+		var cancel context.CancelFunc
+		first, cancel = context.WithDeadline(ctx, end.Add(-l.queueTime))
 		defer cancel()
 	}
 	var mu sync.Mutex
@@ -167,10 +165,7 @@ func (l *Limiter) subtractAll(ctx context.Context, counts []Count) (subtracted i
 	group.SetLimit(subtractionsAtOnce)
 	for _, c := range counts {
 		group.Go(func() error {
-			again, err := true, error(nil)
-			if begin.Err() == nil {
-				again, err = l.subtract(first, &c)
-			}
+			again, err := l.subtract(first, &c)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -219,32 +214,32 @@ func (l *Limiter) SubtractQueued(ctx context.Context) (subtracted int, failed er
 	if names == nil {
 		return 0, err
 	}
-	begin := ctx
-	if end, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		begin, cancel = context.WithDeadline(ctx, end.Add(-2*l.queueTime))
-		defer cancel()
-	}
+	end, limited := ctx.Deadline()
 	for _, name := range names.Value {
-		if begin.Err() != nil {
+		if limited && time.Until(end) < 2*l.queueTime {
 			break // the next run has the time for an item
 		}
-		item, err := l.read(ctx, name)
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		var counts []Count // none of an item that has expired
-		if item != nil {
-			err = json.Unmarshal(dynamo.BytesOf(item["v"]), &counts)
-		}
-		n, left, refused := l.subtractAll(ctx, counts)
-		subtracted, failed = subtracted+n, errors.Join(failed, err, refused)
-		if len(left) == 0 {
-			failed = errors.Join(failed, l.updateQueue(ctx, queueKey, "DELETE queued :name", nameSet(name)))
-		}
+		n, err := l.subtractItem(ctx, name)
+		subtracted, failed = subtracted+n, errors.Join(failed, err)
 	}
 	return subtracted, failed
+}
+
+// subtractItem subtracts what an item of the queue holds. An item that has expired or cannot be decoded holds nothing.
+func (l *Limiter) subtractItem(ctx context.Context, name string) (subtracted int, err error) {
+	item, err := l.read(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	var counts []Count
+	if item != nil {
+		err = json.Unmarshal(dynamo.BytesOf(item["v"]), &counts)
+	}
+	subtracted, left, refused := l.subtractAll(ctx, counts)
+	if err = errors.Join(err, refused); len(left) > 0 {
+		return subtracted, err
+	}
+	return subtracted, errors.Join(err, l.updateQueue(ctx, queueKey, "DELETE queued :name", nameSet(name)))
 }
 
 func nameSet(name string) dynamo.Item {

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -257,15 +258,26 @@ func TestQueue(t *testing.T) {
 	if names == nil || len(names.Value) != 2 {
 		t.Fatalf("queue %v", queue)
 	}
+	item := get(names.Value[0])
+	var queued []Count
+	must.Succeed(t, json.Unmarshal(dynamo.BytesOf(item["v"]), &queued))
+	if expires, _ := dynamo.NumberOf(item["expires"]); expires != noon.Add(25*time.Hour+time.Second).Unix() {
+		t.Errorf("an item of the queue expires at %v", item["expires"])
+	}
+	must.Succeed(t, all[0].updateQueue(t.Context(), "damaged", "SET v = :v", dynamo.Item{":v": dynamo.Bytes([]byte("{"))}))
+	must.Succeed(t, all[0].updateQueue(t.Context(), queueKey, "ADD queued :name", nameSet("damaged")))
 	all[1].queueTime = time.Minute
 	if n, err := all[1].SubtractQueued(short); n != 0 || err != nil ||
-		len(get(queueKey)["queued"].(*types.AttributeValueMemberSS).Value) != 2 {
+		len(get(queueKey)["queued"].(*types.AttributeValueMemberSS).Value) != 3 {
 		t.Errorf("a run without time subtracted %d: %v; %v", n, err, get(queueKey))
 	}
 	for run, want := range []int{numbers + 1, 0, 0} {
 		n, err := all[1].SubtractQueued(t.Context())
-		if err != nil || n != want {
-			t.Errorf("%d subtracted, want %d: %v", n, want, err)
+		if (err != nil) != (run == 0) || n != want || get(queueKey)["queued"] != nil {
+			t.Errorf("%d subtracted, want %d, %v; queue %v", n, want, err, get(queueKey))
+		}
+		if expires, _ := dynamo.NumberOf(get("subtracted#" + queued[0].ID)["expires"]); expires != queued[0].Expires {
+			t.Errorf("the ID of a subtraction expires at %d, not %d", expires, queued[0].Expires)
 		}
 		wantCounted(t, "the day", all[1], day, 1)
 		for _, i := range []int{0, 1, numbers - 1} {
@@ -276,6 +288,27 @@ func TestQueue(t *testing.T) {
 		if run == 0 { // as a run that dies before it removes the names
 			must.Succeed(t, all[1].updateQueue(t.Context(), queueKey, "ADD queued :names", dynamo.Item{":names": names}))
 		}
+	}
+}
+
+// TestTimeToQueue checks that a subtraction without a response ends while there is time to queue the count. The proxy
+// throttles for ten times as long as that takes.
+func TestTimeToQueue(t *testing.T) {
+	healed := time.Now().Add(10 * time.Second)
+	l, _ := proxied(t, func(_ *faultproxy.Request, subtracts bool) faultproxy.Fault {
+		if subtracts && time.Now().Before(healed) {
+			return faultproxy.Throttles("UpdateItem")[0]
+		}
+		return faultproxy.Deliver
+	})
+	count, _, err := l.CountDaily(t.Context(), Daily{"p", Units, 10}, 1, noon)
+	must.Succeed(t, err)
+	l.queueTime, l.writeTime = time.Hour, time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour+time.Second)
+	defer cancel()
+	n, err := l.SubtractAll(ctx, []Count{count})
+	if queue, failed := l.read(t.Context(), queueKey); n != 0 || err != nil || failed != nil || queue["queued"] == nil {
+		t.Errorf("%d subtracted, %v; the queue is %v, %v", n, err, queue, failed)
 	}
 }
 
