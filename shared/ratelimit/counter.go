@@ -217,7 +217,7 @@ func (l *Limiter) SubtractQueued(ctx context.Context) (subtracted int, failed er
 	end, limited := ctx.Deadline()
 	for _, name := range names.Value {
 		if limited && time.Until(end) < 2*l.queueTime {
-			break // the next run has the time for an item
+			return subtracted, failed // the next run has the time for an item
 		}
 		n, err := l.subtractItem(ctx, name)
 		subtracted, failed = subtracted+n, errors.Join(failed, err)
