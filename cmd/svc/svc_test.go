@@ -685,13 +685,16 @@ func TestNoStack(t *testing.T) {
 	t.Chdir(t.TempDir())
 	f.run(fails("project list", "no local stack", "make run"))
 	t.Chdir(f.dir)
-	for errs, changes := range map[string]map[string]any{
-		"make run":                         {"dynamodb_url": 5},
-		"tables of the stage do not exist": {"stage": "nowhere"},
-		"connection was refused":           {"dynamodb_url": nowhere, "secrets_url": nowhere},
+	for _, c := range []struct {
+		changes map[string]any
+		errs    string
+	}{
+		{map[string]any{"dynamodb_url": 5}, "make run"},
+		{map[string]any{"stage": "nowhere"}, "tables of the stage do not exist"},
+		{map[string]any{"dynamodb_url": nowhere, "secrets_url": nowhere}, "connection was refused"}, // stays for the last call
 	} {
-		f.announce(changes)
-		f.run(fails("project list", errs))
+		f.announce(c.changes)
+		f.run(fails("project list", c.errs))
 	}
 	signIn(t, "")
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
