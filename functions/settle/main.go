@@ -44,7 +44,7 @@ type Config struct {
 	TransientTable string `env:"TRANSIENT_TABLE,required,notEmpty"`
 	// UnusualSpending is the number of credits below which an hour of one project is never unusual.
 	UnusualSpending int64 `env:"UNUSUAL_SPENDING_CREDITS" envDefault:"5000000"`
-	// After is the age, in seconds, from which no request of a lease is alive: SettleAfterSeconds of template.yaml.
+	// After is the Settler's, in seconds.
 	After int `env:"SETTLE_AFTER_SECONDS,required"`
 	Log   telemetry.Config
 }

@@ -25,7 +25,8 @@ import (
 // Settler closes the leases that instances left in the wallets.
 type Settler struct {
 	Store *wallet.Store
-	// After is the age from which no request of a lease is alive (docs/decisions/money.md#settle).
+	// After is the age from which no request of a lease is alive: the parameter SettleAfterSeconds of template.yaml
+	// (docs/decisions/money.md#settle).
 	After time.Duration
 	Now   func() time.Time
 	Log   *telemetry.Logger
