@@ -56,27 +56,31 @@ func TestLeaseSizes(t *testing.T) {
 		name     string
 		requests int
 		every    time.Duration
+		price    int64
 		lent     int64 // in the wallet beforehand
 		want     int64 // writes
 	}{
-		{"thin traffic", 4, 14 * time.Second, 0, 8},
-		{"the fourth request in 40 s takes 2 slots, the next ones 4 and 8", 11, 100 * time.Millisecond, 0, 9},
-		{"then 16, 32, 64 and 128", 130, 100 * time.Millisecond, 0, 13},
-		{"the second request of a busy project takes 3 slots, then 21, 64 and 128", 90, 100 * time.Millisecond, 16 * 256, 6},
-		{"the second request of a hot project takes 128", 129, 100 * time.Millisecond, 16 * 2048, 3},
-		{"of one that is not busy yet", 65, 100 * time.Millisecond, 16*256 - 1 - 3*16, 10},
+		{"thin traffic", 4, 14 * time.Second, 1, 0, 8},
+		{"the fourth request in 40 s takes 2 slots, the next ones 4 and 8", 11, 100 * time.Millisecond, 1, 0, 9},
+		{"then 16, 32, 64 and 128", 130, 100 * time.Millisecond, 1, 0, 13},
+		{"the second request of a busy project takes 3 slots, then 21, 64 and 128", 90, 100 * time.Millisecond, 1, 16 * 256, 6},
+		{"the second request of a hot project takes 128", 129, 100 * time.Millisecond, 1, 16 * 2048, 3},
+		{"of one that is not busy yet", 65, 100 * time.Millisecond, 1, 16*256 - 1 - 3*16, 10},
+		{"of one that has as few slots of twice the price", 65, 100 * time.Millisecond, 2, 2 * (16*256 - 1 - 3*16), 10},
 	} {
 		direct, through := wallettest.New(t, 1_000_000), &wallettest.Faults{Of: "UpdateItem"}
 		direct.Change(direct.Names.Wallets, dynamo.Item{"pk": dynamo.Text("p")}, "SET lent = :l",
 			dynamo.Item{":l": dynamo.Number(test.lent)})
 		store := direct.Over(through)
 		for i := range test.requests {
-			must.Succeed(t, wallettest.Take(t, store, after(time.Duration(i)*test.every), "reserve", "capture", "remove"))
+			r := after(time.Duration(i) * test.every)
+			r.Credits = test.price
+			must.Succeed(t, wallettest.Take(t, store, r, "reserve", "capture", "remove"))
 		}
 		if got := through.Calls.Load(); got != test.want {
 			t.Errorf("%s: %d writes, want %d", test.name, got, test.want)
 		}
-		wallettest.WantBalance(t, direct.Store, 1_000_000-int64(test.requests))
+		wallettest.WantBalance(t, direct.Store, 1_000_000-test.price*int64(test.requests))
 	}
 }
 
