@@ -62,7 +62,7 @@ func TestLeaseSizes(t *testing.T) {
 	}{
 		{"thin traffic", 4, 14 * time.Second, 1, 0, 8},
 		{"the fourth request in 40 s takes 2 slots, the next ones 4 and 8", 11, 100 * time.Millisecond, 1, 0, 9},
-		{"then 16, 32, 64 and 128", 130, 100 * time.Millisecond, 1, 0, 13},
+		{"then 16, 32, 64 and 128", 258, 100 * time.Millisecond, 1, 0, 14},
 		{"the second request of a busy project takes 3 slots, then 21, 64 and 128", 90, 100 * time.Millisecond, 1, 16 * 256, 6},
 		{"the second request of a hot project takes 128", 129, 100 * time.Millisecond, 1, 16 * 2048, 3},
 		{"of one that is not busy yet", 65, 100 * time.Millisecond, 1, 16*256 - 1 - 3*16, 10},
