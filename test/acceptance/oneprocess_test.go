@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,11 +87,10 @@ type call struct {
 // recorded is the signature of a function whose calls are recorded.
 var recorded = regexp.MustCompile(`Credential=LOCAL(SMS|BARCODE)/[^,]*/dynamodb/`)
 
-// around records what serve passes on, before the function has the whole response: the server keeps the end of a
-// response of a known length until its handler returns.
-func (rec *recorder) around(signature, operation string, serve func()) {
+// around records what serve passes on, before the function has any of the response.
+func (rec *recorder) around(signature, operation string, out http.ResponseWriter, serve func(http.ResponseWriter)) {
 	if rec == nil || !recorded.MatchString(signature) {
-		serve()
+		serve(out)
 		return
 	}
 	c := call{operation: operation, start: time.Now()}
@@ -96,11 +98,15 @@ func (rec *recorder) around(signature, operation string, serve func()) {
 	hold := rec.hold
 	rec.mu.Unlock()
 	time.Sleep(hold)
-	serve()
+	whole := httptest.NewRecorder()
+	serve(whole)
 	c.end = time.Now()
 	rec.mu.Lock()
 	rec.calls = append(rec.calls, c)
 	rec.mu.Unlock()
+	maps.Copy(out.Header(), whole.Header())
+	out.WriteHeader(whole.Code)
+	_, _ = out.Write(whole.Body.Bytes())
 }
 
 // delay sets how long each call to DynamoDB is held, and forgets the recorded calls.

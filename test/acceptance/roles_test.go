@@ -87,7 +87,7 @@ func (w *witness) through(record *recorder) func(_, target string) (string, erro
 					w.note(deeds(match[1], match[2]+":"+operation, body))
 				}
 			}
-			record.around(signature, operation, func() { proxy.ServeHTTP(out, in) })
+			record.around(signature, operation, out, func(out http.ResponseWriter) { proxy.ServeHTTP(out, in) })
 		}))
 		w.servers = append(w.servers, server)
 		return server.URL, nil
