@@ -182,13 +182,9 @@ func testSMS(a *app.App) *cobra.Command {
 		s.Note("Message  %q, SMS units: %d", message.Text, count)
 		payer := map[project.Mode]string{project.Managed: "service", project.BYOK: "project"}[i.Mode]
 		s.Note("Paid by  the %s's own account at %s; the project's credits are not charged", payer, vendor.Title)
-		signer := ""
-		if vendor.ManagedAction != "" && i.Mode == project.Managed {
-			if signer, err = s.Actor(ctx); err != nil {
-				return err
-			}
-			s.Note("Signed   by %s, your own AWS identity, and not by the role of the function: svc integration check checks "+
-				"that", signer)
+		signer, err := signerOf(ctx, s, vendor, i.Mode)
+		if err != nil {
+			return err
 		}
 		if err := s.Confirm(ctx, yes, "Send it?"); err != nil {
 			return err
@@ -209,6 +205,19 @@ func testSMS(a *app.App) *cobra.Command {
 	flags.StringVar(&message.Text, "message", "A test message of SVC API.", "text of the message")
 	flags.BoolVar(&yes, "yes", false, "send without asking")
 	return cmd
+}
+
+// signerOf returns and prints the operator's AWS identity where that signs the call, and "" for another vendor.
+func signerOf(ctx context.Context, s *app.Stack, vendor *vendors.Vendor, mode project.Mode) (string, error) {
+	if vendor.ManagedAction == "" || mode != project.Managed {
+		return "", nil
+	}
+	signer, err := s.Actor(ctx)
+	if err == nil {
+		s.Note("Signed   by %s, your own AWS identity, and not by the role of the function: svc integration check checks "+
+			"that", signer)
+	}
+	return signer, err
 }
 
 // foundSMS is a message in the log, in the format for programs.

@@ -65,46 +65,7 @@ func decode(in *request.Input) (document, error) {
 			"footer_html", false, isBase64),
 	}}
 	d.event.Files = files(in)
-	d.event.PageSize = in.Text("page_size", request.Text{OneOf: event.PageSizes, Default: "A4"})
-	d.event.Landscape = in.Text("orientation",
-		request.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
-	side := request.Number{Min: event.MinSide, Max: event.MaxSide}
-	d.event.PageWidth = in.Number("page_width", side)
-	short := d.event.PageWidth
-	if d.event.ContentHeight = in.Is("page_height", "content"); !d.event.ContentHeight {
-		side.Type = `a number or "content"`
-		d.event.PageHeight = in.Number("page_height", side)
-		short = min(short, d.event.PageHeight)
-	}
-	margins, usual := in.Object.Object("margins"), event.UsualMargin
-	if short > 0 {
-		usual = min(usual, short/4) // a small label has room for its text, too
-	}
-	margin := func(name string) float64 {
-		return margins.Number(name, request.Number{Min: 0, Max: event.MaxMargin, Default: usual})
-	}
-	m := event.Margins{Top: margin("top"), Right: margin("right"), Bottom: margin("bottom"), Left: margin("left")}
-	d.event.Margins = m
-	if in.Has("page_width") || in.Has("page_height") && !d.event.ContentHeight {
-		d.event.PageSize = ""
-		for name, sides := range map[string][2]float64{ // the side, and its margins
-			"page_width": {d.event.PageWidth, m.Left + m.Right}, "page_height": {d.event.PageHeight, m.Top + m.Bottom},
-		} {
-			if !in.Has(name) {
-				in.Problem(name, "is required, as the other side of the page is given")
-			} else if short > 0 && sides[0] > 0 && sides[0] <= sides[1] {
-				in.Problem(name, "must be more than the margins on both of its sides")
-			}
-		}
-		for _, name := range []string{"page_size", "orientation"} {
-			if in.Has(name) {
-				in.Problem(name, "must not be given with page_width and page_height")
-			}
-		}
-	}
-	if d.event.CSSSize = in.Bool("prefer_css_page_size"); d.event.CSSSize && d.event.ContentHeight {
-		in.Problem("prefer_css_page_size", "must not be true where page_height is content")
-	}
+	decodePage(in, &d.event)
 	d.event.PageRanges = in.Text("page_ranges", request.Text{Min: 1, Max: event.MaxRanges})
 	if _, _, ok := event.Pages(d.event.PageRanges); !ok && d.event.PageRanges != "" {
 		in.Problem("page_ranges", "must be page numbers and ranges of them, such as 1-3,5")
@@ -122,6 +83,50 @@ func decode(in *request.Input) (document, error) {
 	d.base64 = in.Text("response_type", request.Text{OneOf: []string{"binary", "base64"}, Default: "binary"}) == "base64"
 	in.Bool("privacy_mode")
 	return d, nil
+}
+
+// decodePage reads the size, the orientation and the margins of the pages.
+func decodePage(in *request.Input, e *event.Event) {
+	e.PageSize = in.Text("page_size", request.Text{OneOf: event.PageSizes, Default: "A4"})
+	e.Landscape = in.Text("orientation",
+		request.Text{OneOf: []string{"portrait", "landscape"}, Default: "portrait"}) == "landscape"
+	side := request.Number{Min: event.MinSide, Max: event.MaxSide}
+	e.PageWidth = in.Number("page_width", side)
+	short := e.PageWidth
+	if e.ContentHeight = in.Is("page_height", "content"); !e.ContentHeight {
+		side.Type = `a number or "content"`
+		e.PageHeight = in.Number("page_height", side)
+		short = min(short, e.PageHeight)
+	}
+	margins, usual := in.Object.Object("margins"), event.UsualMargin
+	if short > 0 {
+		usual = min(usual, short/4) // a small label has room for its text, too
+	}
+	margin := func(name string) float64 {
+		return margins.Number(name, request.Number{Min: 0, Max: event.MaxMargin, Default: usual})
+	}
+	m := event.Margins{Top: margin("top"), Right: margin("right"), Bottom: margin("bottom"), Left: margin("left")}
+	e.Margins = m
+	if in.Has("page_width") || in.Has("page_height") && !e.ContentHeight {
+		e.PageSize = ""
+		for name, sides := range map[string][2]float64{ // the side, and its margins
+			"page_width": {e.PageWidth, m.Left + m.Right}, "page_height": {e.PageHeight, m.Top + m.Bottom},
+		} {
+			if !in.Has(name) {
+				in.Problem(name, "is required, as the other side of the page is given")
+			} else if short > 0 && sides[0] > 0 && sides[0] <= sides[1] {
+				in.Problem(name, "must be more than the margins on both of its sides")
+			}
+		}
+		for _, name := range []string{"page_size", "orientation"} {
+			if in.Has(name) {
+				in.Problem(name, "must not be given with page_width and page_height")
+			}
+		}
+	}
+	if e.CSSSize = in.Bool("prefer_css_page_size"); e.CSSSize && e.ContentHeight {
+		in.Problem("prefer_css_page_size", "must not be true where page_height is content")
+	}
 }
 
 // html reads a field with HTML. The limit of its length is in bytes after decoding.

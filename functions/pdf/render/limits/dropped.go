@@ -358,12 +358,10 @@ func declarations(sheet string, rules []string) (found []Declaration) {
 			}
 			property, names = "", nil
 			continue
-		case css.RightBraceToken:
-			end()
-			rules = rules[:max(0, len(rules)-1)]
-			continue
-		case css.SemicolonToken:
-			end()
+		case css.SemicolonToken, css.RightBraceToken:
+			if end(); kind == css.RightBraceToken {
+				rules = rules[:max(0, len(rules)-1)]
+			}
 			continue
 		case css.FunctionToken:
 			if name := strings.TrimSuffix(word, "("); property != "" && slices.Contains(paged.functions, name) {
