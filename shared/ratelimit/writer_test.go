@@ -166,9 +166,8 @@ func TestSubtractAgain(t *testing.T) {
 			if again, err := l.subtract(t.Context(), &c); again || (err == nil) != test.repeated {
 				t.Errorf("%t, %v", again, err)
 			}
-			close(late)
-			for r := range late {
-				must.Succeed(t, r.Deliver(t.Context()))
+			for len(late) > 0 {
+				must.Succeed(t, (<-late).Deliver(t.Context()))
 			}
 			wantCounted(t, "after the copies", l, d, test.want)
 		})
