@@ -55,7 +55,7 @@ func started(t testing.TB, c config) *renderer {
 // page returns a document on A4 with the default margins.
 func page(html string) browser.Document {
 	return browser.Document{Event: event.Event{HTML: []byte(html), PageSize: "A4", Margins: around(15),
-		MaxBytes: 64 << 20}}
+		MaxBytes: event.MaxPDF}}
 }
 
 // TestRenewsPage checks that a document that reached the browser has the browser's next page awaited after the response

@@ -44,7 +44,7 @@ const startTime = 10 * time.Second
 // watchInterval is the time between two looks at the memory. The fastest known document takes 2 GB a second.
 const watchInterval = 20 * time.Millisecond
 
-// Document is the input of one render: an event, whose geometry overrides the page rules of the HTML.
+// Document is the input of one render: a valid event, whose geometry overrides the page rules of the HTML.
 type Document struct {
 	event.Event
 	Images *fetch.Images // nil: none are loaded

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
@@ -26,7 +27,8 @@ const Version = 1
 
 // The bounds of an event (openapi.yaml#PdfRequest). A side is one of a sheet of the request's own size.
 const (
-	MaxHTML     = 524_288 // bytes of the document, and of its header or footer
+	MaxHTML     = 524_288  // bytes of the document, and of its header or footer
+	MaxPDF      = 64 << 20 // bytes that an event may ask for; the operation asks for fewer
 	MaxFiles    = 100
 	MaxFileName = 255  // bytes
 	MaxMetadata = 255  // characters of each text
@@ -105,20 +107,51 @@ func (e Event) Encode() ([]byte, error) {
 	return json.Marshal(e) //nolint:gosec // the renderer needs the password
 }
 
-// Parse reads an event, and returns an error for an event of another version or with unknown fields. Only the operation
-// may send events, and has validated the values.
+// Parse reads an event, and returns an error for an event of another version, with unknown fields, or with values that
+// the operation never sends.
 func Parse(text []byte) (Event, error) {
 	var e Event
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&e)
-	if err == nil && e.Version != Version {
-		err = fmt.Errorf("the version is %d, and not %d", e.Version, Version)
-	}
-	if err != nil {
+	if err = errors.Join(err, e.validate()); err != nil {
 		return e, fmt.Errorf("event: %w", err)
 	}
 	return e, nil
+}
+
+func (e Event) validate() error {
+	text := func(html []byte) bool { return len(html) <= MaxHTML && utf8.Valid(html) }
+	short := func(text string) bool { return utf8.RuneCountInString(text) <= MaxMetadata }
+	_, _, ranges := Pages(e.PageRanges)
+	about, sides := e.Metadata, e.Margins
+	side := func(length float64) bool { return length >= MinSide && length <= MaxSide }
+	var wrong []error
+	for _, field := range []struct {
+		name  string
+		valid bool
+	}{
+		{"version", e.Version == Version},
+		{"html", len(e.HTML) > 0 && text(e.HTML)},
+		{"header", text(e.Header)},
+		{"footer", text(e.Footer)},
+		{"page_ranges", e.PageRanges == "" || ranges},
+		{"scale", e.Scale == 0 || e.Scale >= MinScale && e.Scale <= MaxScale},
+		{"metadata", short(about.Title) && short(about.Author) && short(about.Subject) && short(about.Keywords)},
+		{"max_bytes", e.MaxBytes > 0 && e.MaxBytes <= MaxPDF},
+		{"page_size", slices.Contains(PageSizes, e.PageSize) || e.PageSize == "" && side(e.PageWidth) &&
+			(e.ContentHeight || side(e.PageHeight))},
+		{"content_height", !e.ContentHeight || !e.CSSSize && e.PageHeight == 0},
+		{"password", e.Password == "" || len(e.Password) >= MinPassword && len(e.Password) <= MaxPassword},
+		{"files", validFiles(e.Files)},
+		{"margins", min(sides.Top, sides.Right, sides.Bottom, sides.Left) >= 0 &&
+			max(sides.Top, sides.Right, sides.Bottom, sides.Left) <= MaxMargin},
+	} {
+		if !field.valid {
+			wrong = append(wrong, fmt.Errorf("the value of %s is not permitted", field.name))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // rangeForm is a page number, or a range of page numbers, from 1 to 9999.
@@ -243,4 +276,14 @@ func (e Event) File(address *url.URL) string {
 		return ""
 	}
 	return name
+}
+
+// validFiles reports whether the files of an event have names and types that the operation sends.
+func validFiles(files map[string][]byte) bool {
+	for name, body := range files {
+		if normal, ok := FileName(name); !ok || normal != name || !Matches(MediaType(name), body) {
+			return false
+		}
+	}
+	return len(files) <= MaxFiles
 }

@@ -17,7 +17,7 @@ func valid() Event {
 		Margins: Margins{0, 1.5, 100, 15}, Files: map[string][]byte{"a/b.css": []byte("a{}")}}
 }
 
-// An event arrives as it was sent, and an event of another version or form is rejected.
+// An event arrives as it was sent, and an event that the operation never sends is rejected.
 func TestParse(t *testing.T) {
 	sent := valid()
 	text, err := sent.Encode()
@@ -29,10 +29,23 @@ func TestParse(t *testing.T) {
 	for old, with := range map[string]string{
 		`"version":1`:             `"version":2`,
 		`"version":1,`:            ``,
+		`"max_bytes":9`:           `"max_bytes":0`,
+		`"max_bytes":9,`:          `"max_bytes":67108865,`,
 		`"html":"`:                `"html":"-`,
 		`"html"`:                  `"text"`,
+		`"Legal"`:                 `"A5"`,
+		`"right":1.5`:             `"right":100.1`,
+		`"top":0`:                 `"top":-1`,
+		`"a/b.css"`:               `"a/../b.css"`,
+		`b.css"`:                  `b.png"`,
 		`"landscape":true`:        `"landscape":1`,
 		`{"version":1`:            `{"table":"wallets","version":1`,
+		`"html":"PHA+AMOp"`:       `"html":"/w=="`,
+		`"html":"PHA+AMOp",`:      `"html":"",`,
+		`"page_size":"Legal",`:    ``,
+		`"page_size":"Legal"`:     `"page_size":"","page_width":9.9,"page_height":100`,
+		`"landscape":true,`:       `"password":"123",`,
+		`"landscape":true,"`:      `"content_height":true,"prefer_css_page_size":true,"`,
 		`{"version":1,"request_`:  `["version",1,"request_`,
 		`"margins":{"top":0`:      `"margins":{"inside":0`,
 		`"request_id":"r","max_b`: `"request_id":7,"max_b`,
@@ -48,6 +61,13 @@ func TestParse(t *testing.T) {
 		"a\n": "", "\xff": "", strings.Repeat("a", 256): ""} {
 		if got, ok := FileName(name); got != want || ok != (want != "") {
 			t.Errorf("%q: %q, %v, want %q", name, got, ok, want)
+		}
+	}
+	large := valid()
+	large.HTML = bytes.Repeat([]byte("x"), MaxHTML+1)
+	if text, err := large.Encode(); err == nil {
+		if _, err := Parse(text); err == nil {
+			t.Error("a document of more bytes than allowed")
 		}
 	}
 }
@@ -93,7 +113,7 @@ func TestReadBroken(t *testing.T) {
 	}
 }
 
-// No event and no stream makes the decoders panic, and what Parse accepts is sent as it was.
+// No event and no stream makes the decoders panic, and what Parse accepts is within the limits.
 func FuzzParse(f *testing.F) {
 	text, err := valid().Encode()
 	must.Succeed(f, err)
