@@ -241,7 +241,10 @@ func (d *diagnosis) clock(skew time.Duration) {
 // table returns severity, detail and advice of the first problem of a table, or OK.
 func (d *diagnosis) table(ctx context.Context, short string,
 	table *types.TableDescription) (s app.Severity, detail, advice string, err error) {
-	name, keys := d.Table(short), cmp.Or(map[string]string{"wallets": "pk", "transient": "pk"}[short], "pk sk")
+	name, keys := d.Table(short), "pk sk"
+	if short == "wallets" || short == "transient" {
+		keys = "pk"
+	}
 	var got []string
 	for _, k := range table.KeySchema {
 		got = append(got, aws.ToString(k.AttributeName))

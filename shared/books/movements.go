@@ -72,8 +72,8 @@ func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
 	return &w, err
 }
 
-// Grant adds credits to a wallet. A movement takes effect once for its key, however often repeated. The request ID is
-// that of the refunded request, or of the operator's own call.
+// Grant adds credits to a wallet. A movement takes effect once for its key, which wallet.NewKey generates once and repeats
+// keep. Its credits are above 0, and its request ID is that of the refunded request or of the operator's own call.
 func (s *Store) Grant(ctx context.Context, m wallet.Entry) error {
 	return s.move(ctx, m, wallet.Granted)
 }
@@ -83,7 +83,7 @@ func (s *Store) Refund(ctx context.Context, m wallet.Entry) error {
 	return s.move(ctx, m, wallet.Refunded)
 }
 
-// Adjust corrects the balance of a wallet in either direction.
+// Adjust corrects the balance of a wallet in either direction: the credits are signed, and not 0.
 func (s *Store) Adjust(ctx context.Context, m wallet.Entry) error {
 	return s.move(ctx, m, wallet.Adjustment)
 }
