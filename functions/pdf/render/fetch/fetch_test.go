@@ -57,12 +57,17 @@ func messageOf(err error) string {
 	return "unexpected: " + err.Error()
 }
 
-// Only a host of the public network is reached: shared/ipaddr has the classes of addresses, and tests them. The address
-// of the socket is checked after the name resolution, too.
+// Only a host of the public network is reached: shared/ipaddr has the classes of addresses, and tests them. No address
+// of a protocol, of a cloud's metadata or of this machine is public, in any form. The address of the socket is checked
+// after the name resolution, too.
 func TestPublic(t *testing.T) {
 	for address, want := range map[string]bool{
-		"8.8.8.8": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true, "127.0.0.1": false, "169.254.169.254": false,
-		"::1": false, "::8.8.8.8": false, "::ffff:169.254.169.254": false, "64:ff9b::8.8.8.8": false, "fd00:ec2::254": false,
+		"8.8.8.8": true, "104.16.0.1": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true,
+		"0.0.0.0": false, "10.0.0.1": false, "127.0.0.1": false, "169.254.169.254": false, "192.0.0.1": false,
+		"192.88.99.1": false,
+		"::1":         false, "::8.8.8.8": false, "::ffff:127.0.0.1": false, "::ffff:169.254.169.254": false,
+		"64:ff9b::8.8.8.8": false,
+		"2001::1":          false, "2001:10::1": false, "2001:20::1": false, "2002:7f00:1::": false, "fd00:ec2::254": false,
 		"fe80::1%eth0": false, "2606:4700::1%eth0": false,
 	} {
 		client, addr := New(Options{}), netip.MustParseAddr(address)
@@ -195,6 +200,10 @@ func TestGet(t *testing.T) {
 		"to http":  {redirect(secrets.URL), "redirects to an address that is not permitted"},
 		"to metadata": {redirect("https://169.254.169.254/latest/meta-data/"),
 			"redirects to an address that is not permitted"},
+		"to a number":               {redirect("https://2852039166/"), "redirects to an address that is not permitted"},
+		"to a mapped":               {redirect("https://[::ffff:a9fe:a9fe]/"), "redirects to an address that is not permitted"},
+		"to a file":                 {redirect("file:///etc/passwd"), "redirects to an address that is not permitted"},
+		"to a user":                 {redirect("https://user@example.com/"), "redirects to an address that is not permitted"},
 		"to a port":                 {redirect("https://none.example:8443/"), "redirects to an address that is not permitted"},
 		"to private":                {redirect("https://private.example/"), "does not resolve to public addresses alone"},
 		"to a bad name":             {redirect("https://none.example/"), "has a host name that does not resolve"},
