@@ -72,8 +72,9 @@ func (s *Store) Wallet(ctx context.Context, project string) (*Wallet, error) {
 	return &w, err
 }
 
-// Grant adds credits to a wallet. A movement takes effect once for its key, which wallet.NewKey generates once and repeats
-// keep. Its credits are above 0, and its request ID is that of the refunded request or of the operator's own call.
+// Grant adds credits to a wallet. A movement takes effect once for its key, which wallet.NewKey generates once and
+// repeats keep. Its credits are above 0, and its request ID is that of the refunded request or of the operator's own
+// call.
 func (s *Store) Grant(ctx context.Context, m wallet.Entry) error {
 	return s.move(ctx, m, wallet.Granted)
 }
